@@ -204,8 +204,8 @@ fn edited(world: &World, effect: Id, edit: &serde_json::Value) -> serde_json::Va
     args
 }
 
-/// Returns a line of a branch: by its number, or the line in which a tool closed (`approve_plan`, `approve_plan#2`), otherwise
-/// the head.
+/// Returns a line of a branch: by its number, or the first line of the branch that closed a call of a tool well
+/// (`approve_plan#2`: the second), otherwise the head.
 fn place(world: &World, of: Id, from: Option<&str>) -> Result<Line, Fault> {
     let head = world.branch(of).head;
     let Some(from) = from else { return Ok(head) };
@@ -224,27 +224,32 @@ fn place(world: &World, of: Id, from: Option<&str>) -> Result<Line, Fault> {
         };
     }
     let (tool, nth) = match from.split_once('#') {
-        Some((tool, nth)) => (tool, nth.parse::<usize>().unwrap_or(1)),
+        Some((tool, nth)) => {
+            let nth = nth.parse::<usize>();
+            (tool, nth.map_err(|e| Fault(format!("{from}: {e}")))?)
+        }
         None => (from, 1),
     };
-    let mut calls = std::collections::BTreeMap::new();
+    // A call may have been made before the branch began.
+    let mut calls = std::collections::BTreeSet::new();
     let mut closed = 0;
     for n in path {
-        for push in world.line(n).commit.iter().flat_map(|c| &c.pushes) {
+        let line = world.line(n);
+        let mut closes = false;
+        for push in line.commit.iter().flat_map(|c| &c.pushes) {
             match &push.what {
-                Interaction::Call(call) => {
-                    calls.insert(call.id, call.name.clone());
+                Interaction::Call(call) if *call.name == *tool => {
+                    calls.insert(call.id);
                 }
-                Interaction::Result(result)
-                    if calls.get(&result.call).is_some_and(|name| **name == *tool) =>
-                {
-                    closed += 1;
-                    if closed == nth {
-                        return Ok(n);
-                    }
+                Interaction::Result(result) => {
+                    closes |= result.how.is_ok() && calls.contains(&result.call);
                 }
                 _ => {}
             }
+        }
+        closed += usize::from(closes && line.branch == of);
+        if closed == nth.max(1) {
+            return Ok(n);
         }
     }
     fault(format!("{from} did not close on this branch"))

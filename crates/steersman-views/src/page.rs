@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
-use steersman_machine::stored::commit::Admitted;
+use steersman_machine::stored::commit::{Admitted, LogLine};
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Cause;
 use steersman_machine::trace;
@@ -22,6 +22,7 @@ use steersman_machine::view::rating::is_rating;
 use steersman_runtime::branches::path;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::known::Known;
+use steersman_runtime::ledger::Ledger;
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::session::Settled;
 
@@ -55,6 +56,9 @@ pub struct Page {
     pub settled: Standing,
     /// Usage by the model that answered, which may be a fallback.
     pub models: Vec<ModelRow>,
+    /// Money spent, in millionths of the currency.
+    #[serde(skip)]
+    pub micros: u64,
     /// Number of calls whose provider reported impossible numbers.
     pub unbelievable: u64,
     /// Tokens and money of model calls whose answers were not used, such as calls that were cut.
@@ -233,7 +237,7 @@ impl BranchRow {
 impl<'a> Subject<'a> {
     /// Returns the page.
     pub fn page(&self) -> Page {
-        let ledger = &self.seen.ledger;
+        let ledger = self.paid();
         let snapshot = self.snapshot();
         let effects = self.effects();
         let settled = self.settled();
@@ -251,6 +255,7 @@ impl<'a> Subject<'a> {
             row,
             settled: Standing::of(&settled),
             models: self.models(),
+            micros: ledger.spent.micros,
             unbelievable: ledger.unbelievable,
             lost: Lost {
                 tokens: ledger.lost.tokens,
@@ -298,22 +303,16 @@ impl<'a> Subject<'a> {
         by_branch
     }
 
-    /// Returns the time of the last commit up to the line of the page.
+    /// Returns the time of the last commit that the page shows.
     pub fn made(&self) -> Option<Time> {
-        let lines = self.log.lines.iter();
-        let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
-        let mut commits = lines.filter(|line| line.commit.is_some());
-        commits.next_back().map(|line| line.at)
+        let commits = self.lines().filter(|line| line.commit.is_some());
+        commits.last().map(|line| line.at)
     }
 
     /// Returns true if the cost of every call is known.
     pub fn knows_cost(&self) -> bool {
         let models = &self.seen.values.models;
-        let commits = self
-            .log
-            .lines
-            .iter()
-            .filter_map(|line| line.commit.as_ref());
+        let commits = self.lines().filter_map(|line| line.commit.as_ref());
         let mut used = commits.flat_map(|commit| &commit.usage);
         models.iter().all(|model| model.price().is_some()) || used.all(|u| u.micros.is_some())
     }
@@ -353,6 +352,23 @@ impl<'a> Subject<'a> {
         self.line.is_none_or(|at| line <= at) && way.is_none_or(on_way)
     }
 
+    /// Returns the lines that the page shows.
+    fn lines(&self) -> impl Iterator<Item = &'a Arc<LogLine>> {
+        let way = self.way();
+        let lines = self.log.lines.iter();
+        lines.filter(move |line| self.shows(way.as_ref(), line.branch, line.n))
+    }
+
+    /// Returns the ledger of the lines that the page shows: what was paid in them.
+    fn paid(&self) -> Ledger {
+        let mut ledger = Ledger::default();
+        for line in self.lines() {
+            // The hash of the line is not used here.
+            ledger.fold(line, &[0; 32]);
+        }
+        ledger
+    }
+
     /// Returns the state of the branch at the line of the page.
     fn snapshot(&self) -> Snapshot {
         let Some(line) = self.line else {
@@ -365,9 +381,7 @@ impl<'a> Subject<'a> {
 
     fn models(&self) -> Vec<ModelRow> {
         let mut models: BTreeMap<&str, ModelRow> = BTreeMap::new();
-        let lines = self.log.lines.iter();
-        let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
-        let commits = lines.filter_map(|line| line.commit.as_ref());
+        let commits = self.lines().filter_map(|line| line.commit.as_ref());
         for usage in commits.flat_map(|commit| &commit.usage) {
             let model = usage.model.as_deref().unwrap_or("unknown");
             let row = models.entry(model).or_insert_with(|| ModelRow {

@@ -64,7 +64,8 @@ fn note(conn: &Connection, limit: &Limit, used: Drawn) -> rusqlite::Result<()> {
 
 fn pause(conn: &Connection, pause: &Pause) -> Said<()> {
     conn.prepare_cached(
-        "INSERT OR REPLACE INTO quota (place, rate, opens, used) VALUES (?1, ?2, ?3, 0)",
+        "INSERT INTO quota (place, rate, opens, used) VALUES (?1, ?2, ?3, 0)
+         ON CONFLICT (place, rate) DO UPDATE SET opens = max(opens, excluded.opens)",
     )?
     .execute(params![
         pause.place,

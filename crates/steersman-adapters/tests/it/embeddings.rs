@@ -9,7 +9,8 @@ use steersman_adapters::catalog::Catalog;
 use steersman_adapters::fts::FullText;
 use steersman_definition::{Files, compile};
 use steersman_machine::network::Network;
-use steersman_runtime::clock::System;
+use steersman_machine::stored::ids::Time;
+use steersman_runtime::clock::{Clock, System, Virtual};
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
@@ -71,6 +72,10 @@ impl Drop for Folder {
 }
 
 async fn session(folder: &Folder, url: &str, answers: usize) -> Session {
+    session_by(Arc::new(System), folder, url, answers).await
+}
+
+async fn session_by(clock: Arc<dyn Clock>, folder: &Folder, url: &str, answers: usize) -> Session {
     let yaml = format!(
         "name: near
 secrets: {{ pin: {{ env: PIN }} }}
@@ -87,7 +92,7 @@ agents: {{ clerk: {{ system: You help., knowledge: [notes.md] }} }}
     let script = ScriptedModel::new(Script::parse(&script).unwrap());
     let engine = Engine::new(Parts {
         store: Arc::new(MemoryStore::new()),
-        clock: Arc::new(System),
+        clock,
         models: Arc::new(Mixed(script, Catalog::default())),
         toolsets: Vec::new(),
         sealer: Sealer::ephemeral(),
@@ -217,6 +222,40 @@ async fn vectors_of_another_length_are_made_anew() {
         !found.contains("full text") && found.contains("1. notes.md, \"B\":"),
         "{found}"
     );
+}
+
+#[tokio::test]
+async fn a_search_that_is_cut_keeps_its_vectors() {
+    let folder = Folder::new("cut");
+    let text: String = (0..40).map(|n| format!("# {n}\nPassage {n}.\n")).collect();
+    std::fs::write(folder.0.join("notes.md"), text).unwrap();
+    let of = |count: usize| vectors(&vec![[1.0, 0.0]; count]);
+    let replies = vec![of(32), Reply(vec![Frame::Stall]), of(8), of(1)];
+    let listener = Listener::new(replies).await;
+    let clock = Virtual::at(Time(0));
+    let session = session_by(Arc::new(clock.clone()), &folder, &listener.url, 1).await;
+    session.say("walrus").await.unwrap();
+    while listener.requests().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    // The timeout of the tool, the time that a cut tool has to report, and the delay before the next attempt.
+    for millis in [60_000, 2_000, 60_000] {
+        clock.advance(millis);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let settled = session.settled().await.unwrap();
+    let Settled::Answered { text: found, .. } = &*settled else {
+        panic!("{settled:?}");
+    };
+    assert!(!found.contains("full text"), "{found}");
+    let requests = listener.requests();
+    let sent = requests.iter().map(|request| request.json());
+    let sent: Vec<usize> = sent
+        .map(|sent| sent["input"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(sent, [32, 8, 8, 1]);
 }
 
 #[tokio::test]

@@ -118,8 +118,7 @@ struct Screen<'a> {
 impl Screen<'_> {
     /// Returns the cost, as far as it is known.
     fn cost(&self) -> String {
-        let spent = self.subject.seen.ledger.spent.micros;
-        match spent {
+        match self.page.micros {
             spent if self.subject.knows_cost() => money(spent),
             0 => "cost unknown".to_owned(),
             spent => format!("{} and more: the price of a model is unknown", money(spent)),

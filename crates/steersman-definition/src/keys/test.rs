@@ -87,7 +87,7 @@ section! {
         fork: Text<'a>, "The branch to fork.";
         seen as "as": Text<'a>, "Name of the new branch.",
             with ["fork", "rewind"] "a step without `fork` or `rewind`";
-        from: Text<'a> | "head", "A line, or the first after a tool.",
+        from: Text<'a> | "head", "A line, or a tool: the first line of the branch that closed a call of it well, `TOOL#2` the second.",
             with ["fork", "rewind"] "a step without `fork` or `rewind`";
         rewind: Text<'a>, "The branch to rewind.";
         adopt: Text<'a>, "A branch.";

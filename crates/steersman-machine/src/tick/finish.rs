@@ -223,22 +223,25 @@ impl Tick<'_> {
         if state.input.prepared || state.counters.last_call || nothing {
             return false;
         }
+        // No call is opened before the arguments of all are known: an agent that fails has no open call.
+        let mut calls = Vec::new();
         for before in &model.before {
-            let by = Caller::Before(before.named.clone());
             let args = match &before.args {
                 Some(args) => crate::values::expression::arguments(args, &self.view(agent)),
                 None => Ok(self.message_for(agent, &before.tool)),
             };
             match args {
-                Ok(args) => {
-                    self.open_call(agent, NewCall::new(&before.tool, by, &Json::Object(args)));
-                }
+                Ok(args) => calls.push((before, Json::Object(args))),
                 Err(e) => {
                     let text = format!("arguments of `{}`: {e}", before.tool);
                     self.fail(agent, Code::Before, &text);
                     return true;
                 }
             }
+        }
+        for (before, args) in calls {
+            let by = Caller::Before(before.named.clone());
+            self.open_call(agent, NewCall::new(&before.tool, by, &args));
         }
         if relevant > 0 {
             self.look_for_relevant(agent, relevant);

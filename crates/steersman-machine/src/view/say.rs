@@ -32,13 +32,20 @@ pub(crate) fn say_in(
         Some(Words::By(languages)) => language(scope).and_then(|language| languages.get(&language)),
     };
     let own = own.and_then(|words| fill(words, values));
-    own.unwrap_or_else(|| {
-        let mut words = sentence.words.to_owned();
-        for (name, value) in values {
-            words = words.replace(&format!("{{{{ {name} }}}}"), value);
-        }
-        words
-    })
+    own.unwrap_or_else(|| filled(sentence.words, values))
+}
+
+/// Fills in the names of built-in words. A value stays as it is, even if it contains `{{ }}`.
+fn filled(words: &str, values: &[(&str, &str)]) -> String {
+    let mut pieces = words.split("{{ ");
+    let mut filled = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (name, after) = piece.split_once(" }}").unwrap_or((piece, ""));
+        let value = values.iter().find(|(known, _)| *known == name);
+        filled.push_str(value.map_or("", |(_, value)| value));
+        filled.push_str(after);
+    }
+    filled
 }
 
 /// Returns the language of the scope: its `state.language`.

@@ -224,13 +224,24 @@ impl Driver {
             return self.refuse(message, "the session has begun already").await;
         }
         self.bind(&begin.binding, &begin.values).await?;
+        let args = begin
+            .args
+            .as_deref()
+            .map(steersman_machine::values::json::read);
+        let args = match args.transpose() {
+            Ok(args) => args,
+            Err(e) => {
+                let why = format!("the arguments are not JSON: {e}");
+                return self.refuse(message, &why).await;
+            }
+        };
         let said = begin.say.map(|text| Said {
             by,
             ..said(&message, text)
         });
         let start = Start {
             agent: begin.agent,
-            args: begin.args.and_then(|a| serde_json::from_str(&a).ok()),
+            args,
             message: said,
             came,
             binding: begin.binding,

@@ -450,7 +450,7 @@ impl Driver {
             for ready in self.writer.take_ready() {
                 self.on_disk(ready);
             }
-            if !self.writer.has_room(0, self.is_step()) {
+            if !self.writer.has_room(1, 0, self.is_step()) {
                 return Ok(());
             }
             if std::mem::take(&mut self.inbox.look) {
@@ -532,9 +532,9 @@ impl Driver {
         self.live.tell(Notice::Durable);
     }
 
-    /// Waits until a line of this many bytes may be appended.
-    async fn room(&mut self, bytes: usize) -> Result<(), EngineError> {
-        while !self.writer.has_room(bytes, self.is_step()) {
+    /// Waits until a batch of this size may be appended.
+    async fn room(&mut self, lines: u64, bytes: usize) -> Result<(), EngineError> {
+        while !self.writer.has_room(lines, bytes, self.is_step()) {
             self.next_written().await?;
         }
         Ok(())

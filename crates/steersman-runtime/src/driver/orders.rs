@@ -137,26 +137,30 @@ impl Driver {
         message: &InboxMessage,
         effect: Option<Id>,
     ) -> Result<Acted, EngineError> {
-        let later: Vec<Id> = self
+        let now = self.engine.clock().now();
+        let waiting: Vec<Id> = self
             .outs
             .iter()
             .filter(|(id, out)| {
-                let again = self.ledger.effect(**id).is_some_and(|r| r.again.is_some());
-                let named = effect.is_none_or(|wanted| wanted == **id);
-                named && again && matches!(out.state, OutState::Later(_))
+                let again = match out.state {
+                    OutState::Soon(at) => at > now,
+                    OutState::Later(_) => {
+                        self.ledger.effect(**id).is_some_and(|r| r.again.is_some())
+                    }
+                    _ => false,
+                };
+                again && effect.is_none_or(|wanted| wanted == **id)
             })
             .map(|(id, _)| *id)
             .collect();
-        if !later.is_empty() {
+        let held = self.held_by_places(effect);
+        if !waiting.is_empty() || !held.is_empty() {
             self.accept_with(message, Vec::new()).await?;
-            let now = self.engine.clock().now();
-            for id in later {
+            for id in waiting {
                 self.state(id, OutState::Soon(now));
                 self.to_start.insert(id);
             }
-            return Ok(Ok(()));
-        }
-        if self.try_places(message, effect).await? {
+            self.try_places(held);
             return Ok(Ok(()));
         }
         if let Some(acted) = self.probe_again(message, effect).await? {

@@ -9,7 +9,6 @@ use super::{Driver, OutState};
 use crate::clock::Clock;
 use crate::engine::EngineError;
 use crate::limiter::{Ask, Limiter, OPEN, OPEN_MAX, Permit, Since};
-use crate::store::InboxMessage;
 use crate::{Boxed, retry};
 use futures::FutureExt;
 use std::collections::BTreeMap;
@@ -346,19 +345,14 @@ impl Driver {
         self.answer_outcome(id, Outcome::Failed(failure), vec![note]);
     }
 
-    /// Tries held calls now, on request of a person: as soon as the circuit breaker lets one through. Returns false if there
-    /// are none.
-    pub(super) async fn try_places(
-        &mut self,
-        message: &InboxMessage,
-        effect: Option<Id>,
-    ) -> Result<bool, EngineError> {
+    /// Returns the calls that wait for a place that does not answer: this one, or all.
+    pub(super) fn held_by_places(&self, effect: Option<Id>) -> Vec<Id> {
         let selected = |id: &Id| effect.is_none_or(|wanted| wanted == *id) && self.is_out(*id);
-        let held: Vec<Id> = self.outs.keys().copied().filter(selected).collect();
-        if held.is_empty() {
-            return Ok(false);
-        }
-        self.accept_with(message, Vec::new()).await?;
+        self.outs.keys().copied().filter(selected).collect()
+    }
+
+    /// Tries held calls now, on request of a person: as soon as the circuit breaker lets one through.
+    pub(super) fn try_places(&mut self, held: Vec<Id>) {
         let now = self.engine.clock().now();
         for id in held {
             let outage = self.outages.0.entry(id).or_default();
@@ -368,7 +362,6 @@ impl Driver {
                 self.to_start.insert(id);
             }
         }
-        Ok(true)
     }
 }
 

@@ -290,12 +290,12 @@ impl Driver {
             part(&transport.url),
             part(&transport.key),
         ];
-        let limiters = &self.engine.0.options.limiters;
+        let (limiters, clock) = (&self.engine.0.options.limiters, &**self.engine.clock());
         let limiter = if *bound.provider == *SCRIPTED {
             // A scripted model calls no server: its sessions share only the rate of the definition.
-            limiters.of(&["scripted", &self.network().name])
+            limiters.of(&["scripted", &self.network().name], clock)
         } else {
-            limiters.of(&place.each_ref().map(String::as_str))
+            limiters.of(&place.each_ref().map(String::as_str), clock)
         };
         let def = self.network().models.get(&request.model);
         let ask = Ask {

@@ -340,7 +340,7 @@ impl Driver {
             then.extend(follows);
         }
         let bytes = all.rows.iter().map(|r| r.bytes.len()).sum();
-        self.room(bytes).await?;
+        self.room(all.rows.len() as u64, bytes).await?;
         self.writer.append(last, all);
         for then in then {
             self.writer.when_durable(last, then);

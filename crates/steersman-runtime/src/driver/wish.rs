@@ -411,7 +411,8 @@ impl Driver {
             unbroken: true,
             ..Ask::default()
         };
-        Some((limiters.of(&["tools", &place]), ask))
+        let limiter = limiters.of(&["tools", &place], &**self.engine.clock());
+        Some((limiter, ask))
     }
 
     /// The turn that a tool waited for has come, or will not come soon: then another attempt is scheduled in the log.

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use steersman_machine::stored::ids::Line;
 
-/// A batch on its way to the disk: its last line, and its size in bytes.
-type Flying = crate::Boxed<'static, Result<(Line, usize), StoreError>>;
+/// A batch on its way to the disk: its last line, and its size in lines and bytes.
+type Flying = crate::Boxed<'static, Result<(Line, u64, usize), StoreError>>;
 
 /// Appends batches in order and tracks which lines are on disk.
 pub(crate) struct Writer<T> {
@@ -18,8 +18,10 @@ pub(crate) struct Writer<T> {
     pub(crate) durable: Line,
     /// The last line that was appended.
     pub(crate) appended: Line,
+    /// Number of lines on their way, and of their bytes.
+    lines: u64,
     bytes: usize,
-    /// Number of batches, and of their bytes, after the last batch that is synced immediately.
+    /// Number of lines, and of their bytes, after the last batch that is synced immediately.
     unhurried: (u64, usize),
     /// Actions to take once a line is on disk, in the order of lines.
     waiting: VecDeque<(Line, T)>,
@@ -33,6 +35,7 @@ impl<T> Writer<T> {
             store,
             claim,
             flying: FuturesOrdered::new(),
+            lines: 0,
             bytes: 0,
             unhurried: (0, 0),
             waiting: VecDeque::new(),
@@ -42,16 +45,18 @@ impl<T> Writer<T> {
     /// Queues a batch whose last row is `last`. From half of the bound on, a batch is synced immediately: so the session goes on
     /// while the disk takes the first half, and does not reach its bound if the disk keeps up.
     pub(crate) fn append(&mut self, last: Line, mut batch: Batch) {
+        let lines = batch.rows.len() as u64;
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
-        let behind = (self.unhurried.0 + 1, self.unhurried.1 + bytes);
+        let behind = (self.unhurried.0 + lines, self.unhurried.1 + bytes);
         batch.urgent |= behind.0 >= AHEAD_LINES / 2 || behind.1 >= AHEAD_BYTES / 2;
         self.unhurried = if batch.urgent { (0, 0) } else { behind };
+        self.lines += lines;
         self.bytes += bytes;
         self.appended = last;
         let written = self.store.append(&self.claim, batch);
-        self.flying.push_back(Box::pin(
-            async move { written.await.map(|()| (last, bytes)) },
-        ));
+        self.flying.push_back(Box::pin(async move {
+            written.await.map(|()| (last, lines, bytes))
+        }));
     }
 
     /// Schedules an action for the time when this line is on disk.
@@ -77,11 +82,11 @@ impl<T> Writer<T> {
         self.waiting.drain(..ready).map(|(_, what)| what).collect()
     }
 
-    /// Returns true if a line of this many bytes may be appended before another reaches the disk. A line of any size may be
-    /// appended if none is on its way.
-    pub(crate) fn has_room(&self, bytes: usize, step: bool) -> bool {
-        let ahead = self.flying.len() as u64;
-        ahead == 0 || !step && ahead < AHEAD_LINES && self.bytes + bytes < AHEAD_BYTES
+    /// Returns true if a batch of this size may be appended before another reaches the disk. A batch of any size may be appended
+    /// if none is on its way.
+    pub(crate) fn has_room(&self, lines: u64, bytes: usize, step: bool) -> bool {
+        let fits = self.lines + lines <= AHEAD_LINES && self.bytes + bytes < AHEAD_BYTES;
+        self.is_idle() || !step && fits
     }
 
     /// Returns true if everything is on disk.
@@ -93,8 +98,9 @@ impl<T> Writer<T> {
     pub(crate) async fn written(&mut self) -> Result<(), StoreError> {
         match self.flying.next().await {
             None => futures::future::pending().await,
-            Some(Ok((line, bytes))) => {
+            Some(Ok((line, lines, bytes))) => {
                 self.durable = line;
+                self.lines -= lines;
                 self.bytes -= bytes;
                 Ok(())
             }

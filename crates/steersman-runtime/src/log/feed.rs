@@ -186,6 +186,8 @@ impl Feed {
             Ok(Notice::Durable) => self.look = true,
             Ok(Notice::Item(FeedItem::Closed)) | Err(broadcast::error::RecvError::Closed) => {
                 self.live = None;
+                // From here on nobody reports new lines.
+                self.look = true;
                 while self.read().await? {}
                 self.ready.push_back(FeedItem::Closed);
             }

@@ -47,7 +47,7 @@ pub struct Limiters(Arc<Mutex<HashMap<[u8; 32], Arc<Limiter>>>>);
 
 impl Limiters {
     /// Returns the limiter of a place. The parts name the place and may contain a key: only their hash is kept.
-    pub fn of(&self, place: &[&str]) -> Arc<Limiter> {
+    pub fn of(&self, place: &[&str], clock: &dyn Clock) -> Arc<Limiter> {
         let mut hash = blake3::Hasher::new();
         for part in place {
             hash.update(&(part.len() as u64).to_le_bytes());
@@ -56,7 +56,10 @@ impl Limiters {
         let key = *hash.finalize().as_bytes();
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= PLACES && !open.contains_key(&key) {
-            open.retain(|_, limiter| Arc::strong_count(limiter) > 1 || !limiter.lock().is_idle());
+            let now = clock.now();
+            open.retain(|_, limiter| {
+                Arc::strong_count(limiter) > 1 || !limiter.lock().is_idle(now)
+            });
         }
         open.entry(key).or_default().clone()
     }
@@ -443,9 +446,25 @@ impl State {
         now
     }
 
-    fn is_idle(&self) -> bool {
-        let said = self.told.values().any(|told| told.pause.is_some());
-        self.lanes.is_empty() && self.windows.is_empty() && self.breaker.open.is_none() && !said
+    /// Returns true if nothing that is remembered can delay a call any more. Calls start slowly after a pause for the sake of
+    /// those that waited, and nobody waits here.
+    fn is_idle(&mut self, now: Time) -> bool {
+        let now = self.told_time(now);
+        let is_past = |until: Option<Time>| until.is_none_or(|until| until <= now);
+        let until = |window: &Window, quota: Option<Quota>| {
+            let (newest, ..) = window.taken.back()?;
+            Some(newest.plus(quota?.within))
+        };
+        self.lanes.is_empty()
+            && is_past(self.breaker.open)
+            && self.windows.iter().all(|(rate, windows)| {
+                is_past(until(&windows.requests, rate.requests))
+                    && is_past(until(&windows.tokens, rate.tokens))
+            })
+            && self.told.values().all(|told| {
+                let mut left = [told.requests, told.tokens].into_iter().flatten();
+                is_past(told.pause) && left.all(|(_, until)| until <= now)
+            })
     }
 
     fn is_first(&self, waits: &Waits) -> bool {

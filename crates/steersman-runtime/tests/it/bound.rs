@@ -11,7 +11,7 @@ use steersman_machine::stored::commit::{Binding, LogLine, Text};
 use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_runtime::engine::Durability;
 use steersman_runtime::inbox::{Begin, Message, Wanted};
-use steersman_runtime::session::Fork;
+use steersman_runtime::session::{Fate, Fork, Settled};
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Batch, Needs, NewSession, Row, Scope, Worker};
 use steersman_runtime::store::{Blobs as _, Log as _};
@@ -167,19 +167,15 @@ async fn a_branch_that_is_bound_otherwise_is_refused() {
     refused(&changed(rebound, None).await, "is bound to 050505, main to").await;
 }
 
-/// A session without a line is bound by the message that begins it. If that message names a newer machine, the session does
-/// not begin.
-#[tokio::test]
-async fn a_session_of_a_newer_machine_does_not_begin() {
+/// A session that was never begun here, with the message that begins it.
+async fn to_begin(change: impl FnOnce(&mut Begin)) -> World {
     let world = World::new(json!({ "main": ["One."] }));
     let network = crate::world::network(TALK);
     let values = steersman_runtime::bind::Values::default();
-    let ours = steersman_runtime::bind::binding(&network, "main".into(), &values);
-    let begin = Message::from(Wanted::Start(Box::new(Begin {
-        binding: Binding {
-            machine: ours.machine + 1,
-            ..ours.clone()
-        },
+    let binding = steersman_runtime::bind::binding(&network, "main".into(), &values);
+    let hash = binding.source;
+    let mut begin = Begin {
+        binding,
         values: serde_json::to_string(&values).unwrap(),
         agent: None,
         args: None,
@@ -188,9 +184,11 @@ async fn a_session_of_a_newer_machine_does_not_begin() {
         state: Vec::new(),
         scope: Scope::default(),
         occasion: None,
-    })));
+    };
+    change(&mut begin);
+    let begin = Message::from(Wanted::Start(Box::new(begin)));
     let source: Arc<[u8]> = network.source.as_bytes().into();
-    world.store.put_blob(ours.source, source).await.unwrap();
+    world.store.put_blob(hash, source).await.unwrap();
     let new = NewSession {
         id: "session".into(),
         network: "test".into(),
@@ -203,10 +201,31 @@ async fn a_session_of_a_newer_machine_does_not_begin() {
         needs: Needs::default(),
     };
     world.store.create(new).await.unwrap();
+    world
+}
+
+/// A session without a line is bound by the message that begins it. If that message names a newer machine, the session does
+/// not begin.
+#[tokio::test]
+async fn a_session_of_a_newer_machine_does_not_begin() {
+    let world = to_begin(|begin| begin.binding.machine += 1).await;
     let session = world.open().await;
     let refused = session.settled().await.unwrap_err().to_string();
     assert!(refused.contains("machine 2, this one is 1"), "{refused}");
     assert_eq!(world.lines().await.len(), 0, "nothing was written");
     let left = world.engine.inspect("session").await.unwrap();
     assert_eq!(left.inbox.len(), 1, "the message stays");
+}
+
+#[tokio::test]
+async fn arguments_that_are_not_json_are_refused() {
+    let world = to_begin(|begin| begin.args = Some("{ no".to_owned())).await;
+    let session = world.open().await;
+    let settled = session.settled().await.unwrap();
+    assert!(matches!(*settled, Settled::Empty), "{settled:?}");
+    let fate = session.fate_of(&"m1".into()).await;
+    assert!(
+        matches!(&fate, Fate::Refused(why) if why.contains("the arguments are not JSON")),
+        "{fate:?}"
+    );
 }

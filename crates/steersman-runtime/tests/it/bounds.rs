@@ -9,6 +9,7 @@ use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::Line;
 use steersman_machine::stored::interaction::{How, Interaction};
 use steersman_runtime::engine::Durability;
+use steersman_runtime::session::{Fate, Fork};
 use steersman_runtime::store::awkward::AwkwardStore;
 use steersman_runtime::store::{AHEAD_BYTES, AHEAD_LINES};
 
@@ -143,6 +144,36 @@ async fn attack_2_11_a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
         assert_eq!(world.store.ahead(), (0, 0));
         assert_eq!(world.tools.count("note"), notes);
     }
+}
+
+/// A batch has one line for each branch.
+#[tokio::test]
+async fn a_session_with_many_branches_is_not_further_ahead() {
+    let definition = "config: { limit: { type: integer, default: 10 } }\n\
+         agents: { main: { system: \"You settle up to {{ config.limit }}.\" } }";
+    let script = json!({ "main": ["Ready."] });
+    let world = World::over(Spy::default(), Durability::Commit, script);
+    let session = world.start(definition, "Go.").await;
+    for _ in 0..40 {
+        let fate = session.fork(Fork::default()).await.unwrap().fate;
+        assert!(matches!(fate, Fate::Taken(_)), "{fate:?}");
+    }
+    let gate = world.store.stall_behind(world.store.lines());
+    let rebinds = (1..=3).map(|limit| {
+        let session = session.clone();
+        let config = [("limit".into(), json!(limit))];
+        tokio::spawn(async move { session.rebind(&config, "user").await.unwrap().fate })
+    });
+    let rebinds: Vec<_> = rebinds.collect();
+    go_on().await;
+    assert_eq!(world.store.ahead().0, 41);
+    gate.add_permits(1);
+    for rebind in rebinds {
+        let fate = rebind.await.unwrap();
+        assert!(matches!(fate, Fate::Taken(_)), "{fate:?}");
+    }
+    let (most, _) = world.store.most_ahead();
+    assert_eq!(most, 41);
 }
 
 /// A model call begins only with tokens whose draw is on disk, however far the session runs ahead of the disk.

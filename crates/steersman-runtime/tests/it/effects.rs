@@ -156,6 +156,29 @@ async fn a_retry_after_of_an_hour_is_a_timer_in_the_log() {
 }
 
 #[tokio::test]
+async fn a_person_s_retry_ends_a_short_delay() {
+    for named in [true, false] {
+        let world = calls(json!({ "look": {} }));
+        let busy = Fault {
+            again: Some(30_000),
+            ..Fault::new("http_429", "too many requests")
+        };
+        world.tools.will("look", Does::NotPerformed(busy));
+        let session = world.start(TOOLS, "Go.").await;
+        until_run(&world, "look", 1).await;
+        let seen = session.inspect().await.unwrap();
+        let mut calls = seen.current_branch().unwrap().snapshot.calls.values();
+        let effect = calls.find_map(|call| call.effect).unwrap();
+        let look = named.then_some(effect);
+        let fate = session.retry(look, "user").await.unwrap().fate;
+        assert!(matches!(fate, Fate::Taken(_)), "{fate:?}");
+        settle().await;
+        assert_eq!(world.tools.count("look"), 2);
+        assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    }
+}
+
+#[tokio::test]
 async fn a_clock_that_jumps_back_never_turns_the_log_back() {
     let world = calls(json!({ "look": {} }));
     let gate = Arc::new(Semaphore::new(0));

@@ -1,10 +1,11 @@
 //! The feed of a session: lines that are on disk, complete and in order, and streamed pieces between them.
 
+use crate::effects::settle;
 use crate::spy::Behind;
 use crate::world::World;
 use serde_json::json;
 use steersman_machine::stored::ids::Line;
-use steersman_runtime::feed::FeedItem;
+use steersman_runtime::feed::{Feed, FeedItem};
 use steersman_runtime::model::Delta;
 
 const PLAIN: &str = "agents: { main: { system: You talk. } }";
@@ -75,4 +76,35 @@ async fn nothing_is_shown_as_committed_that_is_not_on_disk() {
         settled.is_none(),
         "an answer is shown only when it is on disk: {settled:?}"
     );
+}
+
+/// Items come without waiting for the clock unless a feed has nothing to give.
+async fn at_once(feed: &mut Feed) -> Option<FeedItem> {
+    tokio::select! {
+        biased;
+        item = feed.next() => Some(item.unwrap()),
+        () = settle() => None,
+    }
+}
+
+#[tokio::test]
+async fn a_feed_gives_the_lines_of_the_next_owner() {
+    let world = World::new(json!({ "main": ["One.", "Two."] }));
+    let session = world.start(PLAIN, "Go.").await;
+    let mut feed = session.feed(Line::NONE);
+    session.settled().await.unwrap();
+    session.stop().await;
+    while !matches!(feed.next().await.unwrap(), FeedItem::Closed) {}
+    assert!(at_once(&mut feed).await.is_none());
+    let next = world.open().await;
+    next.say("On.").await.unwrap();
+    next.settled().await.unwrap();
+    world.clock.advance(1_000);
+    let item = at_once(&mut feed).await;
+    let Some(FeedItem::Line(line)) = item else {
+        panic!("{item:?}");
+    };
+    let lines = world.lines().await;
+    assert!(lines.iter().any(|own| own.n == line.n), "{line:?}");
+    assert!(line.n > Line(2), "{line:?}");
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use steersman_machine::network::{Desk, Does, ExitCause, Network, RouteBy};
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::stored::commit::{LogLine, Turned};
+use steersman_machine::stored::engine::Caller;
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::interaction::{Cause, Choice, Interaction, Route, Target};
@@ -281,7 +282,9 @@ impl Standing<'_> {
                             .map_or("", |agent| &agent.def);
                         walk.take(inside, format!("call {by} {}", call.name));
                     }
-                    (Interaction::Call(_), At::Cluster(own)) => walk.step(own, push.agent),
+                    (Interaction::Call(call), At::Cluster(own)) if call.by == Caller::Router => {
+                        walk.step(own, push.agent);
+                    }
                     (
                         Interaction::Finished {
                             cause: Cause::NoRule,

@@ -419,6 +419,10 @@ impl Recorder<'_> {
 
 /// Escapes a text for a script, because the texts of scripts are templates.
 fn plain(text: &str) -> String {
+    if text.contains("endraw") {
+        // It could end a raw block.
+        return text.replace('{', "{{ '{' }}");
+    }
     if text.contains("{{") || text.contains("{%") || text.contains("{#") {
         return format!("{{% raw %}}{text}{{% endraw %}}");
     }

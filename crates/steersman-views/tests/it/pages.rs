@@ -1,14 +1,20 @@
 //! Rows, lines, effects and contexts of one session.
 
-use crate::world::{SECRET, engine, last, paid};
+use crate::world::{SECRET, engine, last, network, paid, scripted};
+use serde_json::json;
+use std::collections::BTreeMap;
 use steersman_machine::stored::ids::Line;
-use steersman_runtime::engine::Engine;
+use steersman_runtime::engine::{Engine, StartOptions};
+use steersman_runtime::session::Settled;
 use steersman_views::context::Contexts;
 use steersman_views::diff::{Side, compare};
 use steersman_views::effects::Effects;
+use steersman_views::graph;
 use steersman_views::lanes::Lanes;
 use steersman_views::log::Log;
+use steersman_views::page::Subject;
 use steersman_views::reader::{Reader as _, Stored};
+use steersman_views::record::Recorded;
 use steersman_views::story::Story;
 
 async fn rows(engine: &Engine, id: &str) -> String {
@@ -130,4 +136,97 @@ async fn lanes_grow_with_each_line_and_hold_one_entry_an_interaction() {
         json[random] = "..".into();
     }
     insta::assert_snapshot!("lanes", format!("{json:#}"));
+}
+
+#[tokio::test]
+async fn a_page_counts_what_the_lines_that_it_shows_paid() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let log = Log::read(&Stored::masked(&engine, session.id())).await;
+    let (log, seen) = (log.unwrap(), session.inspect().await.unwrap());
+    let known = engine.secrets_of(session.id()).await.unwrap();
+    let (main, more) = (&seen.branches[0], &seen.branches[1]);
+    let page = |branch, alone, line| {
+        let subject = Subject {
+            seen: &seen,
+            log: &log,
+            bound: &BTreeMap::new(),
+            known: &known,
+            branch,
+            alone,
+            line,
+        };
+        let page = subject.page();
+        let calls: u64 = page.models.iter().map(|model| model.calls).sum();
+        let tokens: u64 = page.models.iter().map(|model| model.tokens).sum();
+        // All calls were answered.
+        let counted = (page.row.model_calls, page.row.tokens);
+        assert_eq!(counted, (calls, tokens), "{line:?}");
+        calls
+    };
+    assert_eq!(page(main, false, None), 6);
+    assert_eq!(page(main, true, None), 4);
+    assert_eq!(page(more, true, None), 6);
+    let mut before = 0;
+    for line in &log.lines {
+        let calls = page(main, false, Some(line.n));
+        let answered = line.commit.as_ref().map_or(0, |commit| commit.usage.len());
+        assert_eq!(calls, before + answered as u64, "{}", line.n);
+        before = calls;
+    }
+}
+
+#[tokio::test]
+async fn a_recorded_test_repeats_a_text_that_ends_a_raw_block() {
+    const TALK: &str = "steersman: 1\nname: talk\nmodels: { default: scripted }\nagents: { talker: { system: You talk. } }\n";
+    const SAID: &str = "{% raw %} {% endraw %} {{ wish }} {# {%- endraw -%}";
+    let mut script = json!({ "talker": [format!("{{{{ \"{SAID}\" }}}}")] });
+    for _ in 0..2 {
+        let engine = scripted(&script);
+        let options = StartOptions {
+            say: Some("Go.".to_owned()),
+            ..StartOptions::default()
+        };
+        let session = engine.start(network(TALK), options).await.unwrap();
+        let settled = session.settled().await.unwrap();
+        let Settled::Answered { text, .. } = &*settled else {
+            panic!("{settled:?}");
+        };
+        assert_eq!(&**text, SAID);
+        let read = Recorded::read(&engine, session.id()).await.unwrap();
+        script = read.test().unwrap()["script"].clone();
+    }
+}
+
+#[tokio::test]
+async fn arrows_count_members_and_no_other_calls_of_a_router() {
+    const TEAM: &str = "steersman: 1\nname: team\nmodels: { default: scripted }\n\
+        state: { topic: { type: string, optional: true } }\n\
+        agents:\n  one: { system: You are one. }\n  two: { system: You are two. }\n  \
+        team: { extract: [topic], route: { sequence: [one, two] } }\nentry: team\n";
+    let engine = scripted(&json!({
+        "team#extract": [{ "output": { "topic": "ships" } }],
+        "team/one": ["One."],
+        "team/two": ["Two."],
+    }));
+    let network = network(TEAM);
+    let options = StartOptions {
+        say: Some("About ships.".to_owned()),
+        ..StartOptions::default()
+    };
+    let session = engine.start(network.clone(), options).await.unwrap();
+    session.settled().await.unwrap();
+    let log = Log::read(&Stored::plain(&engine, session.id())).await;
+    let (log, seen) = (log.unwrap(), session.inspect().await.unwrap());
+    let snapshot = &seen.current_branch().unwrap().snapshot;
+    let path: Vec<_> = log.lines.iter().collect();
+    let mut drawn = graph::draw(&network);
+    graph::stand(&mut drawn, &network, snapshot, &path, &[], &log.texts);
+    let times: Vec<u64> = drawn
+        .graph
+        .edges
+        .iter()
+        .filter_map(|edge| edge.times)
+        .collect();
+    assert_eq!(times, [1, 1, 1], "{:#?}", drawn.graph.edges);
 }

@@ -1,8 +1,9 @@
 //! Sessions in memory, driven by scripts.
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman_definition::{Files, compile};
+use steersman_machine::network::Network;
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::clock::System;
 use steersman_runtime::engine::{Engine, Options, Parts, Process, StartOptions};
@@ -32,15 +33,18 @@ entry: desk
 pub(crate) const SECRET: &str = "PLANTED-4711";
 
 pub(crate) fn engine() -> Engine {
-    let script = json!({ "desk": [
+    scripted(&json!({ "desk": [
         { "text": "I note it.", "call": { "note": { "text": "fifty" } } },
         { "call": { "pay": { "cents": 50 } } },
         "Paid.",
         "You are welcome.",
         { "call": { "pay": { "cents": 5 } } },
         "Paid a little more.",
-    ] });
-    let script = Script::parse(&script).unwrap();
+    ] }))
+}
+
+pub(crate) fn scripted(script: &Json) -> Engine {
+    let script = Script::parse(script).unwrap();
     Engine::new(Parts {
         store: Arc::new(MemoryStore::new()),
         clock: Arc::new(System),
@@ -58,17 +62,21 @@ pub(crate) fn engine() -> Engine {
     })
 }
 
+pub(crate) fn network(definition: &str) -> Arc<Network> {
+    let (network, diagnostics) = compile(&Files::new("desk.yaml", definition));
+    Arc::new(network.unwrap_or_else(|| panic!("{diagnostics:?}")))
+}
+
 /// A session with an approval, a second message, a fork and an adoption. The first message holds the secret as plain
 /// text.
 pub(crate) async fn paid(engine: &Engine) -> Session {
-    let (network, diagnostics) = compile(&Files::new("desk.yaml", DESK));
-    let network = network.unwrap_or_else(|| panic!("{diagnostics:?}"));
+    let network = network(DESK);
     let say = Some(format!("Pay fifty, my pin is {SECRET}."));
     let options = StartOptions {
         say,
         ..StartOptions::default()
     };
-    let session = engine.start(Arc::new(network), options).await.unwrap();
+    let session = engine.start(network, options).await.unwrap();
     let asked = session.settled().await.unwrap();
     let inspection = session.inspect().await.unwrap();
     session

@@ -308,32 +308,64 @@ async fn who_waits_while_the_clock_is_set_back_waits_no_longer() {
 }
 
 #[test]
-fn places_are_told_apart_and_forgotten() {
-    let limiters = Limiters::default();
-    let one = limiters.of(&["openai", "https://a", "key"]);
-    assert!(Arc::ptr_eq(
-        &one,
-        &limiters.of(&["openai", "https://a", "key"])
-    ));
+fn places_are_told_apart() {
+    let (limiters, clock) = (Limiters::default(), clock());
+    let one = limiters.of(&["openai", "https://a", "key"], &clock);
+    let same = limiters.of(&["openai", "https://a", "key"], &clock);
+    assert!(Arc::ptr_eq(&one, &same));
     for other in [
         ["openai", "https://a", "yek"],
         ["openai", "https://ak", "ey"],
     ] {
-        assert!(!Arc::ptr_eq(&one, &limiters.of(&other)));
+        assert!(!Arc::ptr_eq(&one, &limiters.of(&other, &clock)));
     }
-    let clock = clock();
-    assert!(through(&one, ask("a", "1/h", 0), &clock));
-    drop(one);
+}
+
+/// Uses more places than are remembered. Returns the number that is remembered then.
+fn crowd(limiters: &Limiters, clock: &Virtual) -> usize {
     for n in 0..2 * PLACES {
-        limiters.of(&[&n.to_string()]);
+        limiters.of(&["crowd", &n.to_string()], clock);
     }
-    let known = limiters.0.lock().expect("nobody panicked").len();
-    assert!(known <= PLACES + 1, "{known}");
-    let again = limiters.of(&["openai", "https://a", "key"]);
-    assert!(
-        !through(&again, ask("a", "1/h", 0), &clock),
-        "what a window holds is not forgotten"
-    );
+    limiters.0.lock().expect("nobody panicked").len()
+}
+
+#[test]
+fn a_place_is_remembered_as_long_as_a_call_there_would_wait() {
+    type Use = fn(Permit, Time, Left);
+    let hour = 3_600_000;
+    let none_left = Left {
+        left: 0,
+        millis: hour,
+    };
+    let uses: [(&str, Use); 4] = [
+        ("1/h", |permit, now, _| {
+            permit.end(now, Ended::Answered(None))
+        }),
+        ("", |permit, now, left| permit.told(now, Some(left), None)),
+        ("", |permit, now, left| permit.told(now, None, Some(left))),
+        ("", |permit, now, left| {
+            permit.end(now, Ended::Pause(left.millis));
+        }),
+    ];
+    for (rate, then) in uses {
+        let (limiters, clock) = (Limiters::default(), clock());
+        let place = |clock: &Virtual| limiters.of(&["openai", "https://a", "key"], clock);
+        let one = place(&clock);
+        let Some(Ok(permit)) = now_or_never(&one, ask("a", rate, 1), &clock) else {
+            panic!("there is room");
+        };
+        then(permit, clock.now(), none_left);
+        let known = Arc::downgrade(&one);
+        drop(one);
+        assert!(crowd(&limiters, &clock) <= PLACES + 1);
+        assert!(
+            !through(&place(&clock), ask("a", rate, 1), &clock),
+            "it is not forgotten: {rate}"
+        );
+        clock.advance(hour);
+        assert!(crowd(&limiters, &clock) <= PLACES);
+        assert!(known.upgrade().is_none(), "it is forgotten: {rate}");
+    }
 }
 
 /// Polls a parked caller once.

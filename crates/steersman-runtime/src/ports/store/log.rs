@@ -9,7 +9,8 @@ use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Doubtful;
 
-/// Maximum number of lines that a session may be ahead of the disk. At this number its owner waits.
+/// Maximum number of lines that a session may be ahead of the disk. At this number its owner waits. One batch may have more
+/// lines, one for each branch; then nothing else is ahead, and nothing leaves the process before the batch is on disk.
 pub const AHEAD_LINES: u64 = 64;
 
 /// Maximum number of bytes that a session may be ahead of the disk. At this number its owner waits.

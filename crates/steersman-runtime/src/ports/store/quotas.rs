@@ -19,8 +19,8 @@ pub trait Quotas: Send + Sync + 'static {
     fn give_back<'a>(&'a self, limit: &'a Limit, drawn: Drawn)
     -> Boxed<'a, Result<(), StoreError>>;
 
-    /// Makes a pause known to all workers: a place wants no calls of a model until a time. The pause that was told last counts,
-    /// even if it ends earlier than the one before.
+    /// Makes a pause known to all workers: a place wants no calls of a model until a time. A pause that is known already and ends
+    /// later stays.
     fn pause(&self, pause: Pause) -> Boxed<'_, Result<(), StoreError>>;
 
     /// Returns the pauses that are not over, by place and model.

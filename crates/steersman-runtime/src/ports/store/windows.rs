@@ -40,7 +40,9 @@ impl Windows {
     }
 
     pub(super) fn pause(&mut self, pause: Pause) {
-        self.pauses.insert((pause.place, pause.model), pause.until);
+        let known = self.pauses.entry((pause.place, pause.model));
+        let until = known.or_insert(pause.until);
+        *until = (*until).max(pause.until);
     }
 
     pub(super) fn pauses(&mut self, now: Time) -> Vec<Pause> {

@@ -164,21 +164,20 @@ impl Search {
         let shared = self.kept().documents(key);
         let mut kept = shared.lock_owned().await;
         let (folder, retrieval) = (run.folder.clone(), retrieval.clone());
-        // Files are read and indexed on a thread that may block.
+        // Files are read and indexed on a thread that may block. An index whose reading failed is not kept.
         let read = tokio::task::spawn_blocking(move || {
             let mut documents = match kept.take() {
                 Some(documents) => documents,
                 None => Documents::new(&*retrieval)?,
             };
             documents.read(&folder, &paths)?;
-            Ok::<_, SearchError>((kept, documents))
+            *kept = Some(documents);
+            Ok::<_, SearchError>(kept)
         });
-        let (mut kept, mut documents) = joined(read).await?;
-        let found = self
-            .best(&mut documents.passages, wanted, BTreeSet::new())
-            .await?;
-        *kept = Some(documents);
-        Ok(found)
+        let mut kept = joined(read).await?;
+        let documents = kept.as_mut().expect("it was put there");
+        self.best(&mut documents.passages, wanted, BTreeSet::new())
+            .await
     }
 
     async fn in_transcript(
@@ -214,12 +213,12 @@ impl Search {
             } else {
                 BTreeSet::new()
             };
-            Ok::<_, SearchError>((kept, said, seen))
+            *kept = Some(said);
+            Ok::<_, SearchError>((kept, seen))
         });
-        let (mut kept, mut said, seen) = joined(read).await?;
-        let found = self.best(&mut said.passages, wanted, seen).await?;
-        *kept = Some(said);
-        Ok(found)
+        let (mut kept, seen) = joined(read).await?;
+        let said = kept.as_mut().expect("it was put there");
+        self.best(&mut said.passages, wanted, seen).await
     }
 
     fn kept(&self) -> &Kept {
@@ -342,7 +341,7 @@ fn in_turn(found: Vec<Vec<(Piece, f64)>>) -> Vec<(Piece, f64)> {
     }
 }
 
-/// Gives every passage its vector. Returns the vector of the query.
+/// Gives every passage its vector. Returns the vector of the query. A search that is cut keeps the vectors that it has.
 async fn embedded(
     embedder: &Embedder,
     passages: &mut Passages,
