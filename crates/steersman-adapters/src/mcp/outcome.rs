@@ -276,7 +276,7 @@ fn refused(error: &ErrorData, tail: &str, mask: &Mask) -> Raw {
     match error.code {
         UNREADABLE => unknown(
             Code::Failed,
-            format!("its answer is none that the protocol knows: {message}{tail}"),
+            format!("its answer is not a result of a call: {message}{tail}"),
         ),
         ErrorCode::INVALID_REQUEST
         | ErrorCode::METHOD_NOT_FOUND
@@ -335,7 +335,7 @@ fn unsent(error: &DynamicTransportError, tail: &str, mask: &Mask) -> Raw {
             if said.starts_with("HTTP 4") && !proves_nothing {
                 not_performed(format!("the server refused: {said}"), None)
             } else {
-                unknown(Code::Failed, format!("its answer is none: {said}"))
+                unknown(Code::Failed, format!("its answer is not a result of a call: {said}"))
             }
         }
         Some(error) => unknown(Code::Failed, mask.first(&error.to_string(), TOLD_MAX)),

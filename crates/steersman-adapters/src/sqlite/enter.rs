@@ -414,7 +414,7 @@ impl Guard {
                 "another program made a journal in its place, so what was acknowledged last is in neither: move {journal} \
                  away, and then end this process, which puts its own there"
             ),
-            Ok(Put::Nowhere) => "its journal is not copied beside another file, and the file in its place now stays as it is; \
+            Ok(Put::Nowhere) => "its journal is not copied next to another file, and the file in its place now stays as it is; \
                                  end this process before you open the store again: it moves what was acknowledged last into \
                                  its own file, if that was not deleted"
                 .to_owned(),

@@ -181,7 +181,7 @@ async fn a_server_that_fails_is_told_of_and_words_find_it() {
         ),
         (
             Reply::with(200, &[("content-type", "text/html")], "<html>"),
-            "no answer with embeddings",
+            "the answer has no embeddings",
         ),
         (vectors(&[[1.0, 0.0]]), "1 embeddings came for 3 texts"),
         (Reply(vec![Frame::Cut]), "embeddings could not be had"),

@@ -153,7 +153,7 @@ async fn values_stay_in_their_place() {
     )
     .await;
     assert!(
-        matches!(&raw, Raw::NotPerformed(fault) if fault.message.contains("is no address")),
+        matches!(&raw, Raw::NotPerformed(fault) if fault.message.contains("is not a valid address")),
         "{raw:?}"
     );
     let header = tool(

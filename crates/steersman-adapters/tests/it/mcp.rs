@@ -151,12 +151,12 @@ async fn every_answer_is_a_typed_outcome() {
     }
     let unread = once(&tools, &scripted(&diary, "", "unreadable", "")).await;
     assert!(
-        unread.starts_with("unknown: failed: its answer is none"),
+        unread.starts_with("unknown: failed: its answer is not a result of a call"),
         "{unread}"
     );
     let deep = once(&tools, &scripted(&diary, "", "deep", "")).await;
     assert!(
-        deep.starts_with("unknown: failed: its answer is none that the protocol knows: recursion"),
+        deep.starts_with("unknown: failed: its answer is not a result of a call: recursion"),
         "{deep}"
     );
     assert_eq!(diary.lines("started"), 1, "one connection serves them all");
@@ -172,10 +172,10 @@ async fn an_answer_of_an_unknown_kind_is_in_doubt() {
             "wants_more",
             "unknown: failed: the server asks for more input",
         ),
-        ("wants_more_badly", "unknown: failed: its answer is none"),
-        ("handle", "unknown: failed: its answer is none"),
-        ("of_another_kind", "unknown: failed: its answer is none"),
-        ("nothing_at_all", "unknown: failed: its answer is none"),
+        ("wants_more_badly", "unknown: failed: its answer is not a result of a call"),
+        ("handle", "unknown: failed: its answer is not a result of a call"),
+        ("of_another_kind", "unknown: failed: its answer is not a result of a call"),
+        ("nothing_at_all", "unknown: failed: its answer is not a result of a call"),
     ] {
         let told = once(&tools, &scripted(&diary, "", tool, "")).await;
         assert!(told.starts_with(expected), "{tool}: {told}");

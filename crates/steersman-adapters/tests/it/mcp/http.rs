@@ -306,7 +306,7 @@ async fn every_answer_is_a_typed_outcome() {
     }
     let garbage = once(&tools, &server.network("garbage", "")).await;
     assert!(
-        garbage.starts_with("unknown: failed: its answer is none"),
+        garbage.starts_with("unknown: failed: its answer is not a result of a call"),
         "{garbage}"
     );
     let cut = once(&tools, &server.network("cut", "")).await;
@@ -322,7 +322,7 @@ async fn every_answer_is_a_typed_outcome() {
     for deep in ["deep", "deep_stream"] {
         let deep = once(&tools, &server.network(deep, "")).await;
         assert!(
-            deep.starts_with("unknown: failed: its answer is none"),
+            deep.starts_with("unknown: failed: its answer is not a result of a call"),
             "{deep}"
         );
     }
