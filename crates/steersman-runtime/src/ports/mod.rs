@@ -1,4 +1,5 @@
-//! The ports: what the runtime asks of the world, as small traits; their stand-ins for tests; and the limiter of places.
+//! The ports: what the runtime asks of the world, as small traits; their stand-ins for tests; the limiter of places; and sealed
+//! texts, the form in which stores hold secrets.
 
 pub mod artifact;
 pub mod clock;
@@ -8,5 +9,6 @@ pub mod limiter;
 pub mod model;
 pub mod retrieval;
 pub mod retry;
+pub mod seal;
 pub mod store;
 pub mod toolset;
