@@ -87,12 +87,10 @@ pub mod rerun;
 mod tools;
 
 pub use engine::{erase, known, memory, redefine, servers, session, step};
-pub use log::{
-    beside, bind, branches, conformance, feed, ledger, load, past, pending, seal, secrets,
-};
+pub use log::{beside, bind, branches, conformance, feed, ledger, load, past, pending, secrets};
 #[doc(hidden)]
 pub use ports::files;
-pub use ports::{artifact, clock, inbox, limiter, model, retrieval, retry, store, toolset};
+pub use ports::{artifact, clock, inbox, limiter, model, retrieval, retry, seal, store, toolset};
 pub use tools::retrieval::unreadable;
 
 /// A boxed future, which keeps the ports object-safe.

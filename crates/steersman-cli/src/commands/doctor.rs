@@ -291,9 +291,10 @@ async fn sealing(findings: &mut Findings, file: &Path) {
             return;
         }
     };
-    let place = match is_set {
-        true => KEY_VARIABLE.to_owned(),
-        false => format!("{shown}, readable by you alone; no backup holds it"),
+    let place = if is_set {
+        KEY_VARIABLE.to_owned()
+    } else {
+        format!("{shown}, readable by you alone; no backup holds it")
     };
     for (at, key) in sealer.keys().enumerate() {
         let sealed = needed.get(&key).copied().unwrap_or(0);

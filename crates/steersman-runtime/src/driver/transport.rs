@@ -83,11 +83,14 @@ impl TransportScope {
         })
     }
 
-    /// Keeps the reason why a value that was just read could not be opened.
-    fn read(&self, name: impl FnOnce() -> String) {
-        if let Some(error) = held(&self.opener.failed).take() {
-            held(&self.locked).insert(name(), error);
-        }
+    /// Returns true if a value that was just read could not be opened, and keeps the reason. Such a value is not defined, so the
+    /// field that reads it fails: a handle is never sent in place of a secret.
+    fn is_locked(&self, name: impl FnOnce() -> String) -> bool {
+        let Some(error) = held(&self.opener.failed).take() else {
+            return false;
+        };
+        held(&self.locked).insert(name(), error);
+        true
     }
 }
 
@@ -115,17 +118,22 @@ impl TransportScope {
 impl Scope for TransportScope {
     fn root(&self, name: &str) -> Option<Value> {
         let found = self.view(|view| view.root(name));
-        self.read(|| name.to_owned());
+        if self.is_locked(|| name.to_owned()) {
+            return Some(Value::UNDEFINED);
+        }
         found
     }
 
     fn path(&self, root: &str, steps: &[&str]) -> Option<(Value, usize)> {
         let found = self.view(|view| view.path(root, steps));
-        self.read(|| match steps.first() {
+        let is_locked = self.is_locked(|| match steps.first() {
             Some(step) => format!("{root}.{step}"),
             None => root.to_owned(),
         });
-        found
+        match found {
+            Some((_, read)) if is_locked => Some((Value::UNDEFINED, read)),
+            found => found,
+        }
     }
 }
 

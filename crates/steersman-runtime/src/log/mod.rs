@@ -14,7 +14,6 @@ pub mod load;
 mod mapped;
 pub mod past;
 pub mod pending;
-pub mod seal;
 pub mod secrets;
 pub(crate) mod settled;
 pub(crate) mod standing;

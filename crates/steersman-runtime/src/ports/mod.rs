@@ -1,4 +1,5 @@
-//! The ports: small traits by which the runtime uses the world, their stand-ins for tests, and the limiter of places.
+//! The ports: small traits by which the runtime uses the world, and their stand-ins for tests; the limiter of places; sealed texts, the
+//! form in which stores hold secrets.
 
 pub mod artifact;
 pub mod clock;
@@ -8,5 +9,6 @@ pub mod limiter;
 pub mod model;
 pub mod retrieval;
 pub mod retry;
+pub mod seal;
 pub mod store;
 pub mod toolset;

@@ -176,10 +176,14 @@ impl Sealer {
 
     /// Opens a text that [`Sealer::seal_text`] sealed.
     pub fn open_text(&self, sealed: &str) -> Result<Zeroizing<String>, SealError> {
-        let parts = Parts::of(sealed).ok_or_else(|| match is_newer(sealed) {
-            true => SealError::Newer,
-            false => SealError::NotSealed,
-        })?;
+        let Some(parts) = Parts::of(sealed) else {
+            let is_newer = is_newer(sealed);
+            return Err(if is_newer {
+                SealError::Newer
+            } else {
+                SealError::NotSealed
+            });
+        };
         let payload = || Payload {
             msg: &parts.cipher,
             aad: parts.head.as_bytes(),
@@ -247,13 +251,13 @@ impl Sealer {
     /// is the recorded form of that one. A value without sealed parts has one form. A part that no key here opens keeps the
     /// digest that is written in it.
     pub fn comparable(&self, json: &Json) -> Vec<Json> {
-        let keys = match holds_sealed(json) {
-            true => &self.keys[..],
-            false => &self.keys[..1],
+        let count = if holds_sealed(json) {
+            self.keys.len()
+        } else {
+            1
         };
-        let forms = keys.iter();
-        forms
-            .map(|key| canonical(&self.compared(json, key)))
+        let keys = self.keys[..count].iter();
+        keys.map(|key| canonical(&self.compared(json, key)))
             .collect()
     }
 
