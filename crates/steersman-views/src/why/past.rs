@@ -4,8 +4,7 @@ use crate::log::Log;
 use crate::texts::Texts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::network::Network;
-use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::network::{Network, Source};
 use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine, Push, Want};
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{Call, CallResult, Interaction, Origin};
@@ -189,13 +188,16 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Returns the newest call of `send` by an agent, at this line or before on its branch. It is taken as the call that sent the
-    /// message.
+    /// Returns the newest call by an agent of a tool that sends messages, at this line or before on its branch. It is taken as the
+    /// call that sent the message.
     pub(super) fn sent(&self, sender: Id, upto: Line) -> Option<Place> {
-        let send = BuiltIn::Send.name();
+        let tools = &self.network(upto)?.tools;
+        let sends = |call: &Call| {
+            let tool = tools.get(&call.name);
+            tool.is_some_and(|tool| matches!(tool.source, Source::Send(_)))
+        };
         self.last_push(upto, Line::NONE, |push| {
-            let called = |call: &Call| &*call.name == send;
-            push.agent == sender && matches!(&push.what, Interaction::Call(call) if called(call))
+            push.agent == sender && matches!(&push.what, Interaction::Call(call) if sends(call))
         })
     }
 
