@@ -263,7 +263,7 @@ impl Look<'_> {
             (None, None) => Some(home.url.to_owned()),
             (None, Some(url)) => Some(self.storable(home, url)?),
         };
-        let elsewhere = url.as_deref().filter(|url| !url.starts_with(home.url));
+        let elsewhere = url.as_deref().filter(|url| !home.has(url));
         let speaks = match home.elsewhere.filter(|_| elsewhere.is_some()) {
             Some(other) => self.named(other)?,
             None => provider,
@@ -307,16 +307,15 @@ impl Look<'_> {
         provider: &'static Provider,
     ) -> Result<BoundModel, ModelsError> {
         let url = self.render(url)?;
-        let mut bound = self.bound(provider.name);
-        if bound.model.is_none() {
-            bound.model = Some(self.first_model(&url, provider, None).await?);
-        }
         // The address may be the site of another provider, which lists this one for servers at other addresses (`elsewhere`).
         let owner =
             homes().find(|(_, home)| home.elsewhere == Some(provider.name) && home.has(&url));
-        if let (Some((owner, home)), None) = (owner, &self.def.key) {
-            bound.provider = owner.name.into();
-            bound.key_env = Some(home.key.to_owned());
+        if let Some((owner, home)) = owner {
+            return self.hosted(owner, home).await;
+        }
+        let mut bound = self.bound(provider.name);
+        if bound.model.is_none() {
+            bound.model = Some(self.first_model(&url, provider, None).await?);
         }
         if provider.reports {
             self.say_tools(&url, bound.model.as_deref().unwrap_or_default())
@@ -337,7 +336,8 @@ impl Look<'_> {
             if self.key(home)?.is_some() {
                 return self.hosted(provider, home).await;
             }
-            if let (Some(other), Some(url)) = (home.elsewhere, self.var(home.base)) {
+            let elsewhere = self.var(home.base).filter(|url| !home.has(url));
+            if let (Some(other), Some(url)) = (home.elsewhere, elsewhere) {
                 return self.without_key(self.named(other)?, home, url).await;
             }
             looked.push(match self.def.key {
