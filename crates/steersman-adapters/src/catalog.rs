@@ -8,7 +8,7 @@ use crate::transport::{Clients, Redirects, body};
 use crate::wire::{Timeouts, base_url, endpoint};
 use reqwest::Url;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,6 +26,8 @@ const NO_SCRIPT: &str = "it answers from a script, and none was given: --script 
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum number of bytes of such a list.
 const LIST_MAX: usize = 4 << 20;
+/// Number of sentences that are remembered, so that they are not reported again.
+const SAID_MAX: usize = 1_024;
 
 /// Catalog of the models of all known providers, and of every server that speaks the protocol of one of them.
 pub struct Catalog {
@@ -38,8 +40,8 @@ pub struct Catalog {
     hears: Box<dyn Fn(&str) + Send + Sync>,
     /// Models by provider, address and name. A model keeps its connections and the facts learned about its server.
     open: Mutex<BTreeMap<[String; 3], Arc<dyn Model>>>,
-    /// Sentences that were reported. Each is reported once.
-    said: Mutex<Vec<String>>,
+    /// The last [`SAID_MAX`] sentences that were reported, oldest first.
+    said: Mutex<VecDeque<String>>,
 }
 
 impl Default for Catalog {
@@ -71,7 +73,7 @@ impl Catalog {
     }
 
     /// Sets a listener for decisions and findings, one sentence each: the model that `auto` took and why, and capabilities that
-    /// a server lacks. By default there is none. Each sentence is reported once.
+    /// a server lacks. By default there is none. A sentence that is among the last 1024 is not reported again.
     pub fn heard_by(self, hears: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             hears: Box::new(hears),
@@ -80,11 +82,18 @@ impl Catalog {
     }
 
     fn say(&self, sentence: String) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if !said.contains(&sentence) {
-            (self.hears)(&sentence);
-            said.push(sentence);
+        {
+            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.contains(&sentence) {
+                return;
+            }
+            if said.len() == SAID_MAX {
+                said.pop_front();
+            }
+            said.push_back(sentence.clone());
         }
+        // Without the lock: the listener may use this catalog.
+        (self.hears)(&sentence);
     }
 
     async fn bind(
@@ -533,4 +542,30 @@ fn place(base: &Url) -> String {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_listener_may_use_the_catalog_and_hears_each_sentence_once() {
+        let (place, count) = (Arc::new(OnceLock::new()), Arc::new(AtomicUsize::new(0)));
+        let (found, counted) = (Arc::clone(&place), Arc::clone(&count));
+        let catalog = Arc::new(Catalog::default().heard_by(move |_| {
+            let catalog: &Arc<Catalog> = found.get().expect("set before anything is said");
+            // A lock would fail here, not block the test.
+            assert!(catalog.said.try_lock().is_ok());
+            counted.fetch_add(1, Ordering::Relaxed);
+        }));
+        place.set(catalog.clone()).ok().expect("set once");
+        for n in 0..2 * SAID_MAX {
+            catalog.say(n.to_string());
+            catalog.say(n.to_string());
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 2 * SAID_MAX);
+        assert_eq!(catalog.said.lock().unwrap().len(), SAID_MAX);
+    }
 }
