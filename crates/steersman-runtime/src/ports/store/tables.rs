@@ -530,7 +530,9 @@ impl Tables {
         let most = bounds::most_waiting(&message);
         for id in &met {
             let session = self.session(id)?;
-            if session.inbox.len() as u64 >= most && !session.known.contains_key(&event.id) {
+            if let Some(before) = session.known.get(&event.id) {
+                same(&event.id, *before, said)?;
+            } else if session.inbox.len() as u64 >= most {
                 return Err(bounds::full_inbox(id, most));
             }
         }
@@ -552,7 +554,8 @@ impl Tables {
         }
         for id in &met {
             // A session that has the message already does not get it again.
-            let _ = self.deliver(id, message.clone());
+            let delivered = self.deliver(id, message.clone());
+            delivered.expect("no session refuses it, as asked above");
         }
         if met.is_empty() {
             self.events.push(event);
