@@ -609,6 +609,8 @@ impl Tables {
 impl Tables {
     pub(super) fn remember(&mut self, new: NewMemory, hash: [u8; 32]) -> Result<u64, StoreError> {
         bounds::memory(&new)?;
+        let past = |memory: &Memory| memory.until.is_some_and(|until| until < new.at);
+        self.memories.retain(|_, (_, memory)| !past(memory));
         let is_known =
             |key: &Name, memory: &Memory| *key == new.key && memory.part.tenant == new.part.tenant;
         let mut memories = self.memories.iter();
@@ -616,8 +618,6 @@ impl Tables {
         if let Some((id, _)) = known {
             return Ok(*id);
         }
-        let past = |memory: &Memory| memory.until.is_some_and(|until| until < new.at);
-        self.memories.retain(|_, (_, memory)| !past(memory));
         self.last_memory += 1;
         let memory = Memory {
             id: self.last_memory,
