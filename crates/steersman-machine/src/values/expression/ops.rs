@@ -57,6 +57,7 @@ impl Num {
                 .or_else(|_| u64::try_from(n).map(Value::from))
                 .map_err(|_| Refused::Failed("the number is too large")),
             Self::Float(x) if x.is_finite() => Ok(Value::from(x)),
+            Self::Float(x) if x.is_nan() => Err(Refused::Failed("the result is not a number")),
             Self::Float(_) => Err(Refused::Failed("the number is too large")),
         }
     }
