@@ -17,6 +17,7 @@ mod memory;
 mod nets;
 mod policies;
 mod random;
+mod reward;
 mod table;
 mod traces;
 mod types;
