@@ -14,6 +14,7 @@ mod limits;
 mod manifest;
 mod mapping;
 mod memory;
+mod models;
 mod nets;
 mod policies;
 mod random;
