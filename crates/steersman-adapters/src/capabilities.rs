@@ -93,11 +93,18 @@ impl Known {
 /// The server could not be reached or was out of order: this says nothing about its capabilities.
 struct Silent;
 
-/// Asks a server for its report, with the requests that known servers answer: first llama.cpp's, then Ollama's.
-async fn ask(clients: &Clients, base: &Url, model: &str) -> Result<Capabilities, Silent> {
+/// Returns the address of a server without the version of the protocol.
+fn root(base: &Url) -> Url {
     let mut root = base.clone();
     root.set_query(None);
-    root.set_path(base.path().trim_end_matches('/').trim_end_matches("v1"));
+    let path = base.path().trim_end_matches('/');
+    root.set_path(path.strip_suffix("/v1").unwrap_or(path));
+    root
+}
+
+/// Asks a server for its report, with the requests that known servers answer: first llama.cpp's, then Ollama's.
+async fn ask(clients: &Clients, base: &Url, model: &str) -> Result<Capabilities, Silent> {
+    let root = root(base);
     let client = clients.of(base).map_err(|_| Silent)?;
     if let Some(props) = json_of(client.get(endpoint(&root, "props"))).await? {
         let found = of_props(&props);
@@ -190,6 +197,29 @@ mod tests {
         {
             let status = StatusCode::from_u16(status).unwrap();
             assert_eq!(is_temporary(status), for_now, "{status}");
+        }
+    }
+
+    #[test]
+    fn only_the_version_is_cut_from_an_address() {
+        for (base, props) in [
+            ("/v1", "/props"),
+            ("/v1/?key=k", "/props"),
+            ("/myv1", "/myv1/props"),
+            ("/my/v1/", "/my/props"),
+            ("/v1/v1", "/v1/props"),
+            ("/", "/props"),
+        ] {
+            let base = Url::parse("http://127.0.0.1:1")
+                .unwrap()
+                .join(base)
+                .unwrap();
+            let asked = endpoint(&root(&base), "props");
+            assert_eq!(
+                asked.as_str(),
+                format!("http://127.0.0.1:1{props}"),
+                "{base}"
+            );
         }
     }
 

@@ -8,7 +8,7 @@ use crate::transport::{Clients, Redirects, body};
 use crate::wire::{Timeouts, base_url, endpoint};
 use reqwest::Url;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,6 +26,8 @@ const NO_SCRIPT: &str = "it answers from a script, and none was given: --script 
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum number of bytes of such a list.
 const LIST_MAX: usize = 4 << 20;
+/// Number of sentences that are remembered, so that they are not reported again.
+const SAID_MAX: usize = 1_024;
 
 /// Catalog of the models of all known providers, and of every server that speaks the protocol of one of them.
 pub struct Catalog {
@@ -38,8 +40,8 @@ pub struct Catalog {
     hears: Box<dyn Fn(&str) + Send + Sync>,
     /// Models by provider, address and name. A model keeps its connections and the facts learned about its server.
     open: Mutex<BTreeMap<[String; 3], Arc<dyn Model>>>,
-    /// Sentences that were reported. Each is reported once.
-    said: Mutex<Vec<String>>,
+    /// The last [`SAID_MAX`] sentences that were reported, oldest first.
+    said: Mutex<VecDeque<String>>,
 }
 
 impl Default for Catalog {
@@ -71,7 +73,7 @@ impl Catalog {
     }
 
     /// Sets a listener for decisions and findings, one sentence each: the model that `auto` took and why, and capabilities that
-    /// a server lacks. By default there is none. Each sentence is reported once.
+    /// a server lacks. By default there is none. A sentence that is among the last 1024 is not reported again.
     pub fn heard_by(self, hears: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             hears: Box::new(hears),
@@ -80,11 +82,18 @@ impl Catalog {
     }
 
     fn say(&self, sentence: String) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if !said.contains(&sentence) {
-            (self.hears)(&sentence);
-            said.push(sentence);
+        {
+            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.contains(&sentence) {
+                return;
+            }
+            if said.len() == SAID_MAX {
+                said.pop_front();
+            }
+            said.push_back(sentence.clone());
         }
+        // Without the lock: the listener may use this catalog.
+        (self.hears)(&sentence);
     }
 
     async fn bind(
@@ -263,7 +272,7 @@ impl Look<'_> {
             (None, None) => Some(home.url.to_owned()),
             (None, Some(url)) => Some(self.storable(home, url)?),
         };
-        let elsewhere = url.as_deref().filter(|url| !url.starts_with(home.url));
+        let elsewhere = url.as_deref().filter(|url| !home.has(url));
         let speaks = match home.elsewhere.filter(|_| elsewhere.is_some()) {
             Some(other) => self.named(other)?,
             None => provider,
@@ -307,16 +316,15 @@ impl Look<'_> {
         provider: &'static Provider,
     ) -> Result<BoundModel, ModelsError> {
         let url = self.render(url)?;
-        let mut bound = self.bound(provider.name);
-        if bound.model.is_none() {
-            bound.model = Some(self.first_model(&url, provider, None).await?);
-        }
         // The address may be the site of another provider, which lists this one for servers at other addresses (`elsewhere`).
         let owner =
             homes().find(|(_, home)| home.elsewhere == Some(provider.name) && home.has(&url));
-        if let (Some((owner, home)), None) = (owner, &self.def.key) {
-            bound.provider = owner.name.into();
-            bound.key_env = Some(home.key.to_owned());
+        if let Some((owner, home)) = owner {
+            return self.hosted(owner, home).await;
+        }
+        let mut bound = self.bound(provider.name);
+        if bound.model.is_none() {
+            bound.model = Some(self.first_model(&url, provider, None).await?);
         }
         if provider.reports {
             self.say_tools(&url, bound.model.as_deref().unwrap_or_default())
@@ -337,7 +345,8 @@ impl Look<'_> {
             if self.key(home)?.is_some() {
                 return self.hosted(provider, home).await;
             }
-            if let (Some(other), Some(url)) = (home.elsewhere, self.var(home.base)) {
+            let elsewhere = self.var(home.base).filter(|url| !home.has(url));
+            if let (Some(other), Some(url)) = (home.elsewhere, elsewhere) {
                 return self.without_key(self.named(other)?, home, url).await;
             }
             looked.push(match self.def.key {
@@ -533,4 +542,30 @@ fn place(base: &Url) -> String {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_listener_may_use_the_catalog_and_hears_each_sentence_once() {
+        let (place, count) = (Arc::new(OnceLock::new()), Arc::new(AtomicUsize::new(0)));
+        let (found, counted) = (Arc::clone(&place), Arc::clone(&count));
+        let catalog = Arc::new(Catalog::default().heard_by(move |_| {
+            let catalog: &Arc<Catalog> = found.get().expect("set before anything is said");
+            // A lock would fail here, not block the test.
+            assert!(catalog.said.try_lock().is_ok());
+            counted.fetch_add(1, Ordering::Relaxed);
+        }));
+        place.set(catalog.clone()).ok().expect("set once");
+        for n in 0..2 * SAID_MAX {
+            catalog.say(n.to_string());
+            catalog.say(n.to_string());
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 2 * SAID_MAX);
+        assert_eq!(catalog.said.lock().unwrap().len(), SAID_MAX);
+    }
 }

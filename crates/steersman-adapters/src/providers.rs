@@ -5,7 +5,7 @@ use crate::capabilities::Known;
 use crate::chat::encode::Dialect;
 use crate::chat::{self, Chat};
 use crate::messages::{self, Messages};
-use crate::wire::Timeouts;
+use crate::wire::{Timeouts, base_url};
 use reqwest::RequestBuilder;
 use std::sync::Arc;
 use steersman_machine::stored::ids::Name;
@@ -40,16 +40,11 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Returns the address without the version of the protocol.
-    fn site(&self) -> &'static str {
-        self.url.trim_end_matches("/v1")
-    }
-
-    /// Returns true if an address is at this site, which may get its key. A longer host name, a port, or a user in front of another
-    /// host is another site.
+    /// Returns true if an address is at this site, which may get its key: scheme, host and port are the same. A longer host name,
+    /// another port, or a user in front of another host is another site.
     pub(crate) fn has(&self, url: &str) -> bool {
-        let rest = url.strip_prefix(self.site());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let origin = |url: &str| base_url(url).ok().map(|url| url.origin());
+        origin(url).is_some_and(|it| Some(it) == origin(self.url))
     }
 }
 
@@ -174,8 +169,8 @@ mod tests {
     #[test]
     fn an_address_that_begins_like_a_site_is_another_one() {
         for (_, home) in homes() {
-            let site = home.site();
-            for ours in ["", "/", "/v1", "/v1/else?x=1"] {
+            let site = home.url.strip_suffix("/v1").expect("a version");
+            for ours in ["", "/", "/v1", "/v1/else?x=1", ":443/v1"] {
                 assert!(home.has(&format!("{site}{ours}")), "{ours}");
             }
             for other in [".evil/v1", ":8080/v1", "@evil/v1", ":pw@evil", "x"] {

@@ -267,22 +267,26 @@ impl Network {
         seen
     }
 
-    /// Returns the models that sessions beginning at `entry` may ask: the models of the agents that can be reached, and their
-    /// fallback models. The model of the embeddings is not included: a session works without it, and its calls are not counted.
+    /// Returns the models that sessions beginning at `entry` may ask: the models of the agents and tools that can be reached, and
+    /// their fallback models. The model of the embeddings is not included: a session works without it, and its calls are not
+    /// counted.
     pub fn used_models(&self) -> BTreeSet<&Name> {
-        let reached = self.reached(&self.entry);
-        let agents = self.agents.iter();
-        let agents = agents.filter(|(name, _)| reached.contains(name));
-        self.models_of(agents.map(|(_, agent)| agent))
+        self.models_of(&self.entry)
     }
 
     /// Returns the models that may be asked, whichever agent a session begins with.
     pub fn all_models(&self) -> BTreeSet<&Name> {
-        self.models_of(self.agents.values())
+        self.models_of(self.agents.keys())
     }
 
-    fn models_of<'a>(&'a self, agents: impl Iterator<Item = &'a AgentDef>) -> BTreeSet<&'a Name> {
-        let agents = agents.flat_map(|agent| {
+    fn models_of<'a>(&'a self, from: impl IntoIterator<Item = &'a Name>) -> BTreeSet<&'a Name> {
+        let reached = self.reached(from);
+        let agents = self.agents.iter();
+        let agents: Vec<&AgentDef> = agents
+            .filter(|(name, _)| reached.contains(name))
+            .map(|(_, agent)| agent)
+            .collect();
+        let asked = agents.iter().flat_map(|agent| {
             let mut models = match &agent.does {
                 Does::Model(_) => agent.models().flat_map(ModelAgent::asks).collect(),
                 Does::Route(route) => route.models(),
@@ -292,10 +296,20 @@ impl Network {
             models.extend(summary.map(|summary| &summary.model));
             models
         });
-        let small = self.extracts().then(|| self.small());
-        let ages = self.tools.values().filter_map(|t| t.render.age.as_ref());
+        let small = agents.iter().any(|agent| agent.extracts());
+        let small = small.then(|| self.small());
+        let tools = self.tools.iter();
+        let tools = tools.filter(|(name, _)| reached.contains(name));
+        // Without a manifest, the tools of a server that is offered as a whole are not known.
+        let models = agents.iter().flat_map(|agent| agent.models());
+        let servers = models.flat_map(|model| &model.servers);
+        let servers = servers.filter_map(|of| self.mcp.get(&of.server));
+        let renders = tools
+            .map(|(_, tool)| &tool.render)
+            .chain(servers.flat_map(|server| server.render.values()));
+        let ages = renders.filter_map(|render| render.age.as_ref());
         let sums = ages.filter(|age| age.beyond == Beyond::Summary);
-        agents
+        asked
             .chain(sums.map(|age| &age.model))
             .chain(small)
             .flat_map(|model| self.chain(model))

@@ -461,7 +461,7 @@ impl Builder {
     /// Checks the definition and everything that is registered.
     ///
     /// # Errors
-    /// Returns all errors together, not only the first.
+    /// Returns all errors together, not only the first. Tools, nets and routers are compared with a definition that compiles.
     pub fn build(self) -> Result<Network, DefinitionError> {
         let (compiled, diagnostics) = match self.made {
             Made::Files(files) => definition::compile_with_tests(&files, None),
@@ -482,19 +482,19 @@ impl Builder {
             for tool in &self.tools {
                 fits(network, tool, &mut problems);
             }
-            twice(&self.tools, &mut problems);
-            problems.extend(
-                self.twice
-                    .iter()
-                    .map(|what| format!("{what} is registered twice")),
-            );
             natives_fit(network, &self.natives, &mut problems);
-            problems.extend(self.misplaced.iter().map(|key| {
-                format!(
-                    "{key} is set in Rust on a definition that was read from text: set it in the text"
-                )
-            }));
         }
+        twice(&self.tools, &mut problems);
+        problems.extend(
+            self.twice
+                .iter()
+                .map(|what| format!("{what} is registered twice")),
+        );
+        problems.extend(self.misplaced.iter().map(|key| {
+            format!(
+                "{key} is set in Rust on a definition that was read from text: set it in the text"
+            )
+        }));
         let network = network.map(|network| checked::Network {
             natives: self.natives,
             ..network

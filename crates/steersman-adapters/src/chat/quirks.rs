@@ -41,7 +41,11 @@ impl Quirks {
             && (said.contains("tool_choice") || said.contains("tool choice"))
         {
             self.tool_choice = true;
-        } else if is_strict(body) && said.contains("strict") {
+        } else if is_strict(body)
+            && said
+                .split(|c: char| !c.is_alphanumeric())
+                .any(|word| word == "strict")
+        {
             self.strict = true;
         } else if has("response_format")
             && [
@@ -153,4 +157,25 @@ fn as_user(map: &mut Map<String, Json>) {
         }
     }
     *messages = out;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_within_another_is_not_what_is_refused() {
+        let body = json!({ "response_format": { "json_schema": { "strict": true } } });
+        for (said, learns) in [
+            ("unknown field `strict`", true),
+            ("Strict mode is not supported", true),
+            ("no such parameter: json_schema.strict", true),
+            ("this model is restricted to other accounts", false),
+            ("the request was strictly limited", false),
+        ] {
+            let mut quirks = Quirks::default();
+            assert_eq!(quirks.learn(said, &body), learns, "{said}");
+            assert_eq!(quirks.strict, learns, "{said}");
+        }
+    }
 }

@@ -163,18 +163,21 @@ fn before(conn: &Connection, no: i64, id: &str) -> rusqlite::Result<Option<Befor
         .optional()
 }
 
-/// Returns an error if an inbox has no room for a new message.
-fn full(
+/// Returns the error with which [`deliver`] would refuse a message.
+fn refused(
     conn: &Connection,
-    (no, _, id): &Recipient,
+    (no, salt, id): &Recipient,
     message: &InboxMessage,
 ) -> rusqlite::Result<Option<StoreError>> {
+    if let Some(before) = before(conn, *no, &message.id)? {
+        let said = salted(salt, SaidHash::of(&message.bytes));
+        return Ok(same(&message.id, &before, said).err());
+    }
     let most = bounds::most_waiting(message);
     let there: i64 = conn
         .prepare_cached("SELECT count(*) FROM inbox WHERE no = ?1")?
         .query_row([no], |row| row.get(0))?;
-    let is_full = there as u64 >= most && before(conn, *no, &message.id)?.is_none();
-    Ok(is_full.then(|| bounds::full_inbox(id, most)))
+    Ok((there as u64 >= most).then(|| bounds::full_inbox(id, most)))
 }
 
 /// Returns true if the box has no room for another event, even after expired ones were dropped.
@@ -278,8 +281,8 @@ pub(super) fn deliver_event(
     };
     // Refused before anything is written: a transaction cannot be rolled back in part.
     for session in &waiting {
-        if let Some(full) = full(conn, session, &message)? {
-            return Ok(Err(full));
+        if let Some(refused) = refused(conn, session, &message)? {
+            return Ok(Err(refused));
         }
     }
     if waiting.is_empty() && is_full_box(conn, event.at)? {
@@ -291,7 +294,7 @@ pub(super) fn deliver_event(
     }
     for session in &waiting {
         // A session that has the message already gets nothing new.
-        let _ = deliver(conn, session, &message, None)?;
+        deliver(conn, session, &message, None)?.expect("no session refuses it, as asked above");
     }
     if waiting.is_empty() {
         conn.prepare_cached(

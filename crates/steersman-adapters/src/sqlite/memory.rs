@@ -8,17 +8,10 @@ use std::sync::Arc;
 use steersman_machine::stored::ids::Time;
 use steersman_runtime::store::{Memory, MemoryQuery, NewMemory, Rated, bounds};
 
-/// Stores a memory and deletes expired ones. Returns the id of the memory; for a known key the id that it has already.
+/// Deletes expired memories and stores a memory. Returns the id of the memory; for a known key the id that it has already.
 pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
     if let Err(e) = bounds::memory(new) {
         return Ok(Err(e));
-    }
-    let known: Option<i64> = conn
-        .prepare_cached("SELECT id FROM memory WHERE tenant = ?1 AND key = ?2")?
-        .query_row([&*new.part.tenant, &*new.key], |r| r.get(0))
-        .optional()?;
-    if let Some(id) = known {
-        return Ok(Ok(id as u64));
     }
     conn.prepare_cached(
         "DELETE FROM memory_rating WHERE id IN (SELECT id FROM memory WHERE until < ?1)",
@@ -26,6 +19,13 @@ pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
     .execute([new.at.0])?;
     conn.prepare_cached("DELETE FROM memory WHERE until < ?1")?
         .execute([new.at.0])?;
+    let known: Option<i64> = conn
+        .prepare_cached("SELECT id FROM memory WHERE tenant = ?1 AND key = ?2")?
+        .query_row([&*new.part.tenant, &*new.key], |r| r.get(0))
+        .optional()?;
+    if let Some(id) = known {
+        return Ok(Ok(id as u64));
+    }
     let hash = *blake3::hash(&new.content).as_bytes();
     conn.prepare_cached("INSERT INTO blob (hash, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
         .execute(params![hash, &*new.content])?;

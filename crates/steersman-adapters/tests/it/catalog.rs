@@ -187,6 +187,31 @@ async fn auto_takes_a_key_first() {
     assert!(got.contains("its `key` is empty; 127.0.0.1:"), "{got}");
 }
 
+/// An address at a provider's own site is that provider, wherever it is set, and nothing is asked there.
+#[tokio::test]
+async fn the_address_of_a_provider_is_that_provider() {
+    let (catalog, _) = catalog([nobody().await]);
+    let key = ("OPENAI_API_KEY", "sk");
+    for url in ["https://api.openai.com/v1", "https://api.openai.com"] {
+        let models = format!("models: {{ default: {{ url: \"{url}\" }} }}");
+        assert_eq!(
+            resolve(&catalog, &models, &[key]).await,
+            "default = openai gpt-5-mini at - with OPENAI_API_KEY"
+        );
+        assert_eq!(
+            resolve(&catalog, &models, &[]).await,
+            "model `default`: provider `openai` needs a key: set OPENAI_API_KEY"
+        );
+        let base = ("OPENAI_BASE_URL", url);
+        assert_eq!(
+            resolve(&catalog, "", &[key, base]).await,
+            format!("default = openai gpt-5-mini at {url} with OPENAI_API_KEY")
+        );
+        let got = resolve(&catalog, "", &[base]).await;
+        assert!(got.contains("OPENAI_API_KEY is not set"), "{got}");
+    }
+}
+
 #[tokio::test]
 async fn a_model_that_nobody_calls_need_not_be_there() {
     let catalog = Catalog::default().with_local([nobody().await]);
@@ -371,6 +396,8 @@ async fn what_a_model_costs_is_known_where_its_provider_is_asked() {
     let named = "models: { default: { model: gpt-5-mini } }";
     let proxied = [("OPENAI_API_KEY", "sk"), ("OPENAI_BASE_URL", &*elsewhere)];
     assert_eq!(price(named, &proxied).await, None);
+    let home = [openai[0], ("OPENAI_BASE_URL", "https://api.openai.com")];
+    assert_eq!(price("", &home).await, cheap);
     let anthropic = [("ANTHROPIC_API_KEY", "sk-ant")];
     assert_eq!(
         price("", &anthropic).await,

@@ -28,7 +28,7 @@ fn told(description: &str) -> Type {
 }
 
 fn whole() -> Type {
-    let (minimum, maximum) = (Some(1.0), None);
+    let (minimum, maximum) = (Some(1.into()), None);
     of_kind(TypeKind::Integer { minimum, maximum })
 }
 
@@ -64,8 +64,8 @@ fn most(description: &str) -> Type {
     Type {
         description: Some(description.to_owned()),
         ..of_kind(TypeKind::Integer {
-            minimum: Some(1.0),
-            maximum: Some(f64::from(MOST)),
+            minimum: Some(1.into()),
+            maximum: Some(MOST.into()),
         })
     }
 }
@@ -81,7 +81,7 @@ fn notes() -> Type {
 
 /// Type of a rating, from 1 to 5.
 fn stars() -> Type {
-    let (minimum, maximum) = (Some(f64::from(WORST)), Some(f64::from(BEST)));
+    let (minimum, maximum) = (Some(WORST.into()), Some(BEST.into()));
     Type {
         description: Some("From 1, of no use, to 5, very good.".to_owned()),
         ..of_kind(TypeKind::Integer { minimum, maximum })

@@ -131,23 +131,21 @@ impl Lower<'_> {
             _ => config.default().map(|default| default.0),
         };
         let json = default.filter(|node| !node.is_null()).map(Node::to_json);
-        let (minimum, maximum) = (None, None);
         let written = config.ty().filter(|ty| ty.0.scalar().is_some());
-        let by_word = written.map(|ty| match ty.value() {
-            Some(Plain::Integer) => TypeKind::Integer { minimum, maximum },
-            Some(Plain::Number) => TypeKind::Number { minimum, maximum },
-            Some(Plain::Boolean) => TypeKind::Boolean,
-            Some(Plain::String) | None => TypeKind::String { pattern: None },
-        });
-        let by_value = || match &json {
-            Some(serde_json::Value::Bool(_)) => TypeKind::Boolean,
-            Some(serde_json::Value::Number(number)) if number.is_i64() => {
-                TypeKind::Integer { minimum, maximum }
-            }
-            Some(serde_json::Value::Number(_)) => TypeKind::Number { minimum, maximum },
-            _ => TypeKind::String { pattern: None },
+        let word = match (written, &json) {
+            (Some(ty), _) => ty.value().unwrap_or(Plain::String),
+            (None, Some(serde_json::Value::Bool(_))) => Plain::Boolean,
+            (None, Some(serde_json::Value::Number(number))) if number.is_i64() => Plain::Integer,
+            (None, Some(serde_json::Value::Number(_))) => Plain::Number,
+            (None, _) => Plain::String,
         };
-        let ty = of_kind(by_word.unwrap_or_else(by_value));
+        let (minimum, maximum) = (None, None);
+        let ty = of_kind(match word {
+            Plain::Integer => TypeKind::Integer { minimum, maximum },
+            Plain::Number => TypeKind::Number { minimum, maximum },
+            Plain::Boolean => TypeKind::Boolean,
+            Plain::String => TypeKind::String { pattern: None },
+        });
         if let (Some(json), Some(node)) = (&json, default) {
             self.default_fits(&ty, json, node);
         }

@@ -1,6 +1,8 @@
 //! Lowers types, values with templates in them, state writes and arguments.
 
-use super::super::keys::kinds::{self, Map, Names, Or, Read, Valued, Words as _, each, sorted};
+use super::super::keys::kinds::{
+    self, Map, Names, Or, Read, Real, Valued, Words as _, each, sorted,
+};
 use super::super::keys::{LongType, ShortType};
 use super::super::site::{Scope, Wants};
 use super::super::source::{Key, Kind, Node, Span, Value};
@@ -13,7 +15,7 @@ use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Reduce;
 use steersman_machine::values::expression::Data;
 use steersman_machine::values::schemas::Bounded;
-use steersman_machine::values::types::{Misfit, misfit};
+use steersman_machine::values::types::{Misfit, canonical, misfit};
 use steersman_machine::values::types::{Parameters, Type, TypeKind};
 
 /// The place of a type in a definition. Some keys have a meaning at one place only.
@@ -128,8 +130,7 @@ impl Lower<'_> {
         if let Some(schema) = of.schema() {
             return (self.schema(&schema).unwrap_or(TypeKind::Any), false);
         }
-        let minimum = of.minimum().and_then(Valued::value);
-        let maximum = of.maximum().and_then(Valued::value);
+        let (minimum, maximum) = (bound(of.minimum()), bound(of.maximum()));
         match of.ty() {
             Some(ty) if ty.scalar().is_none() => {
                 let ty = self.ty(&ty, At::Other, scope);
@@ -371,6 +372,11 @@ impl Lower<'_> {
         self.out.sites.truncate(before.1);
         Some((ty, key.span))
     }
+}
+
+/// Returns a bound as written: a whole number with all its digits, and as such even if it has a fraction of zero.
+fn bound(written: Option<Real<'_>>) -> Option<serde_json::Number> {
+    canonical(&written?.to_json()).as_number().cloned()
 }
 
 fn kind_of(word: &str) -> Option<TypeKind> {

@@ -5,9 +5,9 @@ use super::policies::{self, Age};
 use super::units::{Chain, Unit, Units, What};
 use super::{Content, History, RenderCache, Request, render};
 use crate::network::{AgentDef, Beyond, Does, ModelAgent, Part};
-use crate::questions::Purpose;
-use crate::snapshot::Snapshot;
-use crate::stored::engine::{COMPACT, KEEP_EXCHANGES};
+use crate::questions::{Purpose, judgement};
+use crate::snapshot::{OpenCall, Snapshot};
+use crate::stored::engine::{COMPACT, Judged, KEEP_EXCHANGES};
 use crate::stored::ids::{Body, Id, Line, Name};
 use crate::values::expression::{EvalError, Template};
 use crate::view::{Cx, Read, Trace, View};
@@ -95,7 +95,11 @@ pub fn explain(
         cache: &cache,
     };
     let mut of_history = all.history(&request).into_iter();
-    let origins = request.segments.iter().map(|segment| match segment.part {
+    // The question of an open judgement is the last segment.
+    let question = judgement::open(snapshot, agent).map(|open| all.question(open));
+    let others = request.segments.len() - usize::from(question.is_some());
+    let origins = request.segments[..others].iter();
+    let origins = origins.map(|segment| match segment.part {
         Part::System => all.system(),
         Part::History => of_history.next().unwrap_or_default(),
         Part::Now => all.now(),
@@ -104,7 +108,7 @@ pub fn explain(
             ..Origin::default()
         },
     });
-    let origins = origins.collect();
+    let origins = origins.chain(question).collect();
     let absent = all.absent(history);
     Ok(Explained {
         request,
@@ -159,6 +163,30 @@ impl All<'_> {
         // The request contains its text, so the template does not fail here.
         let _ = template.render(&view);
         self.made(template, key, &trace.take())
+    }
+
+    /// Returns the origin of the question about the arguments of a call.
+    fn question(&self, open: &OpenCall) -> Origin {
+        let Some(Judged::Args(call, tool)) = open.call.judged() else {
+            return Origin::default();
+        };
+        let (trace, args) = (
+            Trace::default(),
+            judgement::judged_args(self.cx, self.snapshot, open.owner, *call),
+        );
+        let view = View::new(self.cx, self.snapshot, Some(self.agent));
+        let view = view
+            .with("args", judgement::json_or_text(&args))
+            .traced(&trace);
+        // The engine's own question replaces a template that fails.
+        let prompt = judgement::prompt(self.cx, tool);
+        let prompt = prompt.filter(|prompt| prompt.render(&view).is_ok());
+        let key = format!("tools.{tool}.reflect.prompt");
+        let made = prompt.map(|prompt| self.made(prompt, key, &trace.take()));
+        Origin {
+            lines: vec![call.line()],
+            ..made.unwrap_or_default()
+        }
     }
 
     /// Returns the origins of the segments of the history, in order.

@@ -171,6 +171,10 @@ pub fn unasked(server: &McpDef, tool: &str) -> ToolDef {
     tool_of(server, &listed)
 }
 
+fn tool_name(server: &str, listed: &Listed) -> Name {
+    format!("{server}.{}", listed.name).into()
+}
+
 fn tool_of(server: &McpDef, listed: &Listed) -> ToolDef {
     let by_hints = match (listed.reads, listed.idempotent) {
         (true, _) => Class::Read,
@@ -179,7 +183,7 @@ fn tool_of(server: &McpDef, listed: &Listed) -> ToolDef {
     };
     let effect = server.effects.get(&listed.name).copied();
     ToolDef {
-        name: format!("{}.{}", server.name, listed.name).into(),
+        name: tool_name(&server.name, listed),
         description: listed.description.clone(),
         parameters: Parameters::Schema(listed.input.to_string().into()),
         effect: effect.unwrap_or(match server.effect {
@@ -243,7 +247,7 @@ impl Network {
                     };
                     let mut uses = Vec::new();
                     for listed in &listing.tools {
-                        let tool: Name = format!("{}.{}", of.server, listed.name).into();
+                        let tool = tool_name(&of.server, listed);
                         // A tool that is also named by itself keeps the settings that are written there.
                         if !named(&tool) {
                             uses.push(ToolUse {
@@ -253,6 +257,10 @@ impl Network {
                             });
                         }
                     }
+                    let listed = listing.tools.iter();
+                    let listed = listed.map(|listed| tool_name(&of.server, listed));
+                    let leads = network.leads.entry(name.clone()).or_default();
+                    leads.extend(listed);
                     let at = of.at.min(model.tools.len());
                     model.tools.splice(at..at, uses);
                 }

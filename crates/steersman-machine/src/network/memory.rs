@@ -1,6 +1,6 @@
 //! Memory: settings of the memory that sessions share, and the model that fills state.
 
-use super::{Does, Network, Route, RouteBy, Speaker};
+use super::{AgentDef, Does, Network, Route, RouteBy, Speaker};
 use crate::stored::ids::Name;
 use crate::values::expression::Template;
 
@@ -21,22 +21,22 @@ impl Network {
             .or_else(|| named("default"))
             .expect("a network always has the model `default`")
     }
+}
 
-    /// Returns true if an agent or speaker of the network has state that is filled from messages.
+impl AgentDef {
+    /// Returns true if the agent or one of its speakers has state that is filled from messages.
     pub(super) fn extracts(&self) -> bool {
-        self.agents.values().any(|agent| {
-            let speaker = |speaker: &Speaker| !speaker.extract.is_empty();
-            let speakers = match &agent.does {
-                Does::Route(Route {
-                    by: RouteBy::States(graph),
-                    ..
-                }) => graph
-                    .states
-                    .values()
-                    .any(|node| node.speakers.iter().any(speaker)),
-                Does::Route(_) | Does::Model(_) | Does::Run { .. } => false,
-            };
-            speakers || !agent.extract.is_empty()
-        })
+        let speaker = |speaker: &Speaker| !speaker.extract.is_empty();
+        let speakers = match &self.does {
+            Does::Route(Route {
+                by: RouteBy::States(graph),
+                ..
+            }) => graph
+                .states
+                .values()
+                .any(|node| node.speakers.iter().any(speaker)),
+            Does::Route(_) | Does::Model(_) | Does::Run { .. } => false,
+        };
+        speakers || !self.extract.is_empty()
     }
 }

@@ -8,10 +8,12 @@ use crate::stored::codes::{ACCEPT, REVISE};
 use crate::stored::engine::Judged;
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::Call;
+use crate::values::expression::Template;
 use crate::values::types::{Type, TypeKind, schema_of_fields};
 use crate::view::say::say;
 use crate::view::{Cx, View};
 use serde_json::{Value as Json, json};
+use std::sync::Arc;
 
 /// Returns the open call by which the agent's own model judges arguments. There is at most one.
 pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
@@ -91,18 +93,26 @@ fn reflection<'n>(cx: &Cx<'n>, tool: &Name) -> Option<&'n Reflect> {
     cx.network.tools.get(tool)?.reflect.as_ref()
 }
 
+/// Returns the definition's template for the question about the arguments of a tool, which reads them as `args`.
+pub(crate) fn prompt<'n>(cx: &Cx<'n>, tool: &Name) -> Option<&'n Template> {
+    reflection(cx, tool)?.prompt.as_ref()
+}
+
+/// Returns the arguments that are judged.
+pub(crate) fn judged_args(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id) -> Arc<str> {
+    let args = snapshot.call(owner, call).map(|c| c.call.args);
+    args.map_or_else(|| "{}".into(), |body| cx.bodies.text(body))
+}
+
 /// Returns the question to the agent's model about the arguments of one of the agent's calls.
 pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> String {
     let Some(Judged::Args(call, tool)) = open.call.judged() else {
         return String::new();
     };
-    let args = snapshot.call(open.owner, *call).map(|c| c.call.args);
-    let args = args.map_or_else(|| "{}".into(), |body| cx.bodies.text(body));
-    let reflect = reflection(cx, tool);
+    let args = judged_args(cx, snapshot, open.owner, *call);
     let view = View::new(cx, snapshot, Some(open.owner));
     let view = view.with("args", json_or_text(&args));
-    let prompt = reflect.and_then(|r| r.prompt.as_ref());
-    let own = prompt.and_then(|p| p.render(&view).ok());
+    let own = prompt(cx, tool).and_then(|p| p.render(&view).ok());
     let values = [("tool", &**tool), ("args", &*args)];
     with_form(cx, snapshot, open.owner, own, texts::REFLECT_ARGS, &values)
 }

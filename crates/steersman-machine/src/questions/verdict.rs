@@ -85,21 +85,20 @@ pub(crate) fn of_itself(answer: &Answer, output: Option<&Output>) -> Verdict {
 }
 
 fn of_object(json: &Json) -> Verdict {
-    let wants = json.get(REVISE).and_then(Json::as_str);
-    if json.get(ACCEPT) == Some(&Json::Bool(true)) {
-        return match wants.filter(|text| !text.trim().is_empty()) {
-            None => Verdict::Accept,
-            Some(_) => Verdict::Unusable(format!(
-                "the judgement accepts, and says what to `{REVISE}` all the same"
-            )),
-        };
-    }
-    match json.get(REVISE) {
-        Some(Json::String(text)) if !text.trim().is_empty() => Verdict::Revise(text.clone()),
-        None | Some(Json::Null | Json::String(_) | Json::Bool(_)) => Verdict::Unusable(format!(
+    let wants = match json.get(REVISE) {
+        None | Some(Json::Null | Json::Bool(_)) => None,
+        Some(Json::String(text)) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+        Some(json) => Some(json.to_string()),
+    };
+    match (json.get(ACCEPT) == Some(&Json::Bool(true)), wants) {
+        (true, None) => Verdict::Accept,
+        (true, Some(_)) => Verdict::Unusable(format!(
+            "the judgement accepts, and says what to `{REVISE}` all the same"
+        )),
+        (false, Some(text)) => Verdict::Revise(text),
+        (false, None) => Verdict::Unusable(format!(
             "the judgement does not accept, and does not say what to `{REVISE}`"
         )),
-        Some(json) => Verdict::Revise(json.to_string()),
     }
 }
 
@@ -135,13 +134,21 @@ mod tests {
             revise("Cite.")
         );
         assert_eq!(judge_verdict(r#"{"revise":"Cite."}"#), revise("Cite."));
-        let both = r#"{"accept":true,"revise":""}"#;
-        assert_eq!(judge_verdict(both), Verdict::Accept);
+        assert_eq!(
+            judge_verdict(r#"{"accept":false,"revise":{"total":3}}"#),
+            revise(r#"{"total":3}"#)
+        );
+        for nothing in [r#""""#, "null", "false"] {
+            let both = format!(r#"{{"accept":true,"revise":{nothing}}}"#);
+            assert_eq!(judge_verdict(&both), Verdict::Accept, "{both}");
+        }
         for bad in [
             "",
             "I accept nothing",
             r#"{"accept":false}"#,
             r#"{"accept":true,"revise":"Stop it."}"#,
+            r#"{"accept":true,"revise":{"total":3}}"#,
+            r#"{"accept":true,"revise":["Stop it."]}"#,
             r#"[{"accept":true}]"#,
             "{",
             "[true]",

@@ -114,6 +114,11 @@ fn check(node: &Node, network: &Network, wrong: &mut Vec<String>) {
                 wrong.push(format!("`{}` has no tool or agent `{name}`", network.name));
             }
         }
+        ("config", Some(name)) => {
+            if !network.config.contains_key(name) {
+                wrong.push(format!("`{}` has no config `{name}`", network.name));
+            }
+        }
         (name, _) if NAMES.contains(&name) => {}
         (name, _) => wrong.push(missing(name, network)),
     }

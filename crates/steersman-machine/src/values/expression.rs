@@ -30,6 +30,7 @@ mod value;
 pub use data::Data;
 pub(crate) use data::arguments;
 pub use kind::Kind;
+pub(crate) use ops::compare;
 pub(crate) use value::shown_json;
 pub use value::{from_json, shared, to_json};
 

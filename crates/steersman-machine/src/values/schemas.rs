@@ -40,11 +40,7 @@ impl Bounded {
     pub fn of(schema: &Json) -> Result<Self, String> {
         let bytes = crate::stored::bounds::size(schema);
         if bytes > BYTES {
-            return Err(format!(
-                "it has {} KiB, at most {} KiB are taken",
-                bytes >> 10,
-                BYTES >> 10
-            ));
+            return Err(format!("it has {bytes} bytes, at most {BYTES} are taken"));
         }
         let graph = Graph::of(schema)?;
         graph.patterns(schema)?;
@@ -453,11 +449,21 @@ fn decoded(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bounded, DEPTH, PATTERN, PATTERNS, ROW, pattern};
+    use super::{BYTES, Bounded, DEPTH, PATTERN, PATTERNS, ROW, pattern};
     use serde_json::{Map, Value as Json, json};
 
     fn why(schema: &Json) -> String {
         Bounded::of(schema).map_or_else(|why| why, |_| "it is taken".to_owned())
+    }
+
+    /// A size that is just too large is not told as the largest that is taken.
+    #[test]
+    fn a_size_is_told_in_bytes() {
+        let empty = json!({ "description": "" }).to_string().len();
+        let of = |bytes: usize| json!({ "description": "x".repeat(bytes - empty) });
+        assert_eq!(why(&of(BYTES)), "it is taken");
+        let told = "it has 131073 bytes, at most 131072 are taken";
+        assert_eq!(why(&of(BYTES + 1)), told);
     }
 
     /// Returns a schema of `n` definitions. Each of them refers to the next one twice.

@@ -2,7 +2,7 @@
 
 use crate::stored::ids::Name;
 use crate::stored::interaction::Reduce;
-use crate::values::expression::Template;
+use crate::values::expression::{Template, compare};
 use crate::values::json::{self, is_sealed};
 use crate::values::schemas;
 use regex::Regex;
@@ -52,16 +52,16 @@ pub enum TypeKind {
     /// A whole number within bounds.
     Integer {
         /// Least value, inclusive.
-        minimum: Option<f64>,
+        minimum: Option<Number>,
         /// Greatest value, inclusive.
-        maximum: Option<f64>,
+        maximum: Option<Number>,
     },
     /// A number within bounds.
     Number {
         /// Least value, inclusive.
-        minimum: Option<f64>,
+        minimum: Option<Number>,
         /// Greatest value, inclusive.
-        maximum: Option<f64>,
+        maximum: Option<Number>,
     },
     /// `true` or `false`.
     Boolean,
@@ -204,11 +204,11 @@ fn misfit_by<'a>(ty: &'a Type, value: &Json, patterns: &mut Patterns<'a>) -> Opt
             (Some(_), _) => None,
         },
         TypeKind::Integer { minimum, maximum } if value.is_i64() || value.is_u64() => {
-            bounds(value, *minimum, *maximum)
+            bounds(value, minimum.as_ref(), maximum.as_ref())
         }
         TypeKind::Integer { .. } => not_number("an integer"),
         TypeKind::Number { minimum, maximum } if value.is_number() => {
-            bounds(value, *minimum, *maximum)
+            bounds(value, minimum.as_ref(), maximum.as_ref())
         }
         TypeKind::Number { .. } => not_number("a number"),
         TypeKind::Boolean if value.is_boolean() => None,
@@ -269,13 +269,13 @@ fn fields_misfit<'a>(
     Some(Misfit::new("is not declared").under(extra))
 }
 
-fn bounds(value: &Json, minimum: Option<f64>, maximum: Option<f64>) -> Option<Misfit> {
-    let number = value.as_f64()?;
+fn bounds(value: &Json, minimum: Option<&Number>, maximum: Option<&Number>) -> Option<Misfit> {
+    let number = value.as_number()?;
     match (minimum, maximum) {
-        (Some(low), _) if number < low => {
+        (Some(low), _) if compare(number, low).is_lt() => {
             Some(Misfit::new(format!("is {value}, must be at least {low}")))
         }
-        (_, Some(high)) if number > high => {
+        (_, Some(high)) if compare(number, high).is_gt() => {
             Some(Misfit::new(format!("is {value}, must be at most {high}")))
         }
         _ => None,
@@ -328,8 +328,8 @@ pub(crate) fn schema_of(ty: &Type) -> Json {
             }
             schema
         }
-        TypeKind::Integer { minimum, maximum } => number("integer", *minimum, *maximum),
-        TypeKind::Number { minimum, maximum } => number("number", *minimum, *maximum),
+        TypeKind::Integer { minimum, maximum } => number("integer", minimum, maximum),
+        TypeKind::Number { minimum, maximum } => number("number", minimum, maximum),
         TypeKind::Boolean => json!({ "type": "boolean" }),
         TypeKind::Enum(words) => json!({ "type": "string", "enum": words }),
         TypeKind::List(items) => json!({ "type": "array", "items": schema_of(items) }),
@@ -348,16 +348,11 @@ pub(crate) fn schema_of(ty: &Type) -> Json {
     schema
 }
 
-fn number(kind: &str, minimum: Option<f64>, maximum: Option<f64>) -> Json {
+fn number(kind: &str, minimum: &Option<Number>, maximum: &Option<Number>) -> Json {
     let mut schema = json!({ "type": kind });
     for (key, bound) in [("minimum", minimum), ("maximum", maximum)] {
         if let Some(bound) = bound {
-            // A whole bound is written as an integer: `1`, not `1.0`.
-            schema[key] = if bound.fract() == 0.0 && bound.abs() < 9e15 {
-                (bound as i64).into()
-            } else {
-                bound.into()
-            };
+            schema[key] = Json::Number(bound.clone());
         }
     }
     schema

@@ -6,12 +6,13 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use steersman_machine::context::{
-    self, Content, RENDER_VERSION, RenderCache, Request, due_watermarks, request,
+    self, Content, RENDER_VERSION, RenderCache, Request, due_watermarks, explain, request,
 };
 use steersman_machine::network::{Does, ToolChoice};
 use steersman_machine::questions::Purpose;
+use steersman_machine::stored::engine::{Caller, Judged};
 use steersman_machine::stored::ids::Id;
-use steersman_machine::stored::interaction::{Class, End, How, Interaction, Origin, Target};
+use steersman_machine::stored::interaction::{Call, Class, End, How, Interaction, Origin, Target};
 use steersman_testkit::log::{Log, result};
 use steersman_testkit::random;
 
@@ -210,6 +211,62 @@ Now: user "It is 2023-11-14."
         request.digest.to_string(),
         "1871ee4e0d04e6383d12f9724f209902"
     );
+}
+
+/// The question of a judgement is not made by `context.now`, after which it stands.
+#[test]
+fn the_question_of_a_judgement_is_explained_by_its_own_template() {
+    let mut log = Log::new(
+        r#"
+models: { default: { provider: compatible, model: m, url: "http://localhost" } }
+tools:
+  spend:
+    description: Spends.
+    parameters: { n: integer }
+    effect: unsafe
+    command: [echo]
+    reflect: { prompt: "Is {{ args.n }} right?" }
+agents:
+  desk: { system: You pay., tools: [spend], context: { now: "It is {{ now.date }}." } }
+"#,
+    );
+    let desk = log.start("desk", "Pay.");
+    let spend = log.line(|l| {
+        l.answer(desk, None);
+        let target = Target::Tool(Class::Unsafe);
+        let spend = l.call_to(desk, "spend", r#"{"n":9}"#, target, None).0;
+        let (id, args, number) = (l.id(), l.text("{}"), l.number());
+        let judge = Call {
+            number,
+            id,
+            name: "reflect".into(),
+            by: Caller::Judge(Judged::Args(spend, "spend".into())),
+            seen: None,
+            target: Target::Tool(Class::Read),
+            label: None,
+            args,
+        };
+        l.push(desk, Interaction::Call(judge));
+        spend
+    });
+    let explained = explain(&log.cx(), &log, &log.snapshot, desk).expect("templates render");
+    let text = print(&explained.request);
+    assert!(
+        text.contains("Now: user \"It is 2023-11-14.\"\nNow: user \"Is 9 right?"),
+        "{text}"
+    );
+    let [.., now, question] = &explained.origins[..] else {
+        panic!("{:?}", explained.origins)
+    };
+    assert_eq!(now.template.as_deref(), Some("agents.desk.context.now"));
+    assert_eq!(
+        question.template.as_deref(),
+        Some("tools.spend.reflect.prompt")
+    );
+    assert_eq!(question.lines, [spend.line()]);
+    let reads: Vec<&str> = question.reads.iter().map(|read| &*read.path).collect();
+    assert_eq!(reads, ["args.n"]);
+    assert_eq!(explained.origins.len(), explained.request.segments.len());
 }
 
 #[test]

@@ -676,3 +676,17 @@ fn the_reference_has_each_partial() {
         assert!(page.contains(&row), "{row}");
     }
 }
+
+#[test]
+fn a_result_that_is_no_number_is_not_called_too_large() {
+    for (source, why) in [
+        ("(-8) ** 0.5", "the result is not a number"),
+        ("(0 - 8) ** 0.5", "the result is not a number"),
+        ("10.0 ** 400", "the number is too large"),
+        ("10 ** 400", "the number is too large"),
+    ] {
+        let (kind, message) = refused(source);
+        assert_eq!(kind, EvalKind::Failed, "{source}");
+        assert!(message.contains(why), "{source}: {message}");
+    }
+}

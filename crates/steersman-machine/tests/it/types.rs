@@ -4,7 +4,8 @@ use arbtest::arbitrary::{self, Unstructured};
 use serde_json::{Value as Json, json};
 use steersman_machine::stored::ids::{Digest, hex, unhex};
 use steersman_machine::values::json::{comparable, read};
-use steersman_machine::values::types::{canonical, equal};
+use steersman_machine::values::types::{arguments_misfit, canonical, equal};
+use steersman_testkit::log::network;
 
 #[test]
 fn equal_values_have_one_canonical_text() {
@@ -133,6 +134,42 @@ fn numbers_compare_equal_exactly_where_their_values_are() {
         }
         Ok(())
     });
+}
+
+/// No fraction holds these bounds, so they are neither stored nor compared as one.
+#[test]
+fn bounds_are_compared_by_value() {
+    let network = network(
+        "tools:\n  t:\n    description: T.\n    effect: read\n    native: 1\n    parameters:\n\
+         \x20     n: { type: integer, minimum: -9007199254740993, maximum: 9007199254740993 }\n\
+         \x20     x: { type: number, optional: true, maximum: 2.0 }\n\
+         agents: { a: { system: S., tools: [t] } }\n",
+    );
+    let misfit = |args: Json| {
+        let args = args.as_object().expect("arguments");
+        let misfit = arguments_misfit(&network.tool("t").parameters, args);
+        misfit.map(|misfit| misfit.to_string())
+    };
+    for n in [9_007_199_254_740_993_i64, -9_007_199_254_740_993, 0] {
+        assert_eq!(misfit(json!({ "n": n, "x": 2 })), None);
+    }
+    for (args, why) in [
+        (
+            json!({ "n": 9_007_199_254_740_994_i64 }),
+            "`n` is 9007199254740994, must be at most 9007199254740993",
+        ),
+        (
+            json!({ "n": -9_007_199_254_740_994_i64 }),
+            "`n` is -9007199254740994, must be at least -9007199254740993",
+        ),
+        (
+            json!({ "n": u64::MAX }),
+            "`n` is 18446744073709551615, must be at most 9007199254740993",
+        ),
+        (json!({ "n": 0, "x": 2.5 }), "`x` is 2.5, must be at most 2"),
+    ] {
+        assert_eq!(misfit(args).as_deref(), Some(why));
+    }
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     messages_are_accepted_once(&make()).await;
     events::events_find_their_waits(&make()).await;
     events::tenants_have_boxes_of_their_own(&make()).await;
+    events::events_are_not_taken_for_other_messages(&make()).await;
     events::no_clock_changes_what_is_kept(&make()).await;
     lists::lists_find_sessions(&make()).await;
     lists::pages_follow_each_other(&make()).await;

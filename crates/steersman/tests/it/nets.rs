@@ -99,7 +99,19 @@ fn what_is_not_registered_is_named() {
         .net("checked", Checked("2"))
         .build()
         .unwrap_err();
-    assert_eq!(error.tools, ["the net `checked` is registered twice"]);
+    let twice = "the net `checked` is registered twice";
+    assert_eq!(error.tools, [twice]);
+    // Faults of the text hide none of those that need no definition.
+    let error = Network::from_yaml("steersman: 1\nname: desk\nagents: 7\n")
+        .net("checked", Checked("1"))
+        .net("checked", Checked("2"))
+        .entry("desk")
+        .build()
+        .unwrap_err();
+    assert!(!error.diagnostics.is_empty());
+    let misplaced =
+        "`entry` is set in Rust on a definition that was read from text: set it in the text";
+    assert_eq!(error.tools, [twice, misplaced]);
 }
 
 #[tokio::test]

@@ -184,7 +184,7 @@ fn small(name: &str, given: &Given<'_>) -> Result<(), String> {
     if VALUES.contains(&name) || given.all().all(fits) {
         return Ok(());
     }
-    Err(format!("numbers here stay below {ROOM}"))
+    Err(format!("numbers here are at most {ROOM}"))
 }
 
 /// Pays for the values that a filter reads. Filters that are not listed pay for all values in full, at the highest rate.

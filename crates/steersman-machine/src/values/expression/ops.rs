@@ -4,6 +4,7 @@ use super::ast::BinaryOp;
 use super::meter::{Meter, Rate};
 use super::{Kind, value};
 use minijinja::Value;
+use serde_json::Number;
 use std::cmp::Ordering;
 
 /// Reason why an operation has no value.
@@ -37,6 +38,11 @@ impl Num {
         f64::try_from(value.clone()).ok().map(Self::Float)
     }
 
+    fn of_json(number: &Number) -> Self {
+        let float = || Self::Float(number.as_f64().unwrap_or(f64::NAN));
+        number.as_i128().map_or_else(float, Self::Int)
+    }
+
     fn float(self) -> f64 {
         match self {
             Self::Int(n) => n as f64,
@@ -51,6 +57,7 @@ impl Num {
                 .or_else(|_| u64::try_from(n).map(Value::from))
                 .map_err(|_| Refused::Failed("the number is too large")),
             Self::Float(x) if x.is_finite() => Ok(Value::from(x)),
+            Self::Float(x) if x.is_nan() => Err(Refused::Failed("the result is not a number")),
             Self::Float(_) => Err(Refused::Failed("the number is too large")),
         }
     }
@@ -63,6 +70,12 @@ impl Num {
             (Self::Float(a), Self::Int(b)) => exact(b, a).map(Ordering::reverse),
         }
     }
+}
+
+/// Compares two JSON numbers by value, without rounding.
+pub(crate) fn compare(a: &Number, b: &Number) -> Ordering {
+    let order = Num::of_json(a).order(Num::of_json(b));
+    order.expect("JSON has a number for neither infinity nor its absence")
 }
 
 /// Compares an integer with a fraction, without rounding the integer.

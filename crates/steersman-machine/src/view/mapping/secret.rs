@@ -196,7 +196,9 @@ fn expressions(node: &Node, reads: &mut Reads) {
         return;
     }
     match &node.kind {
-        NodeKind::Filter { name, args, .. } if !reads.optional && &**name == "default" => {
+        NodeKind::Filter { name, args, .. }
+            if !reads.optional && matches!(&**name, "default" | "d") =>
+        {
             for arg in &args.positional {
                 expressions(arg, reads);
             }
@@ -250,6 +252,24 @@ fn chain(node: &Node) -> Option<(Vec<Step>, &str)> {
                 at = of;
             }
             _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_with_a_default_is_not_needed() {
+        let needs = |source: &str| {
+            let template = Template::parse(source).expect("a template");
+            needed(std::iter::once(&template))
+        };
+        assert_eq!(needs("{{ result.x }}"), ["x"]);
+        for filled in ["default", "d"] {
+            let source = format!("{{{{ result.x | {filled}(result.y) }}}}");
+            assert_eq!(needs(&source), ["y"], "{source}");
         }
     }
 }

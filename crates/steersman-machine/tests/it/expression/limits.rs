@@ -172,7 +172,7 @@ fn a_number_that_is_too_large_is_refused_by_name() {
         let error = Expr::parse(source).unwrap().eval(&scope).unwrap_err();
         assert_eq!(error.kind, EvalKind::Failed, "{source}: {error}");
         assert!(
-            error.message.contains("numbers here stay below 10000"),
+            error.message.contains("numbers here are at most 10000"),
             "{source}: {error}"
         );
     }

@@ -2,7 +2,7 @@
 
 use super::{Place, claimed, new, open, row, rows};
 use crate::Boxed;
-use crate::store::{Batch, BoxedEvent, NewSession, Scope, WaitChange};
+use crate::store::{Batch, BoxedEvent, InboxMessage, NewSession, Scope, StoreError, WaitChange};
 use steersman_machine::stored::ids::{Id, Line, Time};
 
 pub(super) fn event(id: &str, fields: &str) -> BoxedEvent {
@@ -93,6 +93,54 @@ pub(super) async fn tenants_have_boxes_of_their_own(place: &impl Place) {
     store.append(&claims[0], taken).await.expect("written");
     let left = store.event_box(None, Time(50), 9).await.expect("read");
     assert_eq!(left, [of("e3", &Scope::default())]);
+}
+
+/// An event whose id a waiting session knows from another message is refused, and no session gets it.
+pub(super) async fn events_are_not_taken_for_other_messages(place: &impl Place) {
+    let store = open(place);
+    let mut claims = Vec::new();
+    for id in ["a", "b"] {
+        store.create(new(id)).await.expect("made");
+        let claim = claimed(&store, id).await;
+        let waits = vec![WaitChange {
+            effect: Id::new(Line(1), 0),
+            open: vec![("paid".into(), r#"{"order":7}"#.into())],
+        }];
+        let batch = Batch {
+            waits,
+            ..rows(vec![row(1, b"x")])
+        };
+        store.append(&claim, batch).await.expect("written");
+        claims.push(claim);
+    }
+    let paid = event("e1", r#"{"order":7}"#);
+    let message = |bytes: &[u8]| InboxMessage {
+        id: paid.id.clone(),
+        at: paid.at,
+        bytes: bytes.into(),
+    };
+    let other = message(b"other");
+    assert!(store.deliver("b", other.clone()).await.expect("new"));
+    for _ in 0..2 {
+        let refused = store.deliver_event(paid.clone()).await;
+        assert!(
+            matches!(&refused, Err(StoreError::Repeated(id)) if *id == paid.id),
+            "{refused:?}"
+        );
+    }
+    assert!(store.inbox("a").await.expect("read").1.is_empty());
+    assert_eq!(store.inbox("b").await.expect("read").1, [other]);
+    // A session that knows the same message does not hold the event back.
+    let paid = event("e2", r#"{"order":7}"#);
+    let same = InboxMessage {
+        id: paid.id.clone(),
+        at: paid.at,
+        bytes: paid.message.clone(),
+    };
+    assert!(store.deliver("b", same.clone()).await.expect("new"));
+    assert!(store.deliver_event(paid).await.expect("new"));
+    assert_eq!(store.inbox("a").await.expect("read").1, [same]);
+    assert_eq!(store.inbox("b").await.expect("read").1.len(), 2);
 }
 
 /// Reads change nothing, whatever time the reader gives. An event from a clock that is far ahead does not make the store forget

@@ -245,7 +245,7 @@ pub(super) async fn memories_are_rated_and_forgotten(place: &impl Place) {
     assert_eq!(found[0].rating(), None, "ratings go with what they rate");
 }
 
-/// An expired memory is not listed, and is dropped when the next one is saved.
+/// An expired memory is not listed, and is dropped when the next one is saved, even if that has its key.
 pub(super) async fn memories_are_kept_for_their_time(place: &impl Place) {
     let store = open(place);
     let until = |key: &str, until| NewMemory {
@@ -275,4 +275,11 @@ pub(super) async fn memories_are_kept_for_their_time(place: &impl Place) {
         [new, long],
         "what is past is gone"
     );
+    let again = NewMemory {
+        at: Time(41),
+        ..until("long", 60)
+    };
+    let again = store.remember(again).await.expect("the store does it");
+    assert!(again > new, "its key is free");
+    assert_eq!(ids(&store, at(41)).await, [again, new]);
 }

@@ -29,9 +29,10 @@ pub trait Inbox: Send + Sync + 'static {
 
     /// Offers an event that names no session to the waits of its scope and network whose key it matches, otherwise puts it into
     /// the event box. Returns false if its id was accepted before and is still remembered
-    /// ([`bounds::SEEN`](super::bounds::SEEN)). Fails with `Repeated` if the id was accepted with another event. Fails with
-    /// `Full` if there is no room in the box or in any inbox that it is for; then it was not delivered, and may be sent again. An
-    /// event beyond a bound ([`bounds::event`](super::bounds::event)) is refused.
+    /// ([`bounds::SEEN`](super::bounds::SEEN)). Fails with `Repeated` if the id was accepted with another event, or with another
+    /// message by a session that the event is for. Fails with `Full` if there is no room in the box or in any inbox that it is
+    /// for. An event that fails is not delivered to any session, and may be sent again. An event beyond a bound
+    /// ([`bounds::event`](super::bounds::event)) is refused.
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>>;
 
     /// Returns the events in the box that match a wait which a session of this scope opens. A damaged event is left there.

@@ -530,7 +530,9 @@ impl Tables {
         let most = bounds::most_waiting(&message);
         for id in &met {
             let session = self.session(id)?;
-            if session.inbox.len() as u64 >= most && !session.known.contains_key(&event.id) {
+            if let Some(before) = session.known.get(&event.id) {
+                same(&event.id, *before, said)?;
+            } else if session.inbox.len() as u64 >= most {
                 return Err(bounds::full_inbox(id, most));
             }
         }
@@ -552,7 +554,8 @@ impl Tables {
         }
         for id in &met {
             // A session that has the message already does not get it again.
-            let _ = self.deliver(id, message.clone());
+            let delivered = self.deliver(id, message.clone());
+            delivered.expect("no session refuses it, as asked above");
         }
         if met.is_empty() {
             self.events.push(event);
@@ -606,6 +609,8 @@ impl Tables {
 impl Tables {
     pub(super) fn remember(&mut self, new: NewMemory, hash: [u8; 32]) -> Result<u64, StoreError> {
         bounds::memory(&new)?;
+        let past = |memory: &Memory| memory.until.is_some_and(|until| until < new.at);
+        self.memories.retain(|_, (_, memory)| !past(memory));
         let is_known =
             |key: &Name, memory: &Memory| *key == new.key && memory.part.tenant == new.part.tenant;
         let mut memories = self.memories.iter();
@@ -613,8 +618,6 @@ impl Tables {
         if let Some((id, _)) = known {
             return Ok(*id);
         }
-        let past = |memory: &Memory| memory.until.is_some_and(|until| until < new.at);
-        self.memories.retain(|_, (_, memory)| !past(memory));
         self.last_memory += 1;
         let memory = Memory {
             id: self.last_memory,
