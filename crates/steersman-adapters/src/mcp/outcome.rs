@@ -335,7 +335,10 @@ fn unsent(error: &DynamicTransportError, tail: &str, mask: &Mask) -> Raw {
             if said.starts_with("HTTP 4") && !proves_nothing {
                 not_performed(format!("the server refused: {said}"), None)
             } else {
-                unknown(Code::Failed, format!("its answer is not a result of a call: {said}"))
+                unknown(
+                    Code::Failed,
+                    format!("its answer is not a result of a call: {said}"),
+                )
             }
         }
         Some(error) => unknown(Code::Failed, mask.first(&error.to_string(), TOLD_MAX)),

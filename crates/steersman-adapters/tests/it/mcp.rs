@@ -172,10 +172,22 @@ async fn an_answer_of_an_unknown_kind_is_in_doubt() {
             "wants_more",
             "unknown: failed: the server asks for more input",
         ),
-        ("wants_more_badly", "unknown: failed: its answer is not a result of a call"),
-        ("handle", "unknown: failed: its answer is not a result of a call"),
-        ("of_another_kind", "unknown: failed: its answer is not a result of a call"),
-        ("nothing_at_all", "unknown: failed: its answer is not a result of a call"),
+        (
+            "wants_more_badly",
+            "unknown: failed: its answer is not a result of a call",
+        ),
+        (
+            "handle",
+            "unknown: failed: its answer is not a result of a call",
+        ),
+        (
+            "of_another_kind",
+            "unknown: failed: its answer is not a result of a call",
+        ),
+        (
+            "nothing_at_all",
+            "unknown: failed: its answer is not a result of a call",
+        ),
     ] {
         let told = once(&tools, &scripted(&diary, "", tool, "")).await;
         assert!(told.starts_with(expected), "{tool}: {told}");

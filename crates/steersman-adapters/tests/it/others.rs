@@ -147,7 +147,10 @@ async fn a_journal_follows_its_file_wherever_that_was_moved() {
     std::fs::remove_file(folder.file()).unwrap();
     std::fs::remove_file(folder.0.join("sessions.db-wal")).unwrap();
     let failed = store.create(session("b")).await.unwrap_err().to_string();
-    assert!(failed.contains("not copied next to another file"), "{failed}");
+    assert!(
+        failed.contains("not copied next to another file"),
+        "{failed}"
+    );
     drop(store);
     assert!(!folder.0.join("sessions.db-wal").exists());
 }

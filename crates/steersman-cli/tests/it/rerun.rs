@@ -478,7 +478,11 @@ fn an_export_of_nothing_says_so() {
         "t.jsonl",
     ]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.err.contains("1 session and no block"), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("no agent of 1 session has called a model yet"),
+        "{ran:?}"
+    );
     assert!(!world.folder.join("t.jsonl").exists());
 }
 

@@ -411,7 +411,7 @@ fn deep_and_long_sources_are_refused_without_a_crash() {
 fn what_is_not_carried_out_is_refused_by_name() {
     let cases = [
         ("{% include 'x' %}", "there are `steersman/speaker`"),
-        ("{% include 'task' %}", "`task` is none"),
+        ("{% include 'task' %}", "there is no partial `task`"),
         ("{% include name %}", "in quotes"),
         (
             "{% include 'steersman/task' ignore missing %}",
