@@ -532,7 +532,7 @@ mod tests {
             assert!(pattern(wrong).is_err(), "{wrong}");
         }
         assert!(pattern("[a-z]{1,40}").is_ok_and(|p| p.is_match("abc") && !p.is_match("abc1")));
-        assert!(why(&json!({ "description": "x".repeat(200 << 10) })).contains("200 KiB"));
+        assert!(why(&json!({ "description": "x".repeat(200 << 10) })).contains("204818 bytes"));
     }
 
     #[test]
