@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{Commit, LogLine, Push, Text};
 use steersman_machine::stored::engine::Caller;
-use steersman_machine::stored::ids::{Body, Id, Line, Time};
+use steersman_machine::stored::ids::{Bodies as _, Body, Id, Line, Time};
 use steersman_machine::stored::interaction::{
     Call, CallResult, Class, How, Interaction, Number, Origin, Target,
 };
