@@ -596,6 +596,7 @@ pub enum How {
 /// A part of a message or result that has several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SaidPart {
     /// A text.
     Text(Arc<str>),
