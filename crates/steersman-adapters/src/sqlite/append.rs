@@ -89,7 +89,7 @@ fn insert(conn: &Connection, no: i64, row: &Row) -> rusqlite::Result<usize> {
         .execute(params![key(no, row.n), &*row.bytes])
 }
 
-/// Writes the changes of a batch beside its lines: inbox, event box, waits, needs, labels, the session's row, checkpoints.
+/// Writes the other changes of a batch than its lines: inbox, event box, waits, needs, labels, the session's row, checkpoints.
 fn beside(conn: &Connection, claim: &Claim, batch: &Batch) -> rusqlite::Result<()> {
     let no = claim.number as i64;
     for id in &batch.consumed {

@@ -40,7 +40,7 @@ pub(crate) struct Acting {
 /// Options for a session that no process owns: it is driven, unless `--no-run` is given.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Own {
-    /// Only put it into the inbox; whoever owns the session next takes it.
+    /// Only put it into the inbox; the next owner of the session takes it.
     #[arg(long)]
     pub(crate) no_run: bool,
     #[command(flatten)]

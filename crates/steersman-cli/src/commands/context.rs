@@ -21,8 +21,8 @@ pub(crate) struct ContextArgs {
     /// SESSION[:BRANCH][@LINE]: as in `show`; with a line the model call there, else the newest that was answered.
     #[arg(default_value = "last")]
     address: String,
-    /// Of the model calls this one, by its id `21.1`, or those of this agent, by its name; `AGENT#compact` and the like: what was
-    /// asked beside its own answers.
+    /// Only this model call, by its id `21.1`, or the calls of this agent, by its name. `AGENT#compact` and the like select the
+    /// questions that the engine asked for the agent.
     #[arg(value_name = "CALL|AGENT", conflicts_with = "cache")]
     whose: Option<String>,
     /// Say of each part where it comes from, and what is not there and why.

@@ -9,7 +9,7 @@ use steersman::{Act, Fork};
 pub(crate) const LISTED: &str =
     "Try something else from a line on, beside the session; dry unless --live";
 
-/// Try something else from a line on, beside the session. Dry unless --live: effects are simulated.
+/// Try something else from a line on, on a branch of its own. Dry unless --live: effects are simulated.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForkArgs {
     /// SESSION[:BRANCH][@LINE]: where the branch begins [default: the last line].

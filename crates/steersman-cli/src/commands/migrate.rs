@@ -18,7 +18,7 @@ use steersman_machine::stored::ids::Name;
 
 pub(crate) const LISTED: &str = "Bind values of `config` anew, in sessions that match";
 
-/// Bind values of `config` anew, where nothing of a session is open.
+/// Bind other values of `config`, for sessions in which nothing is open.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MigrateArgs {
     #[command(flatten)]

@@ -33,7 +33,7 @@ pub(crate) struct RunArgs {
     /// Attach a file to what is said with --input, under a name or under its own.
     #[arg(long, value_name = "[NAME=]PATH", requires = "input")]
     file: Vec<String>,
-    /// Go on with a session after a stop or a crash. With a definition beside it: only if it is bound to that one.
+    /// Continue a session after a stop or a crash. If a definition is named too: only if the session is bound to it.
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["entry", "seed"])]
     resume: Option<String>,
     /// Go on under the definition as it is now, if that knows all that the session has and nothing of it is open.

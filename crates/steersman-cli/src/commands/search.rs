@@ -25,7 +25,7 @@ use steersman_machine::view::Cx;
 pub(crate) const LISTED: &str =
     "Try branches from a line on, judge them, and show the tree; dry unless --live";
 
-/// Try branches from a line on, beside the session, and judge them. Dry unless --live; Ctrl-C leaves it resumable.
+/// Try branches from a line on, and judge them. Dry unless --live; after Ctrl-C it can be continued.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SearchArgs {
     /// SESSION[:BRANCH][@LINE]: where it begins: a line at which a model is owed a call, or any with --say [default: the last].

@@ -20,7 +20,7 @@ tools:
 agents: { desk: { system: You help., tools: [login, look, pay] } }
 "#;
 
-/// A script that pays with the same token again and again. Each time it is sealed anew: with the old key, then with the new one.
+/// A script that pays with the same token again and again. Each time it is sealed again: with the old key, then with the new one.
 fn script() -> String {
     let (old, new) = (Sealer::new(&[1; 32]), Sealer::new(&[2; 32]));
     let pay = |cents: u32, sealer: &Sealer| {

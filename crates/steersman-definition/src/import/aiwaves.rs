@@ -80,7 +80,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("judge", "exits without a judge, or with other numbers"),
     ("limit", "a limit that cannot be carried out"),
     ("exit", "an exit that leads nowhere, or has another number"),
-    ("counters", "counters never begin anew"),
+    ("counters", "counters never start again"),
     ("end", "the last state has speakers, and they never speak"),
 ];
 

@@ -63,12 +63,12 @@ impl Tick<'_> {
         Ok((fit, bytes))
     }
 
-    /// Checks one write. `beside` are the writes before it that take effect together with it.
+    /// Checks one write. `earlier` are the writes before it that take effect together with it.
     fn fits<'w>(
         &self,
         writer: Id,
         write: &'w NewWrite,
-        beside: &[Fits<'w>],
+        earlier: &[Fits<'w>],
     ) -> Result<Fits<'w>, Misfit> {
         if rating::is_rating(&write.name) {
             return self.rating_fits(write);
@@ -96,11 +96,13 @@ impl Tick<'_> {
             if text.len() > VALUE {
                 return Err(Misfit::new(format!("has more than {} KiB", VALUE >> 10)));
             }
-            let beside = beside.iter().filter(|f| f.scope == scope && f.name == name);
-            let beside = beside.filter_map(|f| Some(f.value.as_ref()?.0));
+            let earlier = earlier
+                .iter()
+                .filter(|f| f.scope == scope && f.name == name);
+            let earlier = earlier.filter_map(|f| Some(f.value.as_ref()?.0));
             let waiting = self.snapshot.waiting_for(scope, &name).map(|v| &*v.0);
             let there = self.snapshot.cell(scope, &name).map(|cell| &*cell.value.0);
-            let others: Vec<&Json> = there.into_iter().chain(waiting).chain(beside).collect();
+            let others: Vec<&Json> = there.into_iter().chain(waiting).chain(earlier).collect();
             joined_fits(ty, value, &others).map_err(Misfit::new)?;
         }
         Ok(Fits {

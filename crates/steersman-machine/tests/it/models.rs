@@ -16,10 +16,10 @@ tools:
   look: { description: Looks., effect: read, native: 1, render: { horizon: 2, beyond: summary, model: sums } }
 agents:
   plain: { system: S. }
-  notes: { system: S., state: { name: optional string }, extract: [name] }
+  clerk: { system: S., state: { name: optional string }, extract: [name] }
   looks: { system: S., tools: [look] }
   reads: { system: S., tools: ["web.*"] }
-entry: [plain, notes, looks, reads]
+entry: [plain, clerk, looks, reads]
 "#;
 
 #[test]
@@ -44,7 +44,7 @@ fn a_model_counts_only_for_the_agents_and_tools_that_ask_it() {
             used.collect::<Vec<_>>()
         };
         assert_eq!(used("plain"), ["default"]);
-        assert_eq!(used("notes"), ["default", "small"]);
+        assert_eq!(used("clerk"), ["default", "small"]);
         assert_eq!(used("looks"), ["default", "sums"]);
         assert_eq!(used("reads"), ["default", "web"]);
         let all: Vec<&str> = network.all_models().iter().map(|name| &***name).collect();

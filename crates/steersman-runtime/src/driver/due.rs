@@ -29,7 +29,7 @@ pub(super) enum Due {
 }
 
 impl Driver {
-    /// Returns everything that waits for a time. [`Driver::came_due`] handles an entry and thereby removes it from this list, so
+    /// Returns everything that waits for a time. [`Driver::came_due`] handles an entry, which removes it from this list, so
     /// a loop over due entries ends.
     pub(super) fn dues(&self) -> impl Iterator<Item = (Time, Due)> {
         let outs = self.outs.iter().filter_map(|(id, out)| match out.state {

@@ -10,7 +10,7 @@ use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite};
 use steersman_machine::stored::parts::NewPart;
 use steersman_machine::view::artifact;
 
-/// Text of a result, the parts that follow it, and the artifacts that it made.
+/// The text of a result, the parts that follow it, and the artifacts that it made.
 type Whole<'r> = (Option<String>, Vec<NewPart>, Vec<&'r Artifact>);
 
 impl Past {
