@@ -131,7 +131,8 @@ impl Scope for TransportScope {
             None => root.to_owned(),
         });
         match found {
-            Some((_, read)) if is_locked => Some((Value::UNDEFINED, read)),
+            // The error of the template then names the step, as `locked` does.
+            Some((_, read)) if is_locked => Some((Value::UNDEFINED, read.max(steps.len().min(1)))),
             found => found,
         }
     }
