@@ -333,7 +333,7 @@ async fn nothing_real_begins_behind_a_simulated_effect() {
     };
     let said = refused(&session, back(head)).await;
     let named = said.rsplit_once("begin at line ").unwrap().1;
-    assert!(said.contains(&format!("line {at}:")), "{said}");
+    assert!(said.contains(&format!("line {at},")), "{said}");
     let before = Line(named.parse().unwrap());
     assert!(before < at, "{said}");
     assert!(taken(&session.send(back(before)).await.unwrap().fate));
