@@ -60,7 +60,7 @@
 //! impl Bodies for Log {
 //!     fn text(&self, body: Body) -> Arc<str> {
 //!         match &self.0[body.line().0 as usize - 1].bodies[body.k() as usize] {
-//!             Text::Here(text) => text.clone(),
+//!             Text::Here(text) => text.text().clone(),
 //!             other => panic!("{other:?}"),
 //!         }
 //!     }

@@ -326,7 +326,7 @@ impl Bodies for Log {
     fn text(&self, body: Body) -> Arc<str> {
         self.reads.set(self.reads.get() + 1);
         match &self.lines[body.line().0 as usize - 1].bodies[body.k() as usize] {
-            Text::Here(text) => text.clone(),
+            Text::Here(text) => text.text().clone(),
             Text::Blob { .. } | Text::Erased { .. } => "[erased]".into(),
         }
     }

@@ -142,7 +142,7 @@ enum Todo {
 impl Bodies for World {
     fn text(&self, body: Body) -> Arc<str> {
         match self.line(body.line()).bodies.get(body.k() as usize) {
-            Some(Text::Here(text)) => text.clone(),
+            Some(Text::Here(text)) => text.text().clone(),
             Some(Text::Blob { .. }) => "[blob]".into(),
             Some(Text::Erased { .. }) | None => "[erased]".into(),
         }
@@ -318,7 +318,7 @@ impl World {
         Ok(took)
     }
 
-    /// Merges new offers, with their index, and waiting ones: outcomes that waited first, messages last, older before newer.
+    /// Merges new offers, with their index, and waiting ones, in the order of their kinds, older before newer.
     fn with_waiting(&mut self, branch: Id, offered: Vec<Offered>) -> Vec<(Option<usize>, Offered)> {
         let (waited, others) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -331,11 +331,7 @@ impl World {
             .map(|(_, o)| (None, o))
             .chain(new)
             .collect();
-        all.sort_by_key(|(index, offer)| match (index, offer) {
-            (None, Offered::Outcome { .. }) => 0,
-            (_, Offered::Message(_)) => 2,
-            _ => 1,
-        });
+        all.sort_by_key(|(_, offer)| offer.kind());
         all
     }
 

@@ -36,7 +36,7 @@ impl<'a> Texts<'a> {
     /// Adds a text to this line.
     pub(super) fn add(&mut self, text: Arc<str>) -> Body {
         let body = Body::new(self.line, self.new.len() as u32);
-        self.new.push(Text::Here(text));
+        self.new.push(Text::Here(text.into()));
         body
     }
 
@@ -95,7 +95,7 @@ impl Bodies for Texts<'_> {
             return self.below.text(body);
         }
         match &self.new[body.k() as usize] {
-            Text::Here(text) => text.clone(),
+            Text::Here(text) => text.text().clone(),
             Text::Blob { .. } | Text::Erased { .. } => {
                 unreachable!("a tick makes plain texts only")
             }

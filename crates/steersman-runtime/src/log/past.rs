@@ -219,7 +219,7 @@ impl Past {
     pub fn stored(&self, body: Body) -> Result<Option<Arc<str>>, StoreError> {
         let line = self.line(body.line())?;
         match line.bodies.get(body.k() as usize) {
-            Some(Text::Here(text)) => Ok(Some(text.clone())),
+            Some(Text::Here(text)) => Ok(Some(text.text().clone())),
             Some(Text::Erased { .. }) => Ok(None),
             Some(Text::Blob { hash, .. }) => self.read_blob(hash).map(Some),
             None => Err(self.corrupt(line.n, format!("it holds no text {}", body.k()))),
@@ -337,7 +337,7 @@ impl Kept {
 
 fn len(text: &Text) -> usize {
     match text {
-        Text::Here(text) => text.len() + 40,
+        Text::Here(text) => text.len() + 72,
         Text::Blob { .. } | Text::Erased { .. } => 64,
     }
 }

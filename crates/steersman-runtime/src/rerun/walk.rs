@@ -478,8 +478,8 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// Reconstructs the offers of a line: the candidate from which the machine makes the same line again; else one whose line
-    /// differs only in the wording of a model's answer, where only the parsed result is on record.
+    /// Reconstructs the offers of a line: the candidate from which the machine makes the same commit with the same texts again.
+    /// Of an answer of which only the parsed result is on record, the wording may differ.
     pub(super) fn told(
         &self,
         line: &LogLine,
@@ -491,20 +491,14 @@ impl<'a> Walk<'a> {
             binding: &self.old_binding,
             values: &self.old_values,
         };
-        let mut in_other_words = None;
         for offered in offers(&self.old.past, &before, line, Some(&began))? {
             let step = tick(&self.old.cx(), before.clone(), line.n, line.at, &offered);
             fault(&self.old.past)?;
-            let Some(made) = &step.commit else { continue };
-            if *made == *commit {
+            if step.commit.as_ref() == Some(commit) && self.same_texts(line, &step.bodies)? {
                 return Ok(Some(offered));
             }
-            if in_other_words.is_none() && same_but_for_words(made, commit) {
-                let same = self.same_texts(line, &step.bodies)?;
-                in_other_words = same.then_some(offered);
-            }
         }
-        Ok(in_other_words)
+        Ok(None)
     }
 
     /// Returns true if the line begins with these texts.
@@ -514,7 +508,7 @@ impl<'a> Walk<'a> {
                 return Ok(false);
             };
             if line.bodies.len() <= k as usize
-                || self.old.past.stored(Body::new(line.n, k))?.as_ref() != Some(text)
+                || self.old.past.stored(Body::new(line.n, k))?.as_ref() != Some(text.text())
             {
                 return Ok(false);
             }
@@ -649,18 +643,6 @@ fn as_begun(commit: &Commit) -> Cow<'_, Commit> {
     commit.opening = None;
     commit.changes.retain(|change| !is_of_rerun(change));
     Cow::Owned(commit)
-}
-
-/// Returns true if two commits are equal except for the digests of models' answers.
-fn same_but_for_words(made: &Commit, was: &Commit) -> bool {
-    let mut made = made.clone();
-    for (admission, known) in made.admitted.iter_mut().zip(&was.admitted) {
-        let mut usage = was.usage.iter();
-        if admission.id.is_some() && usage.any(|usage| usage.effect == admission.id) {
-            admission.digest = known.digest;
-        }
-    }
-    made == *was
 }
 
 /// Returns true if a tool does the same in both definitions. Its class is ignored: a recorded outcome stays valid, so that

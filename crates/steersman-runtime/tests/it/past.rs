@@ -202,7 +202,7 @@ async fn erased_texts_and_blobs_read_as_what_they_are() {
         branch: Id::MAIN,
         commit: None,
         ledger: Vec::new(),
-        bodies: vec![Text::Here(long.clone())],
+        bodies: vec![Text::Here(long.clone().into())],
     };
     let blobs = codec::spill(&mut line);
     let (hash, text) = &blobs[0];

@@ -63,7 +63,7 @@ impl Bodies for Texts {
     fn text(&self, body: Body) -> Arc<str> {
         let texts = self.0.get(&body.line());
         match texts.and_then(|t| t.get(body.k() as usize)) {
-            Some(Text::Here(text)) => text.clone(),
+            Some(Text::Here(text)) => text.text().clone(),
             _ => "".into(),
         }
     }
