@@ -623,7 +623,7 @@ async fn what_runs_still_is_waited_for_where_its_branch_is_current_again() {
 async fn a_line_accepts_messages_in_the_order_in_which_it_takes_them() {
     let world =
         World::new(json!({ "main": [{ "call": { "pay_asked": { "cents": 5 } } }, "So be it."] }));
-    let desk = DESK.replace("tools:\n", "state: { mood: { type: string } }\ntools:\n");
+    let desk = DESK.replace("tools:\n", "state: { mood: { type: string, optional: true } }\ntools:\n");
     let session = world.start(&desk, "Pay.").await;
     let of = asked(&session.settled().await.unwrap());
     let world = world.killed().await;
