@@ -61,7 +61,7 @@
 //! impl Bodies for Log {
 //!     fn parts(&self, body: Body) -> Parts {
 //!         match &self.0[body.line().0 as usize - 1].bodies[body.k() as usize] {
-//!             Text::Here(text) => Parts::One(text.clone()),
+//!             Text::Here(text) => Parts::One(text.text().clone()),
 //!             other => panic!("{other:?}"),
 //!         }
 //!     }

@@ -310,7 +310,7 @@ pub struct OpenCall {
 pub struct Closed {
     /// The way in which the call ended.
     pub how: How,
-    /// Digest of the result that the model sees, for the limit `same_call`.
+    /// Digest of the call and of the result that the model sees, for the limit `same_call`.
     pub digest: Digest,
     /// Text of the result that the model sees.
     pub gave: Option<Body>,

@@ -31,11 +31,11 @@ use crate::snapshot::{Agent, Phase, Snapshot};
 use crate::stored::bounds::{self, LABEL, PUSH, TICK};
 use crate::stored::codes::Code;
 use crate::stored::commit::{Admission, Admitted, Change, Commit, Made, Push, Want, Wished};
-use crate::stored::ids::{Bodies, Body, Digest, Id, Line, Time};
+use crate::stored::ids::{Bodies, Body, Id, Line, Time};
 use crate::stored::interaction::{Cause, End, Interaction, Write};
 use crate::stored::outcome::Outcome;
 use crate::stored::parts::NewPart;
-use crate::tick::effect::{BranchEnd, Offered, Request, Step, Until, Wish};
+use crate::tick::effect::{BranchEnd, OfferKind, Offered, Request, Step, Until, Wish};
 use crate::values::types::Parameters;
 use crate::view::{Cx, View, complete};
 use moves::{Moves, Place};
@@ -235,14 +235,13 @@ impl<'a> Tick<'a> {
         self.commit.admitted.push(admission);
     }
 
-    /// Records an offer that was taken in short: its kind, the effect or call that it names, and the digest of its text.
-    pub(crate) fn admit_as(&mut self, kind: Admitted, id: Option<Id>, text: &[u8]) {
+    /// Records an offer that was taken in short: its kind, and the effect or call that it names.
+    pub(crate) fn admit_as(&mut self, kind: Admitted, id: Option<Id>) {
         self.admit(Admission {
             kind,
             id,
             message: None,
             by: None,
-            digest: Digest::of(text),
             body: None,
         });
     }
@@ -339,42 +338,31 @@ impl<'a> Tick<'a> {
 
     // ---- the three parts of a tick ---------------------------------------------------------------------------
 
-    /// Takes or leaves all offers before any agent moves: first the early ones, then the others. In a tick that opens or adopts a
-    /// branch the early ones are left for the next tick. Returns the offers that were left, by index.
+    /// Takes or leaves all offers before any agent moves, in the order of their kinds. In a tick that opens or adopts a branch,
+    /// edits and the clock are left for the next tick. Returns the offers that were left, by index.
     fn take_all(&mut self, offered: &[Offered]) -> Vec<(usize, Until)> {
         let mut left = Vec::new();
         let opens = offered.iter().any(|offer| offer.kind().opens());
-        let mut expired = false;
-        for (index, offer) in offered.iter().enumerate() {
-            if !offer.kind().is_taken_early() {
-                continue;
-            }
-            let early = match offer {
-                _ if opens => Err(Until::Again),
-                Offered::Edit { writes, by } if self.has_room_for(offer) => {
-                    self.take_edit(writes, by)
-                }
-                Offered::Edit { .. } => Err(Until::Again),
-                _ => {
-                    expired |= self.expire();
-                    continue;
-                }
-            };
-            if let Err(until) = early {
-                left.push((index, until));
-            }
-        }
-        for (index, offer) in offered.iter().enumerate() {
-            // A branch that begins or is adopted counts its effects up to the time of the commit before; all other offers happen
-            // now.
-            let begins = matches!(offer, Offered::Opened(_) | Offered::Adopt { .. });
-            if !begins {
+        // The fold applies expired entries and edits before all pushes.
+        let expires = !opens && offered.iter().any(|o| o.kind() == OfferKind::Clock);
+        let expired = expires && self.expire();
+        let mut in_order: Vec<(usize, &Offered)> = offered.iter().enumerate().collect();
+        in_order.sort_by_key(|(_, offer)| offer.kind());
+        for (index, offer) in in_order {
+            let is_early = matches!(offer.kind(), OfferKind::Edit | OfferKind::Clock);
+            // A branch that begins or is adopted counts its effects up to the time of the commit before, and edits are made at
+            // that time; all other offers happen now.
+            let is_before = matches!(
+                offer,
+                Offered::Edit { .. } | Offered::Opened(_) | Offered::Adopt { .. }
+            );
+            if !is_before {
                 self.snapshot.now = self.now;
             }
             let taken = match offer {
-                Offered::Edit { .. } => continue,
-                Offered::Clock if opens => continue,
+                _ if opens && is_early => Err(Until::Again),
                 _ if !self.has_room_for(offer) => Err(Until::Again),
+                Offered::Edit { writes, by } => self.take_edit(writes, by),
                 Offered::Start(start) => self.take_start(start),
                 Offered::Opened(opened) => self.take_opened(opened),
                 Offered::Adopt {

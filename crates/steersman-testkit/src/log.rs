@@ -334,7 +334,7 @@ impl Bodies for Log {
     fn parts(&self, body: Body) -> Parts {
         self.reads.set(self.reads.get() + 1);
         match &self.lines[body.line().0 as usize - 1].bodies[body.k() as usize] {
-            Text::Here(text) => Parts::One(text.clone()),
+            Text::Here(text) => Parts::One(text.text().clone()),
             Text::Parts(parts) => Parts::Several(parts.clone()),
             Text::Blob { .. } | Text::Erased { .. } => Parts::One("[erased]".into()),
         }

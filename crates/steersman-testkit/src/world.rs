@@ -148,7 +148,7 @@ enum Todo {
 impl Bodies for World {
     fn parts(&self, body: Body) -> Parts {
         match self.line(body.line()).bodies.get(body.k() as usize) {
-            Some(Text::Here(text)) => Parts::One(text.clone()),
+            Some(Text::Here(text)) => Parts::One(text.text().clone()),
             Some(Text::Parts(parts)) => Parts::Several(parts.clone()),
             Some(Text::Blob { .. }) => Parts::One("[blob]".into()),
             Some(Text::Erased { .. }) | None => Parts::One("[erased]".into()),
@@ -325,8 +325,8 @@ impl World {
         Ok(took)
     }
 
-    /// Merges the new offers (with their index) and the waiting ones (without). Outcomes that waited come first and messages
-    /// last; within these groups older offers come before newer ones.
+    /// Merges the new offers (with their index) and the waiting ones (without) in the order of their kinds. Within a kind, older
+    /// offers come before newer ones.
     fn with_waiting(&mut self, branch: Id, offered: Vec<Offered>) -> Vec<(Option<usize>, Offered)> {
         let (waited, others) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -339,11 +339,7 @@ impl World {
             .map(|(_, o)| (None, o))
             .chain(new)
             .collect();
-        all.sort_by_key(|(index, offer)| match (index, offer) {
-            (None, Offered::Outcome { .. }) => 0,
-            (_, Offered::Message(_)) => 2,
-            _ => 1,
-        });
+        all.sort_by_key(|(_, offer)| offer.kind());
         all
     }
 

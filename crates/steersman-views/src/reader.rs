@@ -238,7 +238,7 @@ impl Stored {
 
     fn of_store(&self, text: &Text) -> Result<Parts, EngineError> {
         Ok(Parts::One(match text {
-            Text::Here(text) => text.clone(),
+            Text::Here(text) => text.text().clone(),
             Text::Erased { .. } => ERASED.into(),
             Text::Blob { hash, .. } => match self.engine.store().blob_now(hash)? {
                 Some(bytes) => String::from_utf8_lossy(&bytes).into(),

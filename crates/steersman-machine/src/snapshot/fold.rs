@@ -287,7 +287,10 @@ impl Snapshot {
             self.agent_mut(child).input.queue.insert(call.id);
         }
         self.asks_to_judge(owner, call);
-        let digest = digest_of(line, &call.name, Some(call.args), bodies);
+        let digest = joined(
+            call.name.as_bytes(),
+            Some(text_digest(line, call.args, bodies)),
+        );
         self.insert_call(OpenCall {
             opened_at: self.ticks,
             ..opened(call.clone(), owner, now, digest)
@@ -383,9 +386,10 @@ impl Snapshot {
             .iter()
             .map(|w| (w.clone(), value_of(w, bodies)))
             .collect();
-        let digest = digest_of(line, "", result.body, bodies);
+        let gave = result.body.map(|body| text_digest(line, body, bodies));
         self.wait_for_exchange(owner, result.call, &result.writes);
         let open = self.open_call(owner, result.call);
+        let digest = joined(&open.digest.0, gave);
         let effect = open.effect.take();
         open.closed = Some(Closed {
             how: result.how,
@@ -495,7 +499,7 @@ impl Snapshot {
     /// Closes an exchange: the writes of its calls take effect together, in call order.
     fn close_exchange(&mut self, line: Line, now: Time, owner: Id) {
         let ids: Vec<Id> = self.exchange(owner).map(|c| c.call.id).collect();
-        let mut digests = Vec::with_capacity(ids.len() * 32);
+        let mut digests = Vec::with_capacity(ids.len() * 16);
         let (mut counts, mut gave) = (false, false);
         let mut used = OrdSet::new();
         let mut called: Vec<Name> = Vec::new();
@@ -513,7 +517,6 @@ impl Snapshot {
             counts |= of_agent && !beside;
             called.extend((!beside).then(|| open.call.name.clone()));
             gave |= acts(&open.call) && gives(closed.how);
-            digests.extend_from_slice(&open.digest.0);
             digests.extend_from_slice(&closed.digest.0);
             for (write, value) in &closed.writes {
                 self.write(line, now, write, value.clone());
@@ -714,33 +717,27 @@ fn hear(agent: &mut Agent, line: Line, now: Time, from: &Origin, body: Body) {
     }
 }
 
-/// Returns the digest of a name and a text, or that of the text alone if the name is empty. A blob's hash is the hash of its
-/// text, so the digest does not depend on where the text is stored. For a text of another line, its place is used instead. That
-/// of several parts is made of theirs.
-fn digest_of(line: Line, name: &str, body: Option<Body>, bodies: &[Text]) -> Digest {
-    let text = body.map(|body| match bodies.get(body.k() as usize) {
-        _ if body.line() != line => place(body),
-        Some(Text::Here(text)) => Digest::of(text.as_bytes()),
-        Some(Text::Blob { hash, .. } | Text::Erased { hash }) => {
-            Digest(std::array::from_fn(|n| hash[n]))
-        }
+/// Returns the digest of these bytes together with that of a text.
+fn joined(bytes: &[u8], text: Option<Digest>) -> Digest {
+    let text = text.as_ref().map_or(&[][..], |text| &text.0);
+    Digest::of(&[bytes, text].concat())
+}
+
+/// Returns the digest of a text. A blob's hash is the hash of its text, so the digest does not depend on where the text is
+/// stored. For a text of another line, its place is used instead. That of several parts is made of theirs.
+fn text_digest(line: Line, body: Body, bodies: &[Text]) -> Digest {
+    let text = bodies.get(body.k() as usize);
+    match text.filter(|_| body.line() == line) {
+        Some(Text::Here(text)) => Digest::of_hash(text.hash()),
+        Some(Text::Blob { hash, .. } | Text::Erased { hash }) => Digest::of_hash(hash),
         Some(Text::Parts(parts)) => {
-            let text = |k| digest_of(line, "", Some(Body::new(line, k)), bodies);
             let digests = parts.iter().flat_map(|part| match part {
-                Part::Text(k) => text(*k).0.to_vec(),
-                Part::Artifact(of) => [of.name.as_bytes(), &of.hash].concat(),
+                Part::Text(k) => text_digest(line, Body::new(line, *k), bodies).0,
+                Part::Artifact(of) => joined(of.name.as_bytes(), Some(Digest::of_hash(&of.hash))).0,
             });
             Digest::of(&digests.collect::<Vec<u8>>())
         }
         None => place(body),
-    });
-    match text {
-        Some(text) if name.is_empty() => text,
-        text => {
-            let text = text.map(|t| t.0);
-            let text = text.as_ref().map_or(&[][..], |t| t);
-            Digest::of(&[name.as_bytes(), text].concat())
-        }
     }
 }
 
@@ -754,7 +751,8 @@ fn place(body: Body) -> Digest {
 
 /// Returns the digest of a choice and the values that led to it.
 pub(crate) fn choice_digest(line: Line, route: &Route, bodies: &[Text]) -> Digest {
-    digest_of(line, &routes::words(&route.chosen), route.read, bodies)
+    let read = route.read.map(|body| text_digest(line, body, bodies));
+    joined(routes::words(&route.chosen).as_bytes(), read)
 }
 
 fn count(agent: &mut Agent, name: &Name, result: &CallResult, args: Body) {

@@ -3,13 +3,17 @@
 //! ```text
 //! line  = version | n | time | length of head | head | number of texts | texts | hash
 //! head  = previous line, branch, commit, ledger entries: everything but texts; positional, ids as distances from n
-//! text  = length and kind | the text, or the hash of a blob and its length, or the hash of what was erased, or another form
-//! hash  = keyed by salt and n, over: hash of the previous line | everything before the texts | the hash of each text
+//! text  = length and kind | the text, or the hash of a blob and its length, or the salted hash of what was erased, or another form
+//! hash  = keyed by salt and n, over: hash of the previous line | everything before the texts | the salted hash of each text
+//! salted hash of a text = keyed by salt, n and the number of the text, over: blake3 hash of the text | its length in 8 bytes
 //! ```
 //!
-//! The hash covers the *hashes* of texts, so a text can be erased ([`erase`]) and the chain still verifies. Each hash is keyed
+//! The hash covers the salted hashes of texts, so a text can be erased ([`erase`]) and the chain still verifies. Each is keyed
 //! by the session's salt and by its place, so a tombstone does not reveal whether an equal text exists elsewhere. A line of
 //! another session, or in another place, does not verify.
+//!
+//! A text is hashed once ([`Hashed`]). A text and the reference to it as a blob have the same salted hash. That of a list of parts
+//! is made of its bytes in the same way, with a key of its own.
 
 mod form;
 mod kept;
@@ -18,7 +22,7 @@ mod near;
 pub use kept::{keep_outcome, kept_outcome};
 
 use crate::stored::bounds::{INLINE_TEXT, MAX_LINE, SHORT_TEXT};
-use crate::stored::commit::{CallFact, CellFact, Commit, LedgerEntry, LogLine, Text};
+use crate::stored::commit::{CallFact, CellFact, Commit, Hashed, LedgerEntry, LogLine, Text};
 use crate::stored::ids::{Body, Id, Line, Time};
 use crate::stored::interaction::{Interaction, Write};
 use crate::stored::parts::{self, Part};
@@ -138,7 +142,7 @@ fn framed(
     hashed.extend_from_slice(prev_hash);
     hashed.extend_from_slice(&out);
     for (k, text) in line.bodies.iter().enumerate() {
-        hashed.extend_from_slice(&hash_text(text, line.n, k, salt));
+        hashed.extend_from_slice(&salted_of(text, line.n, k, salt));
         put_text(&mut out, text);
     }
     let hash = blake3::keyed_hash(&key(salt, line.n, LINE_ITSELF), &hashed);
@@ -149,7 +153,8 @@ fn framed(
 /// Parses a line and its stored hash. Does not check the hash; [`verify`] does.
 pub fn decode(bytes: &[u8]) -> Result<(LogLine, Hash), CodecError> {
     let form = form_of(bytes, form::FORMS)?;
-    Parts::of_any(bytes)?.line(form)
+    let parts = Parts::of_any(bytes)?;
+    parts.line(form, &parts.text_hashes())
 }
 
 fn form_of<'f>(bytes: &[u8], forms: &'f [Form]) -> Result<&'f Form, CodecError> {
@@ -159,12 +164,14 @@ fn form_of<'f>(bytes: &[u8], forms: &'f [Form]) -> Result<&'f Form, CodecError> 
 }
 
 impl Parts<'_> {
-    fn line(&self, form: &Form) -> Result<(LogLine, Hash), CodecError> {
+    /// Returns the line. `hashes` are those of [`Self::text_hashes`].
+    fn line(&self, form: &Form, hashes: &[Hash]) -> Result<(LogLine, Hash), CodecError> {
         let head = (form.head)(self.head, self.n).map_err(|e| malformed("head", &e))?;
         let bodies = self
             .texts
             .iter()
-            .map(Slot::text)
+            .zip(hashes)
+            .map(|(slot, hash)| slot.text(hash))
             .collect::<Result<_, _>>()?;
         let line = LogLine {
             n: self.n,
@@ -181,12 +188,18 @@ impl Parts<'_> {
         Ok((line, self.hash))
     }
 
-    fn hash_fits(&self, prev_hash: &Hash, salt: &[u8; 16]) -> bool {
+    /// Returns the hash of each text; for an erased text, its salted hash.
+    fn text_hashes(&self) -> Vec<Hash> {
+        self.texts.iter().map(Slot::hash).collect()
+    }
+
+    /// Returns true if the hash of the line fits. `hashes` are those of [`Self::text_hashes`].
+    fn hash_fits(&self, hashes: &[Hash], prev_hash: &Hash, salt: &[u8; 16]) -> bool {
         let mut hashed = Vec::with_capacity(32 + self.before_texts.len() + 32 * self.texts.len());
         hashed.extend_from_slice(prev_hash);
         hashed.extend_from_slice(self.before_texts);
-        for (k, slot) in self.texts.iter().enumerate() {
-            hashed.extend_from_slice(&slot.hash(self.n, k, salt));
+        for (k, (slot, hash)) in self.texts.iter().zip(hashes).enumerate() {
+            hashed.extend_from_slice(&slot.salted(hash, self.n, k, salt));
         }
         blake3::keyed_hash(&key(salt, self.n, LINE_ITSELF), &hashed) == self.hash
     }
@@ -267,17 +280,19 @@ fn verify_by(
                 let mut ours = bytes.to_vec();
                 ours[0] = form.version;
                 let parts = Parts::of_any(&ours).ok()?;
-                parts.hash_fits(prev_hash, salt).then_some(parts.n)
+                let hashes = parts.text_hashes();
+                parts.hash_fits(&hashes, prev_hash, salt).then_some(parts.n)
             });
             return Err(ours.map_or(CodecError::Version(version), CodecError::Hash));
         }
         form => form?,
     };
     let parts = Parts::of_any(bytes)?;
-    if !parts.hash_fits(prev_hash, salt) {
+    let hashes = parts.text_hashes();
+    if !parts.hash_fits(&hashes, prev_hash, salt) {
         return Err(CodecError::Hash(parts.n));
     }
-    parts.line(form).map_err(|why| match why {
+    parts.line(form, &hashes).map_err(|why| match why {
         CodecError::Malformed(VALUE_OF_STATE, _) | CodecError::Newer(..) => why,
         why => CodecError::Newer(parts.n, why.to_string()),
     })
@@ -318,7 +333,7 @@ pub fn erase(bytes: &[u8], k: u32, salt: &[u8; 16]) -> Result<Vec<u8>, CodecErro
     out.extend_from_slice(parts.before_texts);
     for (at, slot) in parts.texts.iter().enumerate() {
         if at == k as usize {
-            let hash = slot.hash(parts.n, at, salt);
+            let hash = slot.salted(&slot.hash(), parts.n, at, salt);
             put_text(&mut out, &Text::Erased { hash });
         } else {
             put(&mut out, (slot.bytes.len() as u64) << 2 | slot.kind as u64);
@@ -356,8 +371,8 @@ pub fn spill(line: &mut LogLine) -> Vec<(Hash, Arc<str>)> {
         let Text::Here(text) = &line.bodies[k] else {
             continue;
         };
-        let hash = *blake3::hash(text.as_bytes()).as_bytes();
-        blobs.push((hash, text.clone()));
+        let hash = *text.hash();
+        blobs.push((hash, text.text().clone()));
         line.bodies[k] = Text::Blob {
             hash,
             len: len as u64,
@@ -469,12 +484,12 @@ pub fn decode_checkpoint<T: DeserializeOwned>(
     Some((at, hash, value))
 }
 
-/// Part of the hash key of texts of the kind [`TextKind::Other`].
+/// Part of the hash key of texts of the kind [`TextKind::Other`]; their number is the other part.
 const OTHER: u64 = 1 << 32;
 const LINE_ITSELF: u64 = u64::MAX;
 const CHECKPOINT_ITSELF: u64 = u64::MAX - 1;
 
-/// Returns the 32 bytes of a hash key: the salt, the line, and a number for the hash of that line.
+/// Returns the 32 bytes of a hash key: the salt, the line, and the number of the text or of what else is hashed.
 fn key(salt: &[u8; 16], n: Line, which: u64) -> [u8; 32] {
     let mut key = [0; 32];
     key[..16].copy_from_slice(salt);
@@ -483,7 +498,7 @@ fn key(salt: &[u8; 16], n: Line, which: u64) -> [u8; 32] {
     key
 }
 
-#[derive(Copy, Clone, PartialEq)]
+#[derive(Copy, Clone)]
 #[repr(u8)]
 enum TextKind {
     Here = 0,
@@ -499,26 +514,32 @@ enum Other {
     Parts(Arc<[Part]>),
 }
 
-fn hash_text(text: &Text, n: Line, k: usize, salt: &[u8; 16]) -> Hash {
+fn salted_of(text: &Text, n: Line, k: usize, salt: &[u8; 16]) -> Hash {
     match text {
-        Text::Here(text) => hash_slot(TextKind::Here, text.as_bytes(), n, k, salt),
-        Text::Blob { hash, len } => hash_slot(TextKind::Blob, &blob_slot(hash, *len), n, k, salt),
+        Text::Here(text) => salted(text.hash(), text.len() as u64, n, k as u64, salt),
+        Text::Blob { hash, len } => salted(hash, *len, n, k as u64, salt),
         Text::Erased { hash } => *hash,
-        Text::Parts(parts) => hash_slot(TextKind::Other, &other_slot(parts), n, k, salt),
+        Text::Parts(parts) => {
+            let bytes = other_slot(parts);
+            let hash = blake3::hash(&bytes);
+            salted(
+                hash.as_bytes(),
+                bytes.len() as u64,
+                n,
+                k as u64 | OTHER,
+                salt,
+            )
+        }
     }
 }
 
-fn hash_slot(kind: TextKind, bytes: &[u8], n: Line, k: usize, salt: &[u8; 16]) -> Hash {
-    // Equal bytes of unlike kinds have unlike hashes.
-    let of_kind = match kind {
-        TextKind::Here | TextKind::Erased => 0,
-        TextKind::Blob => 1,
-        TextKind::Other => OTHER,
-    };
-    let key = key(salt, n, (k as u64) << 1 | of_kind);
-    *blake3::keyed_hash(&key, bytes).as_bytes()
+/// Returns the salted hash of a text of a line, from the text's hash and length. `which` is the number of the text; for a list
+/// of parts, with [`OTHER`], so that equal bytes of unlike kinds have unlike salted hashes.
+fn salted(hash: &Hash, len: u64, n: Line, which: u64, salt: &[u8; 16]) -> Hash {
+    *blake3::keyed_hash(&key(salt, n, which), &blob_slot(hash, len)).as_bytes()
 }
 
+/// Returns the reference that stands for a text in its line if the text is a blob.
 fn blob_slot(hash: &Hash, len: u64) -> [u8; 40] {
     let mut slot = [0; 40];
     slot[..32].copy_from_slice(hash);
@@ -636,24 +657,17 @@ impl<'a> Parts<'a> {
 }
 
 impl Slot<'_> {
-    fn text(&self) -> Result<Text, CodecError> {
+    fn text(&self, hash: &Hash) -> Result<Text, CodecError> {
         Ok(match self.kind {
             TextKind::Here => {
                 let text = std::str::from_utf8(self.bytes).map_err(|e| malformed("text", &e))?;
-                Text::Here(text.into())
+                Text::Here(Hashed::known(text.into(), *hash))
             }
-            TextKind::Blob => {
-                let mut input = Input(self.bytes);
-                let hash = *input.take(32)?.first_chunk().ok_or(CodecError::Truncated)?;
-                let len = *input.take(8)?.first_chunk().ok_or(CodecError::Truncated)?;
-                Text::Blob {
-                    hash,
-                    len: u64::from_le_bytes(len),
-                }
-            }
-            TextKind::Erased => Text::Erased {
-                hash: *self.bytes.first_chunk().ok_or(CodecError::Truncated)?,
+            TextKind::Blob => Text::Blob {
+                hash: *hash,
+                len: self.len(),
             },
+            TextKind::Erased => Text::Erased { hash: *hash },
             TextKind::Other => {
                 match postcard::take_from_bytes(self.bytes).map_err(|e| malformed("text", &e))? {
                     (Other::Parts(parts), []) => Text::Parts(parts),
@@ -663,10 +677,27 @@ impl Slot<'_> {
         })
     }
 
-    fn hash(&self, n: Line, k: usize, salt: &[u8; 16]) -> Hash {
+    /// Returns the length of the text, or of the bytes of a list.
+    fn len(&self) -> u64 {
+        match (self.kind, self.bytes.last_chunk::<8>()) {
+            (TextKind::Blob, Some(len)) => u64::from_le_bytes(*len),
+            _ => self.bytes.len() as u64,
+        }
+    }
+
+    /// Returns the hash of the text, or of the bytes of a list; for an erased text, its salted hash.
+    fn hash(&self) -> Hash {
         match (self.kind, self.bytes.first_chunk::<32>()) {
-            (TextKind::Erased, Some(hash)) => *hash,
-            (kind, _) => hash_slot(kind, self.bytes, n, k, salt),
+            (TextKind::Blob | TextKind::Erased, Some(hash)) => *hash,
+            _ => *blake3::hash(self.bytes).as_bytes(),
+        }
+    }
+
+    fn salted(&self, hash: &Hash, n: Line, k: usize, salt: &[u8; 16]) -> Hash {
+        match self.kind {
+            TextKind::Erased => *hash,
+            TextKind::Here | TextKind::Blob => salted(hash, self.len(), n, k as u64, salt),
+            TextKind::Other => salted(hash, self.len(), n, k as u64 | OTHER, salt),
         }
     }
 }

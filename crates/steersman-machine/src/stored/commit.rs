@@ -7,6 +7,7 @@ mod hold;
 mod ledger;
 mod own;
 mod recorded;
+mod text;
 
 pub use adoption::{
     AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, CallFact, CellFact, Counter,
@@ -15,16 +16,15 @@ pub use adoption::{
 pub use hold::{About, Hold, Release, Why};
 pub use ledger::{LedgerEntry, Searching};
 pub use recorded::Recorded;
+pub use text::{Hashed, Text};
 
 pub use own::{Hooked, Moment, Probing, Reaching, Stepped};
 
 use crate::stored::by::By;
 use crate::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::stored::interaction::{Artifact, Interaction, Write};
-use crate::stored::parts::Part;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::Arc;
 
 /// One row of the log: at most one commit and the ledger entries that go with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,27 +43,6 @@ pub struct LogLine {
     pub ledger: Vec<LedgerEntry>,
     /// The texts that came in with this line; [`Body`] n.k is the k-th of line n.
     pub bodies: Vec<Text>,
-}
-
-/// A text of a line, or the reference, tombstone or list of parts in its place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Text {
-    /// The text itself, stored in the line.
-    Here(Arc<str>),
-    /// The text is in the blob store under this hash. Used for texts over 16 KiB, and for others if the line is too long.
-    Blob {
-        /// blake3 hash of the text.
-        hash: [u8; 32],
-        /// Length of the text in bytes.
-        len: u64,
-    },
-    /// The text was erased. Its salted hash is still part of the line's hash, so the chain verifies.
-    Erased {
-        /// Salted blake3 hash of the erased text.
-        hash: [u8; 32],
-    },
-    /// Several parts, in order. Their texts are other texts of the line, so they are moved out and erased as any text is.
-    Parts(Arc<[Part]>),
 }
 
 /// The change that one tick made to one branch. Immutable.
@@ -301,7 +280,8 @@ pub enum CallChanged {
     Awaits(u32, Body),
 }
 
-/// An offer that was taken. Its text is usually in an interaction that was pushed.
+/// An offer that was taken. Its text is usually in an interaction that was pushed. The hash of the line covers that text, so an
+/// admission has no digest of it: a digest would stay in the line when the text is erased.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
     /// Kind of the offer.
@@ -313,8 +293,6 @@ pub struct Admission {
     /// For a cancel or an edit: the person. The sender of a message is in its interaction, and the one that answered a question
     /// is in the result.
     pub by: Option<By>,
-    /// Digest of the content that was admitted.
-    pub digest: Digest,
     /// The text of the offer, if no pushed interaction holds it.
     pub body: Option<Body>,
 }

@@ -160,9 +160,11 @@ pub struct Digest(pub [u8; 16]);
 impl Digest {
     /// Returns the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        let mut out = [0; 16];
-        out.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
-        Self(out)
+        Self::of_hash(blake3::hash(bytes).as_bytes())
+    }
+    /// Returns the digest of the bytes that have this blake3 hash.
+    pub fn of_hash(hash: &[u8; 32]) -> Self {
+        Self(std::array::from_fn(|n| hash[n]))
     }
     /// Returns the first six hexadecimal digits, the form that people see.
     pub fn short(self) -> String {

@@ -109,11 +109,12 @@ pub enum Offered {
     Message(Said),
 }
 
-/// The kinds of offers, in the order in which a branch gets them. This is the only place that states the order: the driver sorts
-/// offers by their kinds. A tick takes offers in the order in which they come, except for the kinds that are [taken
-/// early](Self::is_taken_early).
+/// The kinds of offers, in the order in which a tick takes them. This is the only place that states the order: a tick sorts its
+/// offers by their kinds, and so does the driver, whose ledger entries stand in the order of the offers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OfferKind {
+    /// [`Offered::Edit`]: before all others, because the fold applies edits of state before all pushes.
+    Edit,
     /// [`Offered::Start`].
     Start,
     /// [`Offered::Opened`].
@@ -126,14 +127,12 @@ pub enum OfferKind {
     Outcome,
     /// [`Offered::Edited`].
     Edited,
-    /// [`Offered::Clock`].
+    /// [`Offered::Clock`]. Entries of state whose time is over expire earlier in the tick, before its edits.
     Clock,
     /// [`Offered::Ended`].
     Ended,
     /// [`Offered::Join`].
     Join,
-    /// [`Offered::Edit`].
-    Edit,
     /// [`Offered::Interrupt`].
     Interrupt,
     /// [`Offered::Cancel`].
@@ -143,13 +142,7 @@ pub enum OfferKind {
 }
 
 impl OfferKind {
-    /// Returns true if a tick takes such offers before all others, because the fold applies edits of state and expired entries
-    /// before all pushes.
-    pub(crate) const fn is_taken_early(self) -> bool {
-        matches!(self, Self::Clock | Self::Edit)
-    }
-
-    /// Returns true if such an offer opens a branch or adopts one. Early offers are then left for the next tick.
+    /// Returns true if such an offer opens a branch or adopts one. Edits and the clock are then left for the next tick.
     pub const fn opens(self) -> bool {
         matches!(self, Self::Start | Self::Opened | Self::Adopt)
     }

@@ -37,7 +37,7 @@ impl<'a> Texts<'a> {
     /// Adds a text to this line.
     pub(super) fn add(&mut self, text: Arc<str>) -> Body {
         let body = Body::new(self.line, self.new.len() as u32);
-        self.new.push(Text::Here(text));
+        self.new.push(Text::Here(text.into()));
         body
     }
 
@@ -105,7 +105,7 @@ impl Bodies for Texts<'_> {
             return self.below.parts(body);
         }
         match &self.new[body.k() as usize] {
-            Text::Here(text) => Parts::One(text.clone()),
+            Text::Here(text) => Parts::One(text.text().clone()),
             Text::Parts(parts) => Parts::Several(parts.clone()),
             Text::Blob { .. } | Text::Erased { .. } => {
                 unreachable!("a tick makes plain texts only")

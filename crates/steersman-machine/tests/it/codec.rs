@@ -284,6 +284,13 @@ fn long_texts_spill_and_values_stay() {
         }
     );
     assert!(matches!(&line.bodies[..2], [Text::Here(_), Text::Here(_)]));
+    // The line has the same hash, wherever its texts are.
+    let whole = LogLine {
+        bodies: vec![long(16 * 1024), long(40_000), long(16 * 1024 + 1)],
+        ..line.clone()
+    };
+    let hash_of = |line: &LogLine| codec::encode(line, &PREV, &SALT).1;
+    assert_eq!(hash_of(&whole), hash_of(&line));
     // Many short texts that do not fit together.
     let mut line = LogLine {
         commit: None,

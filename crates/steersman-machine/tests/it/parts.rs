@@ -203,6 +203,39 @@ fn parts_come_along_when_a_branch_is_adopted_or_rewound() -> Result<(), Fault> {
     Ok(())
 }
 
+/// Two results are the same for the limit `same_call` only if their parts are, in the same order.
+#[test]
+fn results_are_the_same_if_their_parts_are() -> Result<(), Fault> {
+    let mut w = World::new(Arc::new(network()));
+    w.say(MAIN, "Go.")?;
+    let mut times = |gives: Mapped| -> Result<u32, Fault> {
+        looks(&mut w, MAIN, gives)?;
+        let agent = w.agent(MAIN, "a").expect("it began");
+        let same = w.at(MAIN).agent(agent).counters.same;
+        Ok(same.expect("an exchange was closed").1)
+    };
+    let with = |more: Vec<NewPart>| Mapped {
+        more,
+        ..Mapped::plain(How::Done, None, "Here.")
+    };
+    let [picture, words] = [
+        NewPart::Artifact(new_photo()),
+        NewPart::Text("As wanted.".to_owned()),
+    ];
+    let other = NewPart::Artifact(NewArtifact {
+        hash: [8; 32],
+        ..new_photo()
+    });
+    let parts = with(vec![picture.clone(), words.clone()]);
+    assert_eq!(times(parts.clone())?, 1);
+    assert_eq!(times(parts)?, 2);
+    assert_eq!(times(with(vec![other, words.clone()]))?, 1, "another one");
+    assert_eq!(times(with(vec![words, picture]))?, 1, "another order");
+    assert_eq!(times(with(Vec::new()))?, 1, "one text");
+    assert_eq!(times(with(Vec::new()))?, 2);
+    Ok(())
+}
+
 /// A text that is too large becomes an artifact; what follows it stays. A list that is too long is cut, and says so.
 #[test]
 fn parts_are_bounded() -> Result<(), Fault> {

@@ -88,6 +88,10 @@ fn offers() -> Vec<Offered> {
         came: Vec::new(),
     };
     vec![
+        Offered::Edit {
+            writes: Vec::new(),
+            by: "user".into(),
+        },
         Offered::Start(Start {
             agent: None,
             args: None,
@@ -136,10 +140,6 @@ fn offers() -> Vec<Offered> {
             branches: Vec::new(),
             on: JoinOn::All,
             then: None,
-        },
-        Offered::Edit {
-            writes: Vec::new(),
-            by: "user".into(),
         },
         Offered::Interrupt {
             message: said(),

@@ -100,7 +100,7 @@ impl Draft {
             return None;
         }
         match self.bodies.get(body.k() as usize) {
-            Some(Text::Here(text)) => Some(text.clone()),
+            Some(Text::Here(text)) => Some(text.text().clone()),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Admission, Admitted, Binding, Commit, LedgerEntry, Why};
-use steersman_machine::stored::ids::{Bodies, Body, Digest, Id, Name};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Name};
 use steersman_machine::stored::interaction::{Reduce, Write};
 use steersman_machine::tick::carry;
 use steersman_machine::tick::carry::New;
@@ -179,16 +179,10 @@ impl Driver {
             values: Body::new(first, 0),
             ..new.clone()
         };
-        let (id, body, digest) = match why {
-            Anew::Message(message) => (Some(message.id.clone()), None, Digest::of(text.as_bytes())),
-            Anew::Servers(told) => {
-                let body = Some(Body::new(first, 1));
-                (None, body, Digest::of(told.as_bytes()))
-            }
-            Anew::Definition(message, told, _) => {
-                let body = Some(Body::new(first, 1));
-                (Some(message.id.clone()), body, Digest::of(told.as_bytes()))
-            }
+        let (id, body) = match why {
+            Anew::Message(message) => (Some(message.id.clone()), None),
+            Anew::Servers(_) => (None, Some(Body::new(first, 1))),
+            Anew::Definition(message, ..) => (Some(message.id.clone()), Some(Body::new(first, 1))),
         };
         let mut ids: Vec<Id> = self.branches.keys().copied().collect();
         ids.sort_by_key(|id| *id != self.ledger.current);
@@ -203,7 +197,6 @@ impl Driver {
                     id: None,
                     message: id.clone(),
                     by: None,
-                    digest,
                     body,
                 }],
                 binding: Some(binding.clone()),

@@ -230,7 +230,7 @@ impl Past {
     pub(crate) fn stored_parts(&self, body: Body) -> Result<Option<Parts>, StoreError> {
         let line = self.line(body.line())?;
         let parts = match line.bodies.get(body.k() as usize) {
-            Some(Text::Here(text)) => Parts::One(text.clone()),
+            Some(Text::Here(text)) => Parts::One(text.text().clone()),
             Some(Text::Erased { .. }) => return Ok(None),
             Some(Text::Blob { hash, .. }) => Parts::One(self.read_blob(hash)?),
             Some(Text::Parts(parts)) => Parts::Several(parts.clone()),
@@ -350,7 +350,7 @@ impl Kept {
 
 fn len(text: &Text) -> usize {
     match text {
-        Text::Here(text) => text.len() + 40,
+        Text::Here(text) => text.len() + 72,
         Text::Blob { .. } | Text::Erased { .. } => 64,
         Text::Parts(parts) => 40 + parts.len() * 256,
     }

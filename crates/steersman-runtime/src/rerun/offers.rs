@@ -418,16 +418,19 @@ fn start(past: &Past, commit: &Commit, began: &Began<'_>) -> Option<Start> {
         .first()
         .is_some_and(|a| a.kind == Admitted::Start);
     let said = commit.pushes.iter().filter(|push| push.agent == root.agent);
-    let mut bodies = said.filter_map(|push| match &push.what {
-        Interaction::UserMessage {
-            from: Origin::Outside(by),
-            body,
-        } => Some((by.clone(), *body)),
-        _ => None,
-    });
-    // Arguments are admitted with the digest of their text; their absence with that of the empty text.
-    let empty = steersman_machine::stored::ids::Digest::of(b"");
-    if begins && commit.admitted[0].digest != empty {
+    let bodies: Vec<_> = said
+        .filter_map(|push| match &push.what {
+            Interaction::UserMessage {
+                from: Origin::Outside(by),
+                body,
+            } => Some((by.clone(), *body)),
+            _ => None,
+        })
+        .collect();
+    let mut bodies = bodies.into_iter();
+    // Arguments are pushed before all messages.
+    let messages = commit.admitted.iter().filter(|a| a.message.is_some());
+    if begins && bodies.len() > messages.count() {
         let (_, body) = bodies.next()?;
         let text = past.text(body);
         if *text == *ERASED {

@@ -65,8 +65,7 @@ fn recorded(world: &World, line: &LogLine) -> LogLine {
     line
 }
 
-/// Removes the differences that a rerun may have: it is dry from the beginning; under another definition it has another
-/// binding, and the texts of models may be worded differently.
+/// Removes the differences that a rerun may have: it is dry from the beginning; under another definition it has another binding.
 fn comparable(commit: &Commit, is_other: bool) -> Commit {
     let mut commit = commit.clone();
     commit.opening = commit
@@ -77,12 +76,6 @@ fn comparable(commit: &Commit, is_other: bool) -> Commit {
     }
     if is_other {
         commit.binding = None;
-        for admission in &mut commit.admitted {
-            let mut usage = commit.usage.iter();
-            if admission.id.is_some() && usage.any(|usage| usage.effect == admission.id) {
-                admission.digest = Digest::of(b"");
-            }
-        }
     }
     commit
 }

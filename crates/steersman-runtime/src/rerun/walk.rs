@@ -488,8 +488,8 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// Reconstructs the offers of a line: the candidate from which the machine makes the same line again; otherwise one whose
-    /// line differs only in the wording of a model's answer, where only the parsed result is on record.
+    /// Reconstructs the offers of a line: the candidate from which the machine makes the same commit with the same texts again.
+    /// The wording of a model's answer may differ if only the parsed result is on record.
     pub(super) fn told(
         &self,
         line: &LogLine,
@@ -501,27 +501,21 @@ impl<'a> Walk<'a> {
             binding: &self.old_binding,
             values: &self.old_values,
         };
-        let mut in_other_words = None;
         for offered in offers(&self.old.past, &before, line, Some(&began))? {
             let step = tick(&self.old.cx(), before.clone(), line.n, line.at, &offered);
             fault(&self.old.past)?;
-            let Some(made) = &step.commit else { continue };
-            if *made == *commit {
+            if step.commit.as_ref() == Some(commit) && self.same_texts(line, &step.bodies)? {
                 return Ok(Some(offered));
             }
-            if in_other_words.is_none() && same_but_for_words(made, commit) {
-                let same = self.same_texts(line, &step.bodies)?;
-                in_other_words = same.then_some(offered);
-            }
         }
-        Ok(in_other_words)
+        Ok(None)
     }
 
     /// Returns true if the line begins with these texts.
     fn same_texts(&self, line: &LogLine, made: &[Text]) -> Result<bool, StoreError> {
         for (k, text) in (0..).zip(made) {
             let made = match text {
-                Text::Here(text) => Parts::One(text.clone()),
+                Text::Here(text) => Parts::One(text.text().clone()),
                 Text::Parts(parts) => Parts::Several(parts.clone()),
                 Text::Blob { .. } | Text::Erased { .. } => return Ok(false),
             };
@@ -662,18 +656,6 @@ fn as_begun(commit: &Commit) -> Cow<'_, Commit> {
     commit.opening = None;
     commit.changes.retain(|change| !is_of_rerun(change));
     Cow::Owned(commit)
-}
-
-/// Returns true if two commits are equal except for the digests of models' answers.
-fn same_but_for_words(made: &Commit, was: &Commit) -> bool {
-    let mut made = made.clone();
-    for (admission, known) in made.admitted.iter_mut().zip(&was.admitted) {
-        let mut usage = was.usage.iter();
-        if admission.id.is_some() && usage.any(|usage| usage.effect == admission.id) {
-            admission.digest = known.digest;
-        }
-    }
-    made == *was
 }
 
 /// Returns true if a tool does the same in both definitions. Its class is ignored: a recorded outcome stays valid, so that

@@ -39,7 +39,6 @@ fn outcome(effect: Id) -> Commit {
             id: Some(effect),
             message: None,
             by: None,
-            digest: Digest([0; 16]),
             body: None,
         }],
         ..Commit::default()

@@ -5,6 +5,7 @@ use crate::spy::Behind;
 use crate::world::{Does, World, answered, asked};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
+use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine};
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::view::mapping::Fault;
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted};
@@ -616,4 +617,39 @@ async fn what_runs_still_is_waited_for_where_its_branch_is_current_again() {
     gate.add_permits(1);
     assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
     assert_eq!(world.tools.count("pay"), 1);
+}
+
+/// A tick takes an edit before a rejection, and its line accepts the messages in that order, not in that of their delivery.
+#[tokio::test]
+async fn a_line_accepts_messages_in_the_order_in_which_it_takes_them() {
+    let world =
+        World::new(json!({ "main": [{ "call": { "pay_asked": { "cents": 5 } } }, "So be it."] }));
+    let desk = DESK.replace(
+        "tools:\n",
+        "state: { mood: { type: string, optional: true } }\ntools:\n",
+    );
+    let session = world.start(&desk, "Pay.").await;
+    let of = asked(&session.settled().await.unwrap());
+    let world = world.killed().await;
+    let rejects = Wanted::Reject { of, reason: None }.by("user");
+    let edits = Wanted::Edit(vec![("mood".into(), Some("\"sad\"".to_owned()))]).by("user");
+    for (id, message) in [("rejects", rejects), ("edits", edits)] {
+        let put = world.engine.deliver_as("session", id.into(), message);
+        put.await.unwrap();
+    }
+    let settled = world.open().await.settled().await.unwrap();
+    assert_eq!(answered(&settled), "So be it.");
+    let lines = world.lines().await;
+    let taken = |line: &LogLine| -> Vec<Admitted> {
+        let admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
+        admitted.map(|admission| admission.kind).collect()
+    };
+    let both = lines.iter().find(|line| taken(line).len() == 2);
+    let line = both.expect("one line takes both");
+    assert_eq!(taken(line), [Admitted::Edited, Admitted::Outcome]);
+    let accepted = line.ledger.iter().filter_map(|entry| match entry {
+        LedgerEntry::Accepted { message, .. } => Some(&**message),
+        _ => None,
+    });
+    assert_eq!(accepted.collect::<Vec<_>>(), ["edits", "rejects"]);
 }

@@ -206,7 +206,7 @@ async fn erased_texts_and_blobs_read_as_what_they_are() {
         branch: Id::MAIN,
         commit: None,
         ledger: Vec::new(),
-        bodies: vec![Text::Here(long.clone())],
+        bodies: vec![Text::Here(long.clone().into())],
     };
     let blobs = codec::spill(&mut line);
     let (hash, text) = &blobs[0];
@@ -246,7 +246,7 @@ async fn a_list_of_parts_reads_as_its_texts_and_the_names_of_its_artifacts() {
         ledger: Vec::new(),
         bodies: vec![
             Text::Here("Look.".into()),
-            Text::Here(long.clone()),
+            Text::Here(long.clone().into()),
             Text::Parts(parts.clone()),
         ],
     };

@@ -4,11 +4,11 @@ use super::{Fault, World, fault};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::snapshot::fold::phase;
 use steersman_machine::snapshot::{Agent, OpenCall, Phase, Snapshot};
-use steersman_machine::stored::commit::LogLine;
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::commit::{Admission, Admitted, LedgerEntry, LogLine};
+use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{End, Interaction, Target};
 use steersman_machine::stored::{bounds, codec};
-use steersman_machine::tick::effect::Wish;
+use steersman_machine::tick::effect::{OfferKind, Wish};
 use steersman_machine::tick::wishes;
 
 /// Checks a line: the agents that it moved have the phase of their stack, every result on these stacks closes an open call, and
@@ -30,8 +30,56 @@ pub(super) fn line(world: &World, n: Line) -> Result<(), Fault> {
     for id in moved {
         agent(world, snapshot, id).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))?;
     }
+    in_order(line).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))?;
     fits(line).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))?;
     out(world, line.branch).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))
+}
+
+/// Checks that the offers of a line stand in the order in which a tick takes them, and that the messages are accepted in the
+/// order in which they were taken.
+fn in_order(line: &LogLine) -> Result<(), Fault> {
+    let Some(commit) = line.commit.as_ref().filter(|c| c.parent.is_some()) else {
+        return Ok(());
+    };
+    let kinds = commit.admitted.iter().filter_map(kind_of);
+    let kinds: Vec<OfferKind> = kinds.collect();
+    if !kinds.is_sorted() {
+        return fault(format!("its offers were taken in the order {kinds:?}"));
+    }
+    let taken: Vec<&Name> = commit
+        .admitted
+        .iter()
+        .filter_map(|admission| admission.message.as_ref())
+        .collect();
+    let accepted = line.ledger.iter().filter_map(|entry| match entry {
+        LedgerEntry::Accepted { message, .. } => taken.iter().position(|id| *id == message),
+        _ => None,
+    });
+    if accepted.is_sorted() {
+        return Ok(());
+    }
+    fault(format!(
+        "its messages were taken in the order {taken:?} and accepted in another"
+    ))
+}
+
+/// Returns the kind of offer that an admission is of. `None` for one that no tick makes.
+fn kind_of(admission: &Admission) -> Option<OfferKind> {
+    Some(match (admission.kind, admission.id) {
+        (Admitted::Edited, None) => OfferKind::Edit,
+        (Admitted::Start, _) => OfferKind::Start,
+        (Admitted::Opened | Admitted::Rewound, _) => OfferKind::Opened,
+        (Admitted::Adopted, _) => OfferKind::Adopt,
+        (Admitted::Outcome, _) => OfferKind::Outcome,
+        (Admitted::Edited, Some(_)) => OfferKind::Edited,
+        (Admitted::Clock, _) => OfferKind::Clock,
+        (Admitted::Ended, _) => OfferKind::Ended,
+        (Admitted::Join, _) => OfferKind::Join,
+        (Admitted::Interrupt, _) => OfferKind::Interrupt,
+        (Admitted::Cancel, _) => OfferKind::Cancel,
+        (Admitted::Message, _) => OfferKind::Message,
+        (Admitted::Rebound, _) => return None,
+    })
 }
 
 /// Checks that the line fits into a store.

@@ -65,7 +65,7 @@ impl Bodies for Texts {
     fn parts(&self, body: Body) -> Parts {
         let texts = self.0.get(&body.line());
         match texts.and_then(|t| t.get(body.k() as usize)) {
-            Some(Text::Here(text)) => Parts::One(text.clone()),
+            Some(Text::Here(text)) => Parts::One(text.text().clone()),
             _ => Parts::One("".into()),
         }
     }

@@ -282,7 +282,7 @@ pub enum CallFact {
     Awaits(u32, Body),
     /// The approver whose question was answered with the arguments in `Edited`.
     Approver(Name),
-    /// The call is closed: how it ended, and the digest of the result that the model sees.
+    /// The call is closed: how it ended, and the digest of the call together with the result that the model sees.
     Closed(How, Digest),
     /// A write that waits for the exchange to close. Its value is a text of the adopting line. The second field is the line that
     /// held the value on the branch.

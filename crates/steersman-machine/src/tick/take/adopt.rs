@@ -57,7 +57,7 @@ impl Tick<'_> {
                 return Ok(());
             }
         };
-        self.admit_as(Admitted::Adopted, Some(branch), b"");
+        self.admit_as(Admitted::Adopted, Some(branch));
         let gone: Vec<Id> = self
             .snapshot
             .effects
@@ -107,7 +107,7 @@ impl Tick<'_> {
     }
 
     fn not_adopted(&mut self, fork: &OpenCall, branch: Id, why: &str) {
-        self.admit_as(Admitted::Adopted, Some(branch), b"refused");
+        self.admit_as(Admitted::Adopted, Some(branch));
         let text = format!("The branch that was chosen cannot be adopted: {why}.");
         let mapped = Mapped::plain(How::Failed, Some(Code::Failed.text()), text);
         self.close_branches(fork, mapped);

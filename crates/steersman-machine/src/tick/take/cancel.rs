@@ -5,7 +5,7 @@ use crate::snapshot::{OpenCall, Phase};
 use crate::stored::by::By;
 use crate::stored::codes::Code;
 use crate::stored::commit::{Admission, Admitted};
-use crate::stored::ids::{Digest, Id};
+use crate::stored::ids::Id;
 use crate::stored::interaction::{Cause, How, Target};
 use crate::stored::outcome::{Mapped, Outcome};
 use crate::tick::Tick;
@@ -98,7 +98,6 @@ impl Tick<'_> {
             id,
             message: None,
             by: Some(by.clone()),
-            digest: Digest::of(by.role.as_bytes()),
             body: None,
         });
     }

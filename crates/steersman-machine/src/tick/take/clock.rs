@@ -60,7 +60,7 @@ impl Tick<'_> {
         if !expired && late.is_none() {
             return Err(Until::Stale);
         }
-        self.admit_as(Admitted::Clock, None, b"");
+        self.admit_as(Admitted::Clock, None);
         if let Some((_, agent, reached)) = late {
             self.out_of_time(agent, &reached);
         }

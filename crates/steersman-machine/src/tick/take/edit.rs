@@ -2,7 +2,6 @@
 
 use crate::stored::by::By;
 use crate::stored::commit::{Admission, Admitted};
-use crate::stored::ids::Digest;
 use crate::stored::outcome::NewWrite;
 use crate::tick::Tick;
 use crate::tick::effect::Until;
@@ -20,14 +19,11 @@ impl Tick<'_> {
         let Ok(writes) = self.writes(writer, writes) else {
             return Err(Until::Refused("a value does not fit the declared state"));
         };
-        let names: Vec<&str> = writes.iter().map(|w| &*w.name).collect();
-        let names = names.join(",");
         self.admit(Admission {
             kind: Admitted::Edited,
             id: None,
             message: None,
             by: Some(by.clone()),
-            digest: Digest::of(names.as_bytes()),
             body: None,
         });
         for write in writes {

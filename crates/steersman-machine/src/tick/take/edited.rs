@@ -3,7 +3,7 @@
 use crate::stored::by::By;
 use crate::stored::codes::Code;
 use crate::stored::commit::{Admission, Admitted, CallChanged, Want, Wished};
-use crate::stored::ids::{Digest, Id, Name};
+use crate::stored::ids::{Id, Name};
 use crate::tick::Tick;
 use crate::tick::call::{refusal, refuse};
 use crate::tick::effect::Until;
@@ -42,7 +42,6 @@ impl Tick<'_> {
             id: Some(effect),
             message: None,
             by: Some(by.clone()),
-            digest: Digest::of(args.as_bytes()),
             body: None,
         });
         let (owner, call) = (open.owner, open.call.id);

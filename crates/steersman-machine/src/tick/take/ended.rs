@@ -32,14 +32,13 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// Records the ends that a call received, each with the line at which the branch was.
+    /// Records the ends that a call received.
     pub(crate) fn admit_ends(&mut self, open: &OpenCall, ends: &[BranchEnd]) {
         if ends.is_empty() {
-            self.admit_as(Admitted::Ended, Some(open.call.id), b"");
+            self.admit_as(Admitted::Ended, Some(open.call.id));
         }
         for end in ends {
-            let text = format!("{}@{}", end.branch, end.at);
-            self.admit_as(Admitted::Ended, Some(end.branch), text.as_bytes());
+            self.admit_as(Admitted::Ended, Some(end.branch));
         }
     }
 }

@@ -50,7 +50,7 @@ impl Tick<'_> {
                 args["args"] = Json::Object(given.collect());
             }
         }
-        self.admit_as(Admitted::Join, None, args.to_string().as_bytes());
+        self.admit_as(Admitted::Join, None);
         let id = self.id();
         let args = self.body(args.to_string());
         let number = self.number(root, None);

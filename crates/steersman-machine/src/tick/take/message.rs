@@ -4,7 +4,7 @@ use crate::network::{AgentDef, Does, Network, Offer, Source, Turns};
 use crate::routers::floor::{asks_to_leave, turns};
 use crate::snapshot::{OpenCall, Phase, Snapshot};
 use crate::stored::commit::{Admission, Admitted};
-use crate::stored::ids::{Digest, Id};
+use crate::stored::ids::Id;
 use crate::stored::interaction::Target;
 use crate::tick::effect::{Said, Until};
 use crate::tick::table::{self, Event, Rule};
@@ -89,7 +89,6 @@ impl Tick<'_> {
             id: said.to,
             message: Some(said.id.clone()),
             by: None,
-            digest: Digest::of(said.text.as_bytes()),
             body: None,
         });
         self.answer_call(open.owner, open.call.id, &said.text, &said.by);

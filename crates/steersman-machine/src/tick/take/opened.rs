@@ -55,7 +55,7 @@ impl Tick<'_> {
         } else {
             Admitted::Opened
         };
-        self.admit_as(kind, opened.fork.map(|(_, call, ..)| call), b"");
+        self.admit_as(kind, opened.fork.map(|(_, call, ..)| call));
         self.snapshot.open(
             branch.unwrap_or(self.snapshot.branch),
             parent,

@@ -6,16 +6,14 @@ use crate::snapshot::Effect;
 use crate::stored::bounds;
 use crate::stored::codes::Code;
 use crate::stored::commit::{Admitted, Kind, Want};
-use crate::stored::ids::{Id, hex};
+use crate::stored::ids::Id;
 use crate::stored::interaction::{How, Interaction, Target};
 use crate::stored::outcome::{Answer, Came, Mapped, Outcome};
-use crate::stored::parts::NewPart;
 use crate::tick::branch::standing;
 use crate::tick::effect::Until;
 use crate::tick::table::{self, Rule};
 use crate::tick::take::Taken;
 use crate::tick::{Tick, nets};
-use crate::view::artifact;
 
 impl Tick<'_> {
     pub(crate) fn take_outcome(&mut self, effect: Id, outcome: &Outcome) -> Taken {
@@ -40,7 +38,7 @@ impl Tick<'_> {
         if let Outcome::Came(came) = outcome {
             return self.came(effect, &out, came);
         }
-        self.admit_as(Admitted::Outcome, Some(effect), &digested(outcome));
+        self.admit_as(Admitted::Outcome, Some(effect));
         match out.what {
             Want::Call(call) => self.call_ended(&out, call, effect, outcome),
             Want::Step => self.decided(&out, effect, outcome),
@@ -66,8 +64,7 @@ impl Tick<'_> {
                 (Some(part), Some(fields))
             }
         };
-        let outcome = Outcome::Came(came.clone());
-        self.admit_as(Admitted::Outcome, Some(effect), &digested(&outcome));
+        self.admit_as(Admitted::Outcome, Some(effect));
         if let Came::Event { fields, came, .. } = came
             && !came.is_empty()
         {
@@ -212,59 +209,4 @@ impl Tick<'_> {
             },
         );
     }
-}
-
-/// Returns the bytes that the digest of an admission covers.
-fn digested(outcome: &Outcome) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(match outcome {
-        Outcome::Mapped(mapped) => 32 + mapped.shown.as_ref().map_or(0, String::len),
-        _ => 256,
-    });
-    let mut add = |text: &str| {
-        bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(text.as_bytes());
-    };
-    match outcome {
-        Outcome::Answer(answer) => {
-            add(answer.text.as_deref().unwrap_or_default());
-            for ask in &answer.asks {
-                add(&ask.name);
-                add(&ask.args);
-            }
-        }
-        Outcome::Mapped(mapped) => {
-            add(mapped.code.as_deref().unwrap_or_default());
-            // A recording has the text of a spilled result as the artifact keeps it.
-            add(&artifact::as_kept(
-                mapped.shown.as_deref().unwrap_or_default(),
-            ));
-            for part in &mapped.more {
-                match part {
-                    NewPart::Text(text) => add(text),
-                    NewPart::Artifact(new) => {
-                        add(&new.name);
-                        add(&hex(&new.hash));
-                    }
-                }
-            }
-            for write in &mapped.writes {
-                add(&write.name);
-                add(&write
-                    .value
-                    .as_ref()
-                    .map_or_else(String::new, ToString::to_string));
-            }
-        }
-        Outcome::Failed(failure) => {
-            add(&failure.code);
-            add(&failure.message);
-        }
-        Outcome::Leaf(text) => add(text),
-        Outcome::Came(Came::Time) => {}
-        Outcome::Came(Came::Event { event, fields, .. }) => {
-            add(event);
-            add(&fields.to_string());
-        }
-    }
-    bytes
 }

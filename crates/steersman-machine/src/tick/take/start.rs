@@ -4,7 +4,7 @@ use crate::network::Does;
 use crate::stored::bounds;
 use crate::stored::by::By;
 use crate::stored::commit::{Admission, Admitted, Binding, Change};
-use crate::stored::ids::{Body, Digest, Id};
+use crate::stored::ids::{Body, Id};
 use crate::stored::interaction::{Artifact, Interaction, Origin};
 use crate::stored::outcome::NewArtifact;
 use crate::tick::Tick;
@@ -58,7 +58,7 @@ impl Tick<'_> {
         let root = self.make_agent(&def.name, None, None);
         if let Some(args) = &start.args {
             let text = args.to_string();
-            self.admit_as(Admitted::Start, None, text.as_bytes());
+            self.admit_as(Admitted::Start, None);
             let body = self.body(text);
             self.push(
                 root,
@@ -80,7 +80,7 @@ impl Tick<'_> {
                 self.hear(root, &said, Admitted::Message);
             }
             Some(said) => self.hear(root, said, Admitted::Message),
-            None if start.args.is_none() => self.admit_as(Admitted::Start, None, b""),
+            None if start.args.is_none() => self.admit_as(Admitted::Start, None),
             None => {}
         }
         Ok(())
@@ -93,7 +93,6 @@ impl Tick<'_> {
             id: said.to,
             message: Some(said.id.clone()),
             by: None,
-            digest: Digest::of(said.text.as_bytes()),
             body: None,
         });
         let body = self.body(told(said));

@@ -98,7 +98,6 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
                 id: Some(id(at - 1, 0)),
                 message: None,
                 by: None,
-                digest: digest("answer"),
                 body: None,
             }],
             pushes: vec![
@@ -167,7 +166,6 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
                 id: Some(id(at - 1, 0)),
                 message: None,
                 by: None,
-                digest: digest("result"),
                 body: None,
             }],
             pushes: vec![push(root, at - 1, result)],
@@ -237,7 +235,6 @@ fn start() -> LogLine {
                 id: None,
                 message: Some(name("m1")),
                 by: None,
-                digest: digest("hello"),
                 body: Some(Body::new(Line(1), 1)),
             }],
             made: vec![Made {
@@ -535,7 +532,6 @@ pub(super) fn branches() -> LogLine {
         id: Some(id(30, 1)),
         message: None,
         by: Some(ann()),
-        digest: digest("x"),
         body: None,
     });
     let mut line = line(

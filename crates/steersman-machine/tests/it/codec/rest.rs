@@ -201,7 +201,6 @@ fn stacks() -> LogLine {
             id: None,
             message: Some(name("m7")),
             by: None,
-            digest: digest("definition"),
             body: Some(body),
         }],
         pushes: pushes.collect(),
