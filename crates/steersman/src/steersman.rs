@@ -614,16 +614,15 @@ impl Setup {
             Some(sealer(&folder, &env).map_err(failed)?)
         };
         let kept = opened(path, site, false).await?;
-        let sealer = match known {
-            Some(sealer) => sealer,
-            None => {
-                let wanted: Vec<KeyId> = kept.sealed_with().await?.into_keys().collect();
-                if !wanted.is_empty() {
-                    let path = folder.join(KEY_FILE);
-                    return Err(failed(KeyError::Lost { path, wanted }));
-                }
-                sealer(&folder, &env).map_err(failed)?
+        let sealer = if let Some(sealer) = known {
+            sealer
+        } else {
+            let wanted: Vec<KeyId> = kept.sealed_with().await?.into_keys().collect();
+            if !wanted.is_empty() {
+                let path = folder.join(KEY_FILE);
+                return Err(failed(KeyError::Lost { path, wanted }));
             }
+            sealer(&folder, &env).map_err(failed)?
         };
         let models = self.models();
         let opened = self.with(kept.clone(), models, Vec::new(), sealer);

@@ -322,13 +322,13 @@ fn put(
 }
 
 /// Makes a new mark for the present state of a store, in a new file that replaces the old mark.
-pub(super) fn anew(store: &Path, id: &str, written: u64) -> Result<(), StoreError> {
+pub(super) fn begin(store: &Path, id: &str, written: u64) -> Result<(), StoreError> {
     let file = FileId::of(store).map_err(|e| io(store, e))?;
-    anew_of(store, file, id, written)
+    begin_of(store, file, id, written)
 }
 
-/// Like [`anew`], for a store whose file is not in its place yet.
-pub(super) fn anew_of(
+/// Like [`begin`], for a store whose file is not in its place yet.
+pub(super) fn begin_of(
     store: &Path,
     file: FileId,
     id: &str,

@@ -79,7 +79,7 @@ pub(super) fn entered(asked: &Path, to: For) -> Result<(Opened, Entry), StoreErr
     let newest = schema::newest(&opened.conn).map_err(|e| sql(&opened.path, e))?;
     let newest = newest.ok_or_else(|| nameless(&opened.path))?;
     if drawn.is_some() {
-        mark::anew(&opened.path, &newest.store, newest.written)?;
+        mark::begin(&opened.path, &newest.store, newest.written)?;
     }
     opened.newest = Some(newest);
     keep_journal(&opened.conn, &opened.path, false)?;
@@ -94,7 +94,7 @@ fn announced(conn: &Connection, path: &Path) -> Result<Option<String>, StoreErro
         return Ok(None);
     }
     let id = mark::draw(path)?;
-    mark::anew(path, &id, 0)?;
+    mark::begin(path, &id, 0)?;
     Ok(Some(id))
 }
 
@@ -116,7 +116,7 @@ fn make_beside_a_mark(path: &Path) -> Result<(), StoreError> {
         let id = FileId::of_open(&file).map_err(failed)?;
         // Once others have opened it, closing it would release their locks.
         drop(file);
-        mark::anew_of(path, id, &mark::draw(path)?, 0)?;
+        mark::begin_of(path, id, &mark::draw(path)?, 0)?;
         part.put().map_err(failed)
     })
 }
@@ -493,7 +493,7 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
     if reads == Reads::FileAlone {
         if matches!(mark::read(&alone.path), Ok(None)) {
             // This mark keeps the doubt if the process is killed after the journal is gone and before the end.
-            mark::anew(&alone.path, "", 1)?;
+            mark::begin(&alone.path, "", 1)?;
         }
         alone = alone.without_journal()?;
     }
@@ -519,7 +519,7 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
         // It may belong to another program.
         put_aside(path, ".mark").map_err(|e| io(path, e))?;
     }
-    mark::anew(path, &newest.store, newest.written)?;
+    mark::begin(path, &newest.store, newest.written)?;
     Ok(Some(doubt))
 }
 

@@ -227,7 +227,8 @@ async fn vectors_of_another_length_are_made_anew() {
 #[tokio::test]
 async fn a_search_that_is_cut_keeps_its_vectors() {
     let folder = Folder::new("cut");
-    let text: String = (0..40).map(|n| format!("# {n}\nPassage {n}.\n")).collect();
+    let passages: Vec<String> = (0..40).map(|n| format!("# {n}\nPassage {n}.\n")).collect();
+    let text = passages.concat();
     std::fs::write(folder.0.join("notes.md"), text).unwrap();
     let of = |count: usize| vectors(&vec![[1.0, 0.0]; count]);
     let replies = vec![of(32), Reply(vec![Frame::Stall]), of(8), of(1)];
@@ -251,7 +252,7 @@ async fn a_search_that_is_cut_keeps_its_vectors() {
     };
     assert!(!found.contains("full text"), "{found}");
     let requests = listener.requests();
-    let sent = requests.iter().map(|request| request.json());
+    let sent = requests.iter().map(super::listener::Recorded::json);
     let sent: Vec<usize> = sent
         .map(|sent| sent["input"].as_array().unwrap().len())
         .collect();

@@ -106,11 +106,8 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
     } else {
         rows.push(format!("{}  {}", bold("outcome"), green("the same")));
     }
-    let firsts = diff
-        .first
-        .iter()
-        .filter(|first| !is_also_an_answer(diff, first));
-    for first in firsts {
+    let firsts = diff.first.iter();
+    for first in firsts.filter(|first| !is_also_an_answer(diff, first)) {
         let after = match (first.after, &first.a, &first.b) {
             (0, Some(_), None) => format!("only in {a}"),
             (0, None, Some(_)) => format!("only in {b}"),

@@ -433,7 +433,7 @@ impl<'a> Import<'a> {
 const HEADER: &str = "Made by `steersman import aiwaves`.\n\
 `instructions` are the components of a role: pieces named steersman/.. ship with Steersman, and what is set before one is its text.\n\
 `output` and `last` stand at the end of what a speaker is told; there, they followed the last message, and stayed in the history.\n\
-Counters and openings begin anew whenever a state is entered (`reset: on_entry`).";
+Counters and openings start again whenever a state is entered (`reset: on_entry`).";
 
 fn foreign(path: &str, message: &str) -> ImportError {
     ImportError {

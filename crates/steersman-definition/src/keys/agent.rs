@@ -57,7 +57,7 @@ section! {
             "Variants of the agent, of which one is in force. What a mode does not say is the agent's.";
         start: Name<'a> | "first of `modes`", "First mode.", with ["modes"] "an agent without `modes`";
         exits: List<'a, ModeExit<'a>>,
-            "Beside `modes`: what leads out of every mode. Looked at ahead of the mode's own; one that leads to the mode in force is passed over.",
+            "With `modes`: exits of every mode. They are checked before the mode's own; an exit to the present mode is passed over.",
             with ["modes"] "an agent without `modes`";
         before: List<'a, Before<'a>>, "Tools that run ahead of every turn, together: `before.NAME` in templates.";
         extract: List<'a, Name<'a>>,
@@ -136,7 +136,7 @@ section! {
 
     /// A summary.
     Summary<'a>: "Summary", "a summary" {
-        every: Few<'a, 1> = 10, "Written anew after so many messages of members, before the router decides.";
+        every: Few<'a, 1> = 10, "Written again after so many messages of members, before the router decides.";
         model: Name<'a> | "default", "Writes it.";
         prompt: Prompt<'a> | "built in", "What that model is told. At a member it reads `config` alone.";
     }
@@ -260,7 +260,7 @@ section! {
     /// A limit on events in a row; its count starts again with each answer.
     AnswerLimit<'a>: "AnswerLimit", "a limit of one answer", short [Whole<'a, 1>, Long<Self>] max {
         max: Whole<'a, 1>, required "At most.";
-        per: Word<'a, PerAnswer> | "answer", "Each answer counts anew.";
+        per: Word<'a, PerAnswer> | "answer", "Each answer is counted from 0.";
         on_limit: Word<'a, OnLimit> | "as in Limits",
             "`answer`: one last model call with tools off (a routed root fails); `fail`; `finish`: ends with what it has; `ask`: a person may allow as much again from there.";
     }

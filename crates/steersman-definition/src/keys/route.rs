@@ -84,7 +84,7 @@ section! {
         exits: List<'a, Exit<'a>> | "stays for ever",
             "What leads out: those that need no model first, in order, then one call over all `judge` entries.";
         view: View<'a> | "the route's", "What speakers see here.";
-        reset: Word<'a, Reset> = Reset::OnEntry, "When counters and opening begin anew.";
+        reset: Word<'a, Reset> = Reset::OnEntry, "When counters and opening start again.";
     }
 
     /// A speaker.

@@ -29,7 +29,7 @@ pub(crate) const APPROVE: &Sentence = &sentence(
 pub(crate) const LIMIT: &Sentence = &sentence(
     "limit",
     "The limit `{{ name }}` of {{ max }} is reached.",
-    "Whoever reads how an agent ended.",
+    "A reader of the end of an agent.",
 );
 pub(crate) const MORE: &Sentence = &sentence(
     "more",

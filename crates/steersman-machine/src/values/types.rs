@@ -328,8 +328,12 @@ pub(crate) fn schema_of(ty: &Type) -> Json {
             }
             schema
         }
-        TypeKind::Integer { minimum, maximum } => number("integer", minimum, maximum),
-        TypeKind::Number { minimum, maximum } => number("number", minimum, maximum),
+        TypeKind::Integer { minimum, maximum } => {
+            number("integer", minimum.as_ref(), maximum.as_ref())
+        }
+        TypeKind::Number { minimum, maximum } => {
+            number("number", minimum.as_ref(), maximum.as_ref())
+        }
         TypeKind::Boolean => json!({ "type": "boolean" }),
         TypeKind::Enum(words) => json!({ "type": "string", "enum": words }),
         TypeKind::List(items) => json!({ "type": "array", "items": schema_of(items) }),
@@ -348,7 +352,7 @@ pub(crate) fn schema_of(ty: &Type) -> Json {
     schema
 }
 
-fn number(kind: &str, minimum: &Option<Number>, maximum: &Option<Number>) -> Json {
+fn number(kind: &str, minimum: Option<&Number>, maximum: Option<&Number>) -> Json {
     let mut schema = json!({ "type": kind });
     for (key, bound) in [("minimum", minimum), ("maximum", maximum)] {
         if let Some(bound) = bound {

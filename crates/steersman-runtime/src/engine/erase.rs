@@ -115,11 +115,11 @@ impl Engine {
     }
 }
 
-/// Returns the texts of these rows that are to be erased: the counts, and for each index of a row the numbers of its texts.
-fn select(
-    rows: &[(Row, LogLine)],
-    what: What,
-) -> Result<(Erased, Vec<(usize, Vec<u32>)>), EngineError> {
+/// Rows, by index, with the numbers of their texts that are to be erased.
+type Selected = Vec<(usize, Vec<u32>)>;
+
+/// Returns the texts of these rows that are to be erased, and the counts.
+fn select(rows: &[(Row, LogLine)], what: What) -> Result<(Erased, Selected), EngineError> {
     let mut erased = Erased {
         contents: contents(rows, what),
         ..Erased::default()

@@ -131,7 +131,7 @@ pub enum EventKind {
         /// The new mode; `finish` if the agent ends instead.
         mode: Name,
         /// The cause of the change: `after approve_plan`, `after 3 model calls`, `exit 2 holds`,
-        /// `exit 1 of all modes holds`, `approve_plan says so`, `anew` (a new task).
+        /// `exit 1 of all modes holds`, `approve_plan says so`, and the word for a new task.
         why: String,
     },
     /// The agent called a tool or another agent, or waits for something.

@@ -339,7 +339,7 @@ fn a_place_is_remembered_as_long_as_a_call_there_would_wait() {
     };
     let uses: [(&str, Use); 4] = [
         ("1/h", |permit, now, _| {
-            permit.end(now, Ended::Answered(None))
+            permit.end(now, Ended::Answered(None));
         }),
         ("", |permit, now, left| permit.told(now, Some(left), None)),
         ("", |permit, now, left| permit.told(now, None, Some(left))),
