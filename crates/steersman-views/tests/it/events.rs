@@ -27,7 +27,9 @@ async fn all(engine: &Engine, id: &str, from: Cursor) -> Vec<Event> {
 fn told(event: &Event) -> String {
     let mut json = serde_json::to_value(event).unwrap();
     let fields = json.as_object_mut().unwrap();
-    fields.shift_remove("at");
+    for time in ["at", "took", "first"] {
+        fields.shift_remove(time);
+    }
     for random in ["digest", "message"] {
         if let Some(value) = fields.get_mut(random).filter(|value| value.is_string()) {
             *value = "..".into();
