@@ -61,7 +61,7 @@ pub struct Rerun {
     pub live: bool,
     /// Those who answer in place of people.
     pub people: People,
-    /// Name of the rerun, stored as its label [`RERUN`].
+    /// Name of the rerun, stored as its label `rerun`.
     pub name: Option<Name>,
     /// Callback that decides after each line how the rerun continues. `None` means that it never stops.
     pub steps: Option<Steps>,

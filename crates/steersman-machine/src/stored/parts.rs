@@ -172,7 +172,7 @@ pub(crate) fn placed(
 }
 
 impl Mapped {
-    /// Returns everything that the model sees as one text, as [`Parts::told`] does.
+    /// Returns everything that the model sees as one text, as `Parts::told` does.
     pub fn told(&self) -> String {
         let mut told = self.shown.clone().unwrap_or_default();
         for part in &self.more {

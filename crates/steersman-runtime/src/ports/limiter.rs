@@ -5,7 +5,7 @@
 //! * **windows**, one for each declared [`Rate`]: at most this many requests and tokens within any span of its length. The
 //!   tokens of a call are estimated before it, and corrected to the real number afterwards;
 //! * the **server's statements**: the amounts that are left, for each model separately, and the time for which it wants no calls;
-//! * a **circuit breaker**: after [`FAILURES`] failed calls in a row no call is let through for a while. Then one call probes
+//! * a **circuit breaker**: after `FAILURES` failed calls in a row no call is let through for a while. Then one call probes
 //!   the place, and the others follow if it gets through.
 //!
 //! A caller that has to wait stands in the lane of its rate and model. Only the first in a lane reads the clock, so a change

@@ -7,7 +7,7 @@ use std::sync::Arc;
 ///
 /// An id that the runtime makes has 16 characters of Crockford's base 32 in lower case: the digits, and the letters without `i`,
 /// `l`, `o` and `u`. The first two are the code of the store in which the session began; 14 are random or from a digest (70
-/// bits). A caller may give any id that [`bounds::session_id`](super::bounds::session_id) accepts.
+/// bits). A caller may give another id, of at most [`bounds::SESSION_ID`](super::bounds::SESSION_ID) bytes.
 pub type SessionId = Arc<str>;
 
 /// Characters of an id that are the code of a store.
