@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steersman_definition::hosted;
-use steersman_machine::network::{self, CallStyle, ModelDef, Network};
+use steersman_machine::network::{self, CallStyle, Config, ModelDef, Network};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::expression::{Names, Template};
 use steersman_machine::values::price::Price;
@@ -34,7 +34,6 @@ pub struct Catalog {
     clients: Clients,
     /// Reports of servers about themselves; all models share them.
     known: Arc<Known>,
-    timeouts: Timeouts,
     local: Vec<String>,
     /// Listener that was set by [`Catalog::heard_by`].
     hears: Box<dyn Fn(&str) + Send + Sync>,
@@ -49,7 +48,6 @@ impl Default for Catalog {
         Self {
             clients: Clients::new(Duration::from_secs(2), Redirects::Never),
             known: Arc::default(),
-            timeouts: Timeouts::default(),
             local: LOCAL.map(|(_, url)| url.to_owned()).to_vec(),
             hears: Box::new(|_| {}),
             open: Mutex::default(),
@@ -59,11 +57,6 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    /// Sets the time limits of models.
-    pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
-        Self { timeouts, ..self }
-    }
-
     /// Sets the base addresses where `auto` looks for servers on this machine, in order.
     pub fn with_local(self, local: impl IntoIterator<Item = String>) -> Self {
         Self {
@@ -171,7 +164,7 @@ impl Models for Catalog {
                 label: format!("{}/{model}", bound.provider).into(),
                 url,
                 model,
-                timeouts: self.timeouts,
+                timeouts: Timeouts::default(),
             };
             (provider.open)(at, &self.known)
         });
@@ -220,20 +213,32 @@ impl Look<'_> {
 
     /// Renders a template with the present values of the environment.
     fn render(&self, template: &Template) -> Result<String, ModelsError> {
-        let mut config = serde_json::Map::new();
-        for (name, declared) in &self.network.config {
-            if let Ok(value) = bind::read(name, declared, self.env) {
-                config.insert(name.to_string(), value);
-            }
-        }
-        let mut names = serde_json::Map::new();
-        names.insert("config".to_owned(), Json::Object(config));
-        let names = Names::from_json(Json::Object(names));
+        let names = self.config(|_| true);
         let scope = Opened::new(names, self.network, self.env, self.folder);
         let scope = scope.map_err(|error| self.error(error.to_string()))?;
         template
             .render(&scope)
             .map_err(|error| self.error(error.to_string()))
+    }
+
+    /// Returns true if an address that a template gave is the same in every call: it depends on nothing but values that the
+    /// session keeps from its start.
+    fn is_fixed(&self, template: &Template, url: &str) -> bool {
+        let kept = self.config(|declared| !declared.live);
+        template.render(&kept).is_ok_and(|again| again == url)
+    }
+
+    /// Returns the present values of the config entries that pass the test.
+    fn config(&self, test: impl Fn(&Config) -> bool) -> Names {
+        let mut config = serde_json::Map::new();
+        for (name, declared) in &self.network.config {
+            if let (true, Ok(value)) = (test(declared), bind::read(name, declared, self.env)) {
+                config.insert(name.to_string(), value);
+            }
+        }
+        let mut names = serde_json::Map::new();
+        names.insert("config".to_owned(), Json::Object(config));
+        Names::from_json(Json::Object(names))
     }
 
     /// Returns, as text for people, the setting that gives the key; `None` if there is no key.
@@ -312,14 +317,21 @@ impl Look<'_> {
     /// Resolves a model whose address the definition gives.
     async fn at_url(
         &self,
-        url: &Template,
+        template: &Template,
         provider: &'static Provider,
     ) -> Result<BoundModel, ModelsError> {
-        let url = self.render(url)?;
+        let url = self.render(template)?;
         // The address may be the site of another provider, which lists this one for servers at other addresses (`elsewhere`).
         let owner =
             homes().find(|(_, home)| home.elsewhere == Some(provider.name) && home.has(&url));
         if let Some((owner, home)) = owner {
+            if self.def.key.is_none() && !self.is_fixed(template, &url) {
+                return Err(self.error(format!(
+                    "its `url` may change while the session runs, and {} is sent to a fixed address only; give the model a `key`, \
+                     or the `url` a value that is not live",
+                    home.key
+                )));
+            }
             return self.hosted(owner, home).await;
         }
         let mut bound = self.bound(provider.name);

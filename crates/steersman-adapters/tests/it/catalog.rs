@@ -212,6 +212,33 @@ async fn the_address_of_a_provider_is_that_provider() {
     }
 }
 
+/// A live value may change after the session began, so the key in the environment is not for the address that it gives.
+#[tokio::test]
+async fn the_key_of_a_provider_is_not_sent_to_an_address_that_may_change() {
+    let (catalog, _) = catalog([nobody().await]);
+    let models =
+        |more: &str| format!("models: {{ default: {{ url: \"{{{{ config.url }}}}\"{more} }} }}");
+    let vars = [
+        ("OPENAI_API_KEY", "sk"),
+        ("URL", "https://api.openai.com/v1"),
+    ];
+    assert_eq!(
+        resolve(&catalog, &models(""), &vars).await,
+        "model `default`: its `url` may change while the session runs, and OPENAI_API_KEY is sent to a fixed address only; \
+         give the model a `key`, or the `url` a value that is not live"
+    );
+    assert_eq!(
+        resolve(&catalog, &models(", key: own"), &vars).await,
+        "default = openai gpt-5-mini at - with -"
+    );
+    let kept = network(
+        "config: { url: { type: string, env: URL } }\nmodels: { default: { url: \"{{ config.url }}\" } }\n\
+         agents: { a: { system: Hi. } }",
+    );
+    let bound = catalog.resolve(&kept, &env(&vars), Path::new(".")).await;
+    assert_eq!(bound.unwrap()[0].key_env.as_deref(), Some("OPENAI_API_KEY"));
+}
+
 #[tokio::test]
 async fn a_model_that_nobody_calls_need_not_be_there() {
     let catalog = Catalog::default().with_local([nobody().await]);
