@@ -125,7 +125,7 @@ fn after_a_rotation_old_secrets_open_and_equal_calls_are_recognised() {
         id(3),
         id(2)
     );
-    for name in ["state.token", "args.token"] {
+    for name in ["state.token", "args"] {
         assert!(
             log.contains(&format!("`{name}`: {missing}")),
             "{name} in {log}"

@@ -126,15 +126,13 @@ impl Scope for TransportScope {
 
     fn path(&self, root: &str, steps: &[&str]) -> Option<(Value, usize)> {
         let found = self.view(|view| view.path(root, steps));
-        let is_locked = self.is_locked(|| match steps.first() {
-            Some(step) => format!("{root}.{step}"),
-            None => root.to_owned(),
-        });
-        match found {
-            // The error of the template then names the step, as `locked` does.
-            Some((_, read)) if is_locked => Some((Value::UNDEFINED, read.max(steps.len().min(1)))),
-            found => found,
+        // The name is the part that was read, because the error of the template names that part.
+        let read = found.as_ref().map_or(0, |(_, read)| *read);
+        let name = || [&[root], &steps[..read]].concat().join(".");
+        if self.is_locked(name) {
+            return Some((Value::UNDEFINED, read));
         }
+        found
     }
 }
 
