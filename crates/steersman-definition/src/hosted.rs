@@ -54,7 +54,7 @@ pub fn price(provider: &str, model: &str) -> Option<Price> {
 }
 
 /// Returns true if the table has prices of this provider.
-pub fn is_listed(provider: &str) -> bool {
+pub(crate) fn is_listed(provider: &str) -> bool {
     rows().any(|row| row[0] == provider)
 }
 

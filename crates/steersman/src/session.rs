@@ -76,39 +76,21 @@ impl Session {
         Ok(events)
     }
 
-    /// Sends a message. It is on disk when this returns.
+    /// Sends a message. It is on disk when this returns. [`Act::say`] also sends on a branch, or as somebody other than the user.
     pub async fn say(&self, text: &str) -> Result<(), Error> {
         self.act(Act::say(text, None, None)).await
     }
 
-    /// Sends a message as somebody other than the user. The agent sees the role.
-    pub async fn say_as(&self, text: &str, by: By) -> Result<(), Error> {
-        self.said(text, None, Some(by)).await
-    }
-
-    /// Sends a message on a branch.
-    pub async fn say_on(&self, branch: Id, text: &str) -> Result<(), Error> {
-        self.said(text, Some(branch), None).await
-    }
-
     /// Sends a message on a branch, waits until the session settles, and returns the state of that branch.
     pub async fn ask_on(&self, branch: Id, text: &str) -> Result<Turn, Error> {
-        self.say_on(branch, text).await?;
+        self.act(Act::say(text, None, Some(branch))).await?;
         // This waits for all branches, not only for the one that got the message.
         let _ = self.settled().await?;
         self.turn_on(branch).await
     }
 
-    async fn said(&self, text: &str, branch: Option<Id>, by: Option<By>) -> Result<(), Error> {
-        let by = by.filter(|by| *by != By::user());
-        self.act(Act::say(text, by, branch)).await
-    }
-
     /// Returns the state of a branch, as far as it is on disk.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] if there is no such branch.
-    pub async fn turn_on(&self, branch: Id) -> Result<Turn, Error> {
+    async fn turn_on(&self, branch: Id) -> Result<Turn, Error> {
         let seen = self.engine.inspect(&self.id).await?;
         let found = seen.branches.iter().find(|known| known.id == branch);
         let found = found.ok_or_else(|| Error::Refused(format!("there is no branch {branch}")))?;

@@ -225,24 +225,6 @@ impl Sealer {
         serde_json::from_str(&plain).map_err(|_| SealError::NotSealed)
     }
 
-    /// Opens every sealed value within a JSON value.
-    pub fn open_all(&self, json: &Json) -> Result<Json, SealError> {
-        Ok(match json {
-            Json::Object(_) if is_sealed(json) => self.open(json)?,
-            Json::Object(map) => Json::Object(
-                map.iter()
-                    .map(|(k, v)| Ok((k.clone(), self.open_all(v)?)))
-                    .collect::<Result<_, SealError>>()?,
-            ),
-            Json::Array(list) => Json::Array(
-                list.iter()
-                    .map(|v| self.open_all(v))
-                    .collect::<Result<_, _>>()?,
-            ),
-            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json.clone(),
-        })
-    }
-
     /// Returns the forms in which a JSON value is compared. In each form the sealed parts are replaced with their digests under
     /// one key, and a missing field equals a `null` field.
     ///
@@ -356,7 +338,7 @@ fn is_newer(text: &str) -> bool {
 }
 
 /// Returns true if a text is a sealed text.
-pub fn is_sealed_text(text: &str) -> bool {
+pub(crate) fn is_sealed_text(text: &str) -> bool {
     length(text.as_bytes()) == Some(text.len())
 }
 

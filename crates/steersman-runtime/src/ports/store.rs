@@ -39,8 +39,8 @@ pub use log::{
 pub use memories::{Memories, Memory, MemoryQuery, NewMemory, Rated};
 pub use quotas::{Drawn, Limit, Pause, Quotas};
 pub use schedules::{Schedule, ScheduleId, Schedules};
-pub(crate) use session_id::base32;
-pub use session_id::{SessionId, StoreCode, random_session_id, session_id};
+pub use session_id::{SessionId, StoreCode, session_id};
+pub(crate) use session_id::{base32, random_session_id};
 pub use wakes::Bell;
 
 use crate::Boxed;

@@ -52,7 +52,7 @@ pub fn session_id(store: StoreCode, bytes: &[u8; 9]) -> SessionId {
 }
 
 /// Makes a random id for a session that begins in this store.
-pub fn random_session_id() -> SessionId {
+pub(crate) fn random_session_id() -> SessionId {
     let mut bytes = [0_u8; 9];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     session_id(StoreCode::ALONE, &bytes)
