@@ -26,6 +26,8 @@ const NO_SCRIPT: &str = "it answers from a script, and none was given: --script 
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum number of bytes of such a list.
 const LIST_MAX: usize = 4 << 20;
+/// Maximum number of models that are kept open for the sessions to come. A session keeps those that it uses.
+const OPEN_MAX: usize = 1_024;
 /// Number of sentences that are remembered, so that they are not reported again.
 const SAID_MAX: usize = 1_024;
 
@@ -159,6 +161,9 @@ impl Models for Catalog {
         let url = bound.url.clone().unwrap_or_default();
         let key = [bound.provider.to_string(), url.clone(), model.clone()];
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= OPEN_MAX && !open.contains_key(&key) {
+            open.pop_first();
+        }
         let opened = open.entry(key).or_insert_with(|| {
             let at = At {
                 label: format!("{}/{model}", bound.provider).into(),

@@ -379,11 +379,10 @@ async fn listed(tool: Tool, mask: &Mask) -> Result<Listed, String> {
     };
     let bytes = serde_json::to_vec(&listed).map_or(0, |bytes| bytes.len());
     if bytes > manifest::TOOL_MAX {
-        let most = manifest::TOOL_MAX >> 10;
         return Err(format!(
-            "the description of its tool `{}` has {} KiB, at most {most} KiB are allowed: leave it out in `tools` of the server",
+            "the description of its tool `{}` has {bytes} bytes, at most {} are allowed: leave it out in `tools` of the server",
             mask.first(&listed.name, manifest::NAME_MAX),
-            bytes >> 10
+            manifest::TOOL_MAX
         ));
     }
     let schemas = [
