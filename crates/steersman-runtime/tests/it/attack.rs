@@ -32,7 +32,7 @@ async fn go_on() {
 /// A round of one model call and one unsafe tool writes two lines that something waits for: holds, attempts and spending are
 /// written with the commits.
 #[tokio::test]
-async fn attack_2_09_a_round_costs_two_syncs() {
+async fn a_round_costs_two_syncs() {
     const ROUNDS: usize = 8;
     let mut answers: Vec<Json> = (0..ROUNDS).map(|n| calls("pay", n)).collect();
     answers.push("Paid.".into());
@@ -57,7 +57,7 @@ async fn attack_2_09_a_round_costs_two_syncs() {
 
 /// After 200 turns, each with an ended child, a turn writes about as many bytes as after 20.
 #[tokio::test]
-async fn attack_2_10_a_line_does_not_grow_with_ended_children() {
+async fn a_line_does_not_grow_with_ended_children() {
     const TURNS: usize = 200;
     let turn = [
         json!({ "call": { "helper": { "message": "Look." } } }),
@@ -90,7 +90,7 @@ async fn attack_2_10_a_line_does_not_grow_with_ended_children() {
 /// Numbers of lines that were lost in a crash are never used again, so the outcome of an effect of a lost line is never
 /// taken for the outcome of another.
 #[tokio::test]
-async fn attack_2_11_numbers_of_lost_lines_never_come_back() {
+async fn numbers_of_lost_lines_are_never_used_again() {
     let script = json!({ "main": [calls("look", 1), calls("look", 2), calls("look", 3), "Seen."] });
     let world = World::new(script);
     world.store.write_only(1, Behind::Silence);
@@ -120,7 +120,7 @@ async fn attack_2_11_numbers_of_lost_lines_never_come_back() {
 
 /// Ten orderly restarts use up no budget: tokens that were drawn and not spent come back.
 #[tokio::test]
-async fn attack_2_14_restarts_in_order_cost_no_budget() {
+async fn orderly_restarts_cost_no_budget() {
     let definition = format!("limits: {{ tokens: 100000 }}\n{DESK}");
     let mut world = World::new(json!({ "main": vec!["One."; 11] }));
     let session = world.start(&definition, "Go.").await;
@@ -154,7 +154,7 @@ async fn attack_2_14_restarts_in_order_cost_no_budget() {
 
 /// An effect whose outcome was lost with its process is in doubt. A person resolves it, and a second resolution is refused.
 #[tokio::test]
-async fn attack_1_03_a_lost_owner_leaves_a_doubt() {
+async fn an_effect_whose_outcome_was_lost_is_in_doubt() {
     let world = World::new(json!({ "main": [calls("pay", 1), "Paid."] }));
     // The disk gets the line that starts the effect, and never its outcome.
     world.store.write_only(2, Behind::Silence);

@@ -278,7 +278,7 @@ async fn a_list_of_parts_reads_as_its_texts_and_the_names_of_its_artifacts() {
 }
 
 #[test]
-fn attack_2_10_a_checkpoint_is_due_by_rows_and_size() {
+fn a_checkpoint_is_due_by_rows_and_size() {
     let mut since = Since::default();
     for _ in 0..64 {
         since.wrote(1_000);

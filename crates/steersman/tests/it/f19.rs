@@ -89,13 +89,13 @@ const EXPECT: &str = r"
 ";
 
 #[tokio::test]
-async fn f19_all_that_happens_is_data() {
+async fn all_that_happens_to_a_session_can_be_written_as_data() {
     let failures = failures(&format!("{SCRIPT}{STEPS}{EXPECT}")).await;
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
 #[tokio::test]
-async fn f19_an_answer_that_is_missing_or_left_over_fails() {
+async fn an_answer_that_is_missing_or_left_over_fails() {
     let script = SCRIPT.replace("        - Nothing more.\n", "");
     let missing = failures(&format!("{script}{STEPS}")).await;
     let [told] = &missing[..] else {
@@ -118,7 +118,7 @@ async fn f19_an_answer_that_is_missing_or_left_over_fails() {
 }
 
 #[tokio::test]
-async fn f19_what_is_expected_and_is_not_so_fails() {
+async fn an_expectation_that_is_not_met_fails() {
     let expect = EXPECT.replace("is: 7", "is: 8");
     let wrong = failures(&format!("{SCRIPT}{STEPS}{expect}")).await;
     assert_eq!(wrong, ["model_calls all: expected \"8\", found \"7\""]);
@@ -130,7 +130,7 @@ const PAYS: &str = r"
 ";
 
 #[tokio::test]
-async fn f19_what_changes_the_world_is_never_run_by_a_test() {
+async fn a_test_never_runs_an_unsafe_tool() {
     let definition = DEFINITION.replace(
         "approve: true\n    native: 1",
         "approve: true\n    command: [pay]",
@@ -144,7 +144,7 @@ async fn f19_what_changes_the_world_is_never_run_by_a_test() {
 }
 
 #[tokio::test]
-async fn f19_a_call_without_an_outcome_is_told_with_what_comes_nearest() {
+async fn a_call_without_an_outcome_is_told_with_the_nearest_call() {
     let twice = r"
     script: { clerk: [ { call: { price: { what: green tea } } }, { call: { price: { what: green milk } } }, Told. ] }
     tools: { price: [3] }
@@ -160,7 +160,7 @@ async fn f19_a_call_without_an_outcome_is_told_with_what_comes_nearest() {
 }
 
 #[tokio::test]
-async fn f19_an_answer_under_a_key_that_nobody_asks_for_is_told() {
+async fn an_answer_under_a_key_that_nobody_asks_for_is_told() {
     let misspelt = r#"
     script: { "clerk@othr": [ It is. ] }
     steps: [ { say: Is it? } ]
@@ -176,7 +176,7 @@ async fn f19_an_answer_under_a_key_that_nobody_asks_for_is_told() {
 }
 
 #[tokio::test]
-async fn f19_whoever_says_done_says_what_it_gave() {
+async fn a_doubt_resolved_as_done_needs_the_result() {
     let definition = DEFINITION.replace("{{ args.cents }}", "{{ result.cents }}");
     assert_ne!(definition, DEFINITION);
     let refused = r"
@@ -196,7 +196,7 @@ async fn f19_whoever_says_done_says_what_it_gave() {
 }
 
 #[tokio::test]
-async fn f19_a_step_that_does_nothing_fails() {
+async fn a_step_that_does_nothing_fails() {
     let script = "    script: { clerk: [ Hello. ] }\n";
     for (steps, why) in [
         (

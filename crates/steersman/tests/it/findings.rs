@@ -62,7 +62,7 @@ fn pay() -> steersman::Tool {
 /// `ask` returns when a person is asked, without a wait for the answer. YAML names tools in Rust, and `build` compares
 /// their versions.
 #[tokio::test]
-async fn f18_asking_says_what_it_waits_for() {
+async fn ask_returns_the_question_of_an_approval() {
     let script = r#"
 clerk:
   - call: { parse_pdf: { pdf: 4711.pdf } }
