@@ -1,4 +1,4 @@
-//! Faults of earlier designs that show only in a whole session.
+//! Lines that whole sessions write, and the state of a session after a crash or a restart.
 
 use crate::spy::Behind;
 use crate::world::{World, answered, asked};
