@@ -135,7 +135,7 @@ fn rest(world: &mut World, session: usize) -> Result<(), Finding> {
     let id = world.sessions[session].clone();
     let mut random = Random::new(session as u64);
     let mut last = String::new();
-    // Whether the last command drove the session.
+    // True if the last command drove the session.
     let mut driven = false;
     for _ in 0..ROUNDS {
         let shown = world.show(session)?;

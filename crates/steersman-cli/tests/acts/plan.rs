@@ -61,7 +61,7 @@ impl Act {
     }
 }
 
-/// When a process is killed, relative to an act.
+/// The time of a kill, relative to an act.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Before,

@@ -62,7 +62,7 @@ pub(crate) struct World {
     pub(crate) messages: Vec<Message>,
     /// Commands that answered holds, each with its session.
     pub(crate) answers: Vec<(usize, Vec<String>)>,
-    /// How often a person allowed an equal call to run again.
+    /// The number of times that a person allowed an equal call to run again.
     pub(crate) words: BTreeMap<What, usize>,
     /// Calls that a person approved, with the arguments of the approval.
     pub(crate) approved: BTreeSet<What>,
@@ -597,12 +597,12 @@ impl World {
     }
 }
 
-/// Whether an effect with this standing happened.
+/// Returns true if an effect with this standing happened.
 pub(crate) fn is_done(standing: &str) -> bool {
     standing == "done" || standing.starts_with("done (")
 }
 
-/// Whether an effect with this standing may have happened.
+/// Returns true if an effect with this standing may have happened.
 pub(crate) fn is_unknown(standing: &str) -> bool {
     standing.starts_with("unknown") || matches!(standing, "in doubt" | "running")
 }

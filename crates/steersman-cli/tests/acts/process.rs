@@ -92,7 +92,7 @@ impl Process {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Whether it has run for longer than any command takes.
+    /// Returns true if it has run for longer than any command takes.
     pub(crate) fn hangs(&self) -> bool {
         self.begun.elapsed() > LONG
     }

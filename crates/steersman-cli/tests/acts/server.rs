@@ -65,7 +65,7 @@ pub(crate) enum Fault {
     Denies,
 }
 
-/// What happens to a stalled call.
+/// The end of a stalled call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Fate {
     Goes,
@@ -140,7 +140,7 @@ impl Server {
         self.shared.lock().arm = None;
     }
 
-    /// Whether a call is stalled.
+    /// Returns true if a call is stalled.
     pub(crate) fn is_stalled(&self) -> bool {
         !self.shared.lock().stalled.is_empty()
     }
@@ -188,7 +188,7 @@ impl Server {
         self.shared.lock().calls.clone()
     }
 
-    /// How often equal calls were performed.
+    /// Returns the number of equal calls that were performed.
     pub(crate) fn performed(&self, what: &What) -> usize {
         let state = self.shared.lock();
         let same = state.calls.iter().filter(|call| call.what == *what);

@@ -231,7 +231,7 @@ impl World {
         typed
     }
 
-    /// Whether a call with an unknown outcome was performed. `None` if only some of several equal calls were.
+    /// Returns true if a call with an unknown outcome was performed. `None` if only some of several equal calls were.
     fn happened(&self, session: usize, what: &What) -> Option<bool> {
         let same = self.effects.iter().filter(|((of, _), effect)| {
             let tool = effect["tool"].as_str().unwrap_or_default();

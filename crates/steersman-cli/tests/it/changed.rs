@@ -51,7 +51,7 @@ fn again(world: &World, more: &[&str]) -> Ran {
 const CHANGED: &str = "definition changed (";
 
 #[test]
-fn f05_an_edit_is_told_and_taken_where_it_is_wanted() {
+fn an_edit_is_told_and_taken_with_rebind() {
     let world = desk(SCRIPT);
     let ran = again(&world, &[]);
     assert!(!ran.err.contains(CHANGED), "{ran:?}");
@@ -75,7 +75,7 @@ fn f05_an_edit_is_told_and_taken_where_it_is_wanted() {
 }
 
 #[test]
-fn f05_a_message_to_a_session_tells_it_too() {
+fn a_message_to_a_session_tells_of_an_edit() {
     let world = desk(SCRIPT);
     edit(&world, "a desk", "a counter");
     let ran = world.run(&["send", "last", "More."]);
@@ -94,7 +94,7 @@ fn f05_a_message_to_a_session_tells_it_too() {
 }
 
 #[test]
-fn f05_a_definition_beside_the_session_is_the_one_or_is_refused() {
+fn another_definition_is_refused_without_rebind() {
     let world = desk(SCRIPT);
     let ran = again(&world, &["desk"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -115,7 +115,7 @@ fn f05_a_definition_beside_the_session_is_the_one_or_is_refused() {
 }
 
 #[test]
-fn f05_what_the_new_definition_does_not_know_keeps_the_session_where_it_is() {
+fn a_definition_that_lacks_what_a_session_has_is_refused() {
     let world = desk(SCRIPT);
     let before = world.json_lines(&["log", "last"]);
     for (from, to, why) in [
@@ -157,7 +157,7 @@ fn f05_what_the_new_definition_does_not_know_keeps_the_session_where_it_is() {
 }
 
 #[test]
-fn f05_what_waits_goes_on_under_the_definition_that_it_was_asked_under() {
+fn a_session_that_waits_keeps_its_definition() {
     let world = desk("desk: [ { call: { pay: {} } }, Paid. ]\n");
     edit(&world, "a desk", "a counter");
     let ran = world.run(&["run", "--resume", "last", "--rebind"]);
@@ -170,7 +170,7 @@ fn f05_what_waits_goes_on_under_the_definition_that_it_was_asked_under() {
 /// `config: { shop_url: { env: SHOP_URL, live: true } }`: the address of the service changes while sessions wait, and
 /// they call the new one.
 #[test]
-fn f05_parked_sessions_go_to_the_address_of_now() {
+fn parked_sessions_call_the_new_address() {
     let mut world = World::example("support");
     let service = Service::support(&mut world, false);
     for _ in 0..3 {

@@ -30,7 +30,7 @@ fn shop() -> World {
 
 /// Each request is rendered again from the log, and equals the one that was sent. If it cannot, `context` says so.
 #[test]
-fn attack_1_17_what_was_sent_is_made_again_or_it_is_said_that_it_is_not() {
+fn a_request_is_rendered_as_it_was_sent_or_context_says_otherwise() {
     let world = shop();
     for line in ["2", "4", "5", "7"] {
         let (ran, told) = world.json(&["context", &format!("last@{line}")]);
@@ -52,7 +52,7 @@ fn attack_1_17_what_was_sent_is_made_again_or_it_is_said_that_it_is_not() {
 /// A template reads state by a computed key. A request after a change of this state renders it with the new value, also
 /// in the history.
 #[test]
-fn attack_1_18_what_a_template_reads_by_a_computed_key_is_never_stale() {
+fn state_read_by_a_computed_key_is_never_stale() {
     let world = shop();
     let text = |line: &str| world.run(&["context", &format!("last@{line}")]).out;
     assert!(text("4").contains("balance is 1"), "{}", text("4"));
@@ -64,7 +64,7 @@ fn attack_1_18_what_a_template_reads_by_a_computed_key_is_never_stale() {
 /// State in the system prompt breaks the cached prefix. No part of the prompt is moved; `check` names the place, and
 /// `context` the requests at which the prefix broke.
 #[test]
-fn attack_1_19_who_breaks_the_prefix_is_told_and_nothing_is_moved() {
+fn state_that_breaks_the_prefix_is_told_and_not_moved() {
     let world = shop();
     let checked = world.run(&["check", "."]);
     let all = format!("{}{}", checked.out, checked.err);

@@ -274,7 +274,7 @@ fn essence(world: &World) -> Json {
     })
 }
 
-/// Whether the process was killed before the session and its first message were on disk.
+/// Returns true if the process was killed before the session and its first message were on disk.
 fn nothing_was_promised(world: &World) -> bool {
     if world.json_lines(&["sessions"]).is_empty() {
         return true;

@@ -20,7 +20,7 @@ extract:
 const APPROVER: &str = "finance-approver";
 const HEAD: &str = "finance-head";
 
-/// What people do with an invoice.
+/// The decision of people on an invoice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Fate {
     /// It is below the limit: nobody is asked.
@@ -143,7 +143,7 @@ impl Office {
         panic!("it does not come to rest: {:?}", self.sessions());
     }
 
-    /// Whether a session would go on if it were driven.
+    /// Returns true if a session would go on if it were driven.
     fn is_busy(&self) -> bool {
         let clock = std::fs::read_to_string(self.world.folder.join("clock.yaml")).unwrap();
         let by_itself = |pending: &Json| {

@@ -265,7 +265,7 @@ fn a_killed_hold_holds_or_was_never_given() {
 }
 
 #[test]
-fn f15_all_that_match_are_cancelled_once_somebody_says_so() {
+fn sessions_that_match_are_cancelled_only_with_yes() {
     let world = desk(1);
     for _ in 0..2 {
         let ran = scripted(&world, &["run", "--input", "Hi."]);

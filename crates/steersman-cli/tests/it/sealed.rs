@@ -1,5 +1,5 @@
-//! What is made of a session for others to read (exports, tests, comparisons, reports, memory) holds no secret of the
-//! session in clear, even if the user or the model wrote it in clear.
+//! Exports, tests, comparisons, reports and memory that are made of a session hold no secret of the session in clear, even
+//! if the user or the model wrote it in clear.
 
 use crate::world::{World, files};
 use serde_json::Value as Json;

@@ -50,7 +50,7 @@ fn payments(world: &World) -> usize {
     std::fs::read_to_string(world.folder.join("book")).map_or(0, |book| book.lines().count())
 }
 
-/// Whether a line has a commit. A session does not stop after a line with ledger entries only.
+/// Returns true if a line has a commit. A session does not stop after a line with ledger entries only.
 fn holds_commit(line: &Json) -> bool {
     let rows = line["rows"].as_array().unwrap();
     rows.iter()

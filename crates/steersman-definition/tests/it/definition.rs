@@ -80,8 +80,31 @@ fn each_file_compiles_or_says_what_is_wrong() {
 #[test]
 fn each_definition_of_the_format_compiles() {
     let built = [
-        "B1", "B2", "B3", "B4", "C1", "C2", "C3", "C4", "E1", "E2", "E3", "E4", "K1", "K2", "K3",
-        "K4", "W1", "W2", "W3", "W4", "X1", "bank", "clinic", "invoice", "research",
+        "native_net",
+        "react_with_a_tool",
+        "react_limits",
+        "react_with_reflection",
+        "login_before_a_transfer",
+        "unusable_answers_of_a_router",
+        "one_of_two_calls_is_approved",
+        "handoffs",
+        "a_named_child_is_called_again",
+        "two_branches_of_a_person_are_joined",
+        "four_kinds_of_reflection",
+        "modes_planning_and_execution",
+        "rules_by_state",
+        "rules_then_a_model",
+        "agents_in_order",
+        "a_wait_survives_a_kill",
+        "debate_of_34_messages",
+        "answers_of_a_judge_of_states",
+        "a_person_speaks_in_turn",
+        "extraction_and_views",
+        "something_of_everything",
+        "bank",
+        "clinic",
+        "invoice",
+        "research",
     ];
     for name in built {
         let (network, found) = compile(&case(name));
@@ -362,19 +385,19 @@ fn deep_expressions_are_refused_without_a_crash() {
 #[test]
 fn mutilated_definitions_compile_or_are_refused() {
     let names = [
-        "B2",
-        "B3",
-        "C3",
-        "E1",
-        "E2",
-        "K3",
-        "K4",
+        "react_with_a_tool",
+        "react_limits",
+        "one_of_two_calls_is_approved",
+        "a_named_child_is_called_again",
+        "two_branches_of_a_person_are_joined",
+        "agents_in_order",
+        "a_wait_survives_a_kill",
         "bank",
         "clinic",
         "invoice",
         "research",
-        "W1",
-        "e_f1",
+        "debate_of_34_messages",
+        "e_guards_that_open",
         "e_structure",
         "e_events",
     ];

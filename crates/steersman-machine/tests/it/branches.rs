@@ -80,7 +80,7 @@ const B2: fn() -> Id = || id(2, 2);
 
 /// A tool chooses a branch. The branch is adopted: its answer becomes the agent's, and its writes become state.
 #[test]
-fn attack_2_01_a_tool_chooses_and_the_end_is_adopted() -> Result<(), Fault> {
+fn a_branch_that_a_tool_chooses_is_adopted() -> Result<(), Fault> {
     let mut w = forked(Some(Chooser::Tool("judge".into())), false)?;
     w.thinks(B1(), "a", "", &[("note", json!({ "value": 1 }))])?;
     w.thinks(B1(), "a", "First.", &[])?;
@@ -120,7 +120,7 @@ fn a_person_chooses_or_does_not() -> Result<(), Fault> {
 /// If the adopting branch wrote an entry that the adopted one wrote, the adoption is refused with the path of the
 /// entry. The agent continues with this result.
 #[test]
-fn attack_1_01_an_adoption_that_conflicts_is_refused_with_the_path() -> Result<(), Fault> {
+fn an_adoption_that_conflicts_is_refused_with_the_path() -> Result<(), Fault> {
     let mut w = forked(Some(Chooser::Tool("judge".into())), false)?;
     w.thinks(B1(), "a", "", &[("note", json!({ "value": 1 }))])?;
     w.thinks(B1(), "a", "First.", &[])?;
@@ -389,7 +389,7 @@ fn a_fork_comes_last() -> Result<(), Fault> {
 
 /// An interrupt keeps the text that was already shown of a model call, as a partial message.
 #[test]
-fn attack_1_11_what_was_shown_is_kept_on_an_interrupt() -> Result<(), Fault> {
+fn an_interrupt_keeps_the_text_that_was_shown() -> Result<(), Fault> {
     let mut w = World::new(Arc::new(forking(None, false)));
     w.say(MAIN, "Go.")?;
     let message = w.said("Stop.");
@@ -421,7 +421,7 @@ fn attack_1_11_what_was_shown_is_kept_on_an_interrupt() -> Result<(), Fault> {
 
 /// An erased text leaves a tombstone. The line still verifies with the same hash and folds to the same snapshot.
 #[test]
-fn attack_1_22_an_erased_text_breaks_nothing() -> Result<(), Fault> {
+fn a_line_with_an_erased_text_keeps_its_hash_and_its_snapshot() -> Result<(), Fault> {
     use steersman_machine::stored::codec::{decode, encode, erase, verify};
     let mut w = World::new(Arc::new(forking(None, false)));
     w.say(MAIN, "My name is Ada.")?;
@@ -445,7 +445,7 @@ fn attack_1_22_an_erased_text_breaks_nothing() -> Result<(), Fault> {
 /// The bytes that a turn writes do not grow with the number of turns before it, and neither do the entries of the
 /// snapshot.
 #[test]
-fn attack_1_08_turn_1000_writes_what_turn_10_wrote() -> Result<(), Fault> {
+fn the_bytes_of_a_turn_do_not_grow_with_the_turns_before() -> Result<(), Fault> {
     let mut w = World::new(Arc::new(forking(None, false)));
     w.checked = false;
     let size = |w: &World, n: usize| {
@@ -472,7 +472,7 @@ fn attack_1_08_turn_1000_writes_what_turn_10_wrote() -> Result<(), Fault> {
 
 /// A branch runs under the binding of the line at which it begins.
 #[test]
-fn attack_1_09_a_branch_keeps_its_binding() -> Result<(), Fault> {
+fn a_branch_keeps_the_binding_of_its_line() -> Result<(), Fault> {
     let mut w = forked(None, false)?;
     let binding = w
         .at(MAIN)

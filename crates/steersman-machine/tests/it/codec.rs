@@ -31,6 +31,19 @@ fn encoded(line: &LogLine) -> Vec<u8> {
     codec::encode(line, &PREV, &SALT).0
 }
 
+/// Returns a line of these texts, without a commit and ledger entries.
+fn line_of(bodies: Vec<Text>) -> LogLine {
+    LogLine {
+        n: Line(3),
+        at: Time(0),
+        prev: Line(2),
+        branch: Id::MAIN,
+        commit: None,
+        ledger: Vec::new(),
+        bodies,
+    }
+}
+
 #[test]
 fn every_line_comes_back() {
     for (name, line) in every() {
@@ -235,15 +248,7 @@ fn an_erased_text_leaves_a_tombstone_that_verifies() {
 #[test]
 fn tombstones_tell_nothing_of_each_other() {
     let text = |t: &str| Text::Here(t.into());
-    let line = LogLine {
-        n: Line(3),
-        at: Time(0),
-        prev: Line(2),
-        branch: Id::MAIN,
-        commit: None,
-        ledger: Vec::new(),
-        bodies: vec![text("the same"), text("the same")],
-    };
+    let line = line_of(vec![text("the same"), text("the same")]);
     let bytes = encoded(&line);
     let erased = codec::erase(&codec::erase(&bytes, 0, &SALT).unwrap(), 1, &SALT).unwrap();
     let (left, _) = codec::decode(&erased).unwrap();

@@ -375,7 +375,7 @@ History: user "Check it."
 
 /// An exchange that the engine opened is one user message. A chain of tools is one call with the last result.
 #[test]
-fn attack_2_15_exchanges_of_the_engine_and_chains() {
+fn an_exchange_of_the_engine_is_one_message_and_a_chain_is_one_call() {
     let mut log = Log::new(DEFINITION);
     let desk = log.start("desk", "Go");
     let first = log.line(|l| {

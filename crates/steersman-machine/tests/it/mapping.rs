@@ -88,7 +88,7 @@ fn write(name: &str, value: Json, seal: bool) -> NewWrite {
 
 /// A token that is written to a secret entry is sealed there, and is masked everywhere else.
 #[test]
-fn attack_1_21_a_field_written_to_a_secret_reads_sealed() {
+fn a_token_written_to_a_secret_is_sealed_and_masked() {
     let result = json!({ "auth": { "token": "s3cr3t-t0ken" }, "note": "use s3cr3t-t0ken", "n": 1 });
     let mapped = tool("login", Raw::Done(result));
     assert_eq!(mapped.how, How::Done);

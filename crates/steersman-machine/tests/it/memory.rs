@@ -74,17 +74,17 @@ fn said(request: &Request) -> String {
     out
 }
 
-const W4: &str = include_str!("../cases/W4.yaml");
+const VIEWS: &str = include_str!("../cases/extraction_and_views.yaml");
 
 /// The extracted entry is in the prompts of the next state. An agent that speaks again sees three messages with a
 /// shared view, and one with `view: since_entry`.
 #[test]
-fn w4_what_was_extracted_and_what_is_seen() {
+fn extracted_state_is_in_prompts_and_a_view_decides_what_is_seen() {
     for (test, seen) in [
-        ("W4", "x: A question.\nz: I nod.\nwriter: Written.\n"),
+        ("shared", "x: A question.\nz: I nod.\nwriter: Written.\n"),
         ("apart", "writer: Written.\n"),
     ] {
-        let asked = asked("W4.yaml", W4, test);
+        let asked = asked("extraction_and_views.yaml", VIEWS, test);
         let ys: Vec<&Request> = asked
             .iter()
             .filter(|(n, _)| **n == *"y")

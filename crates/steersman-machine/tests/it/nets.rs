@@ -36,7 +36,7 @@ impl Net for Stub {
 }
 
 #[test]
-fn b1_a_net_of_ones_own() -> Result<(), Fault> {
+fn a_registered_net_decides_the_steps() -> Result<(), Fault> {
     let mut network = Draft::new("stub")
         .agent("stub", Vec::new())
         .change("stub", |agent| {

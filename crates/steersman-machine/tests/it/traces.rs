@@ -21,7 +21,7 @@ fn stack(world: &World, branch: Id, agent: &str) -> String {
 
 /// One answer makes two calls, one of which needs an approval. A member in a dialogue keeps the floor.
 #[test]
-fn t2_two_calls_one_approval() -> Result<(), Fault> {
+fn one_of_two_calls_needs_an_approval() -> Result<(), Fault> {
     let network = Draft::new("bank")
         .agent("bank", offers(&[], &["xfer"]))
         .agent_turns(
@@ -64,8 +64,8 @@ fn t2_two_calls_one_approval() -> Result<(), Fault> {
 
 /// An agent forks while two siblings run. A critic chooses a branch, which is adopted up to its first simulated effect.
 #[test]
-fn t4_fork_and_adopt_while_siblings_run() -> Result<(), Fault> {
-    let network = Draft::new("t4")
+fn a_branch_is_adopted_while_siblings_run() -> Result<(), Fault> {
+    let network = Draft::new("forks")
         .agent("p", offers(&[], &["a", "b", "c"]))
         .agent("a", {
             let mut uses = offers(&["transfer"], &[]);
@@ -122,8 +122,8 @@ fn t4_fork_and_adopt_while_siblings_run() -> Result<(), Fault> {
 
 /// A fork without a chooser: the agent gets the results of all branches.
 #[test]
-fn t4_join_instead_of_choose() -> Result<(), Fault> {
-    let network = Draft::new("t4")
+fn a_fork_without_a_chooser_gets_all_results() -> Result<(), Fault> {
+    let network = Draft::new("forks")
         .agent("a", vec![forks(None, false)])
         .fork()
         .build();
@@ -148,8 +148,8 @@ fn t4_join_instead_of_choose() -> Result<(), Fault> {
 
 /// A person forks two branches after the end and joins them while they still run; a tool follows the join.
 #[test]
-fn t8_two_branches_then_a_join() -> Result<(), Fault> {
-    let network = Draft::new("t8")
+fn branches_of_a_person_are_joined_while_they_run() -> Result<(), Fault> {
+    let network = Draft::new("joins")
         .agent("main", offers(&["look"], &[]))
         .native("look", Class::Read)
         .native("aggregate", Class::Pure)

@@ -112,7 +112,7 @@ async fn by_steps_each_line_is_on_disk_before_the_next() {
 }
 
 #[tokio::test]
-async fn attack_2_11_a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
+async fn a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
     let lines = usize::try_from(AHEAD_LINES).unwrap();
     // Many small lines reach the bound of lines, large ones the bound of bytes.
     for (notes, size) in [(60, 10), (30, 60_000)] {

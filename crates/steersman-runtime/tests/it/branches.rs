@@ -18,7 +18,7 @@ agents:
   main: { system: You analyse., tools: [look, pay, send, feel] }
 "#;
 
-fn e2() -> Json {
+fn forked_and_joined() -> Json {
     json!({
         "main": ["Analysis.", "Joined."],
         "main@b1": [{ "call": { "look": { "what": "why" } } }, "Because."],
@@ -56,8 +56,8 @@ async fn joined(world: &World, session: &Session) {
 }
 
 #[tokio::test]
-async fn t8_two_branches_by_a_person_after_the_end_and_join() {
-    let world = World::new(e2());
+async fn a_person_forks_and_joins_two_branches_after_the_end() {
+    let world = World::new(forked_and_joined());
     let session = world.start(LOOK, "Analyse.").await;
     assert_eq!(answered(&session.settled().await.unwrap()), "Analysis.");
     joined(&world, &session).await;
@@ -68,7 +68,7 @@ async fn t8_two_branches_by_a_person_after_the_end_and_join() {
 
 #[tokio::test]
 async fn branches_survive_the_process() {
-    let world = World::new(e2());
+    let world = World::new(forked_and_joined());
     let session = world.start(LOOK, "Analyse.").await;
     session.settled().await.unwrap();
     session.fork(fork("b1", "why?")).await.unwrap();
@@ -175,7 +175,7 @@ entry: lead
 "#;
 
 #[tokio::test]
-async fn t4_an_agent_forks_and_one_branch_is_adopted() {
+async fn an_agent_forks_and_one_branch_is_adopted() {
     let script = json!({
         "lead": [{ "call": [{ "a": { "message": "try" } }, { "b": { "message": "wait" } }] }, "Both."],
         "b": ["Waited."],

@@ -203,7 +203,7 @@ async fn a_full_disk_stops_the_session_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn attack_1_13_two_engines_do_not_own_one_session() {
+async fn two_engines_do_not_own_one_session() {
     let world = World::new(script());
     let session = world.start(DESK, "Pay.").await;
     let other = world.again();

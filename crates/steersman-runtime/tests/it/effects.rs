@@ -535,7 +535,7 @@ async fn tokens_of_an_answer_are_counted_by_the_machine() {
 }
 
 #[tokio::test]
-async fn attack_1_11_a_crash_loop_spends_its_budget_and_stops() {
+async fn a_crash_loop_spends_its_budget_and_stops() {
     let definition = format!("limits: {{ tokens: 50000 }}\n{TOOLS}");
     let mut world = World::new(json!({ "main": ["One."] }));
     drop(world.start(&definition, "Go.").await);

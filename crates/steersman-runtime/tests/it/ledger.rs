@@ -378,7 +378,7 @@ fn an_abandoned_effect_that_runs_is_waited_for() {
 
 /// At a takeover the open slice counts as spent, once. Spending above a slice leaves nothing of it.
 #[test]
-fn attack_2_14_an_open_slice_is_settled_at_takeover() {
+fn an_open_slice_is_settled_at_takeover() {
     let spend = |n, tokens, micros| E::Spend {
         effect: id(n, 0),
         tokens,

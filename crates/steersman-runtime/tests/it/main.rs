@@ -5,13 +5,13 @@
     reason = "helpers of tests panic with what they found"
 )]
 
-mod attack;
 mod below;
 mod bound;
 mod bounds;
 mod branches;
 mod crash;
 mod doubts;
+mod durable;
 mod effects;
 mod equals;
 mod feed;

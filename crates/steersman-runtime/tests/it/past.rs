@@ -55,6 +55,19 @@ async fn session(written: usize) -> Session {
     }
 }
 
+/// The line behind the lines of the session, with these texts only.
+fn line_101(bodies: Vec<Text>) -> LogLine {
+    LogLine {
+        n: Line(101),
+        at: Time(0),
+        prev: Line(100),
+        branch: Id::MAIN,
+        commit: None,
+        ledger: Vec::new(),
+        bodies,
+    }
+}
+
 impl Session {
     fn past(&self, written: u64, bound: usize) -> Past {
         Past::new(
@@ -199,15 +212,7 @@ async fn erased_texts_and_blobs_read_as_what_they_are() {
     assert_eq!(&*past.text(body), ERASED);
 
     let long: Arc<str> = "long ".repeat(9_000).into();
-    let mut line = LogLine {
-        n: Line(101),
-        at: Time(0),
-        prev: Line(100),
-        branch: Id::MAIN,
-        commit: None,
-        ledger: Vec::new(),
-        bodies: vec![Text::Here(long.clone().into())],
-    };
+    let mut line = line_101(vec![Text::Here(long.clone().into())]);
     let blobs = codec::spill(&mut line);
     let (hash, text) = &blobs[0];
     past.add(Arc::new(line));
@@ -237,19 +242,11 @@ async fn a_list_of_parts_reads_as_its_texts_and_the_names_of_its_artifacts() {
         len: 9,
     };
     let parts: Arc<[Part]> = [Part::Text(0), Part::Artifact(photo), Part::Text(1)].into();
-    let mut line = LogLine {
-        n: Line(101),
-        at: Time(0),
-        prev: Line(100),
-        branch: Id::MAIN,
-        commit: None,
-        ledger: Vec::new(),
-        bodies: vec![
-            Text::Here("Look.".into()),
-            Text::Here(long.clone().into()),
-            Text::Parts(parts.clone()),
-        ],
-    };
+    let mut line = line_101(vec![
+        Text::Here("Look.".into()),
+        Text::Here(long.clone().into()),
+        Text::Parts(parts.clone()),
+    ]);
     let blobs = codec::spill(&mut line);
     let [(hash, text)] = &blobs[..] else {
         panic!("one text is long");
@@ -278,7 +275,7 @@ async fn a_list_of_parts_reads_as_its_texts_and_the_names_of_its_artifacts() {
 }
 
 #[test]
-fn attack_2_10_a_checkpoint_is_due_by_rows_and_size() {
+fn a_checkpoint_is_due_by_rows_and_size() {
     let mut since = Since::default();
     for _ in 0..64 {
         since.wrote(1_000);

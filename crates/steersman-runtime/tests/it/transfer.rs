@@ -43,7 +43,7 @@ async fn until_asked(world: &World) -> (steersman_runtime::session::Session, Pen
 }
 
 #[tokio::test]
-async fn t2_an_approval_opens_exactly_one_effect() {
+async fn an_approval_opens_exactly_one_effect() {
     let world = World::new(script());
     let (session, effect) = until_asked(&world).await;
     assert_eq!(world.tools.count("transfer"), 0);
@@ -56,7 +56,7 @@ async fn t2_an_approval_opens_exactly_one_effect() {
 }
 
 #[tokio::test]
-async fn t2_rejected_is_a_result_with_the_reason() {
+async fn a_rejection_is_a_result_with_the_reason() {
     let world = World::new(script());
     let (session, effect) = until_asked(&world).await;
     let receipt = session
@@ -72,7 +72,7 @@ async fn t2_rejected_is_a_result_with_the_reason() {
 }
 
 #[tokio::test]
-async fn t2_edited_arguments_are_judged_again_under_an_effect_of_their_own() {
+async fn edited_arguments_are_judged_again_under_an_effect_of_their_own() {
     let world = World::new(script());
     let (session, effect) = until_asked(&world).await;
     let to = session
@@ -128,7 +128,7 @@ async fn only_who_is_asked_may_answer() {
 
 /// The process dies before the approval: lost lines are written again, and the session comes to the same question.
 #[tokio::test]
-async fn t5_died_before_the_approval() {
+async fn a_process_killed_before_the_approval_asks_the_same_question() {
     for kept in 1..=3 {
         let world = World::new(script());
         world.store.write_only(kept, Behind::Silence);
@@ -168,7 +168,7 @@ async fn died_under_way() -> (World, steersman_runtime::session::Session, Pendin
 }
 
 #[tokio::test]
-async fn t5_started_and_unknown_is_a_question() {
+async fn a_started_effect_without_an_outcome_is_a_question() {
     let (world, session, effect) = died_under_way().await;
     let settled = session.settled().await.unwrap();
     assert!(matches!(&*settled, Settled::Doubt(_)), "{settled:?}");
@@ -182,7 +182,7 @@ async fn t5_started_and_unknown_is_a_question() {
 }
 
 #[tokio::test]
-async fn t5_it_did_not_happen_runs_again_under_the_same_key_and_approval() {
+async fn an_effect_that_did_not_happen_runs_again_under_the_same_key_and_approval() {
     let (world, session, effect) = died_under_way().await;
     session
         .resolve(effect, Resolution::NotPerformed, "user")
@@ -201,7 +201,7 @@ async fn t5_it_did_not_happen_runs_again_under_the_same_key_and_approval() {
 }
 
 #[tokio::test]
-async fn t5_the_way_out_fail_tells_the_model() {
+async fn a_doubt_resolved_as_failed_tells_the_model() {
     let (world, session, effect) = died_under_way().await;
     session
         .resolve(effect, Resolution::Fail, "user")
@@ -224,7 +224,7 @@ async fn t5_the_way_out_fail_tells_the_model() {
 }
 
 #[tokio::test]
-async fn t5_an_idempotent_effect_runs_again_unasked() {
+async fn an_idempotent_effect_runs_again_unasked() {
     let world = World::new(script());
     let gate = Arc::new(Semaphore::new(0));
     world
@@ -252,7 +252,7 @@ async fn t5_an_idempotent_effect_runs_again_unasked() {
 
 /// A message during an exchange waits for its end, and the receipt says why. The next model call reads it with the results.
 #[tokio::test]
-async fn t6_a_message_in_the_middle_waits_for_the_exchange() {
+async fn a_message_waits_for_the_end_of_the_exchange() {
     let world = World::new(script());
     let (session, effect) = until_asked(&world).await;
     let receipt = session.say("Is it done?").await.unwrap();
@@ -271,7 +271,7 @@ async fn t6_a_message_in_the_middle_waits_for_the_exchange() {
 }
 
 #[tokio::test]
-async fn t6_a_waiting_message_survives_the_process() {
+async fn a_waiting_message_survives_the_process() {
     let world = World::new(script());
     let (session, _) = until_asked(&world).await;
     session.say("Is it done?").await.unwrap();
@@ -284,7 +284,7 @@ async fn t6_a_waiting_message_survives_the_process() {
 }
 
 #[tokio::test]
-async fn t6_an_interrupt_cancels_the_hold() {
+async fn an_interrupt_cancels_the_hold() {
     let world = World::new(script());
     let (session, effect) = until_asked(&world).await;
     session.interrupt("Stop.").await.unwrap();
@@ -297,7 +297,7 @@ async fn t6_an_interrupt_cancels_the_hold() {
 }
 
 #[tokio::test]
-async fn t6_an_interrupted_effect_may_have_happened() {
+async fn an_interrupted_effect_may_have_happened() {
     let world = World::new(script());
     let gate = Arc::new(Semaphore::new(0));
     world
@@ -321,7 +321,7 @@ async fn t6_an_interrupted_effect_may_have_happened() {
 
 /// A rewind to the line of the two calls, after the approval was used.
 #[tokio::test]
-async fn t7_a_rewind_past_a_used_approval() {
+async fn a_rewind_past_a_used_approval_needs_a_new_one() {
     let world = World::new(script());
     world.tools.will("transfer", Does::Done(json!("ref 77")));
     let (session, effect) = until_asked(&world).await;

@@ -97,7 +97,7 @@ fn is_24(number: f64) -> bool {
     (number - 24.0).abs() < 1e-6
 }
 
-/// Whether 24 can be made of all of them.
+/// Returns true if 24 can be made of all of them.
 fn solvable(numbers: &[f64]) -> bool {
     match numbers {
         [last] => is_24(*last),

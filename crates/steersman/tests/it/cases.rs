@@ -201,7 +201,7 @@ fn joins_on_a_condition_killed_behind_any_line_end_as_if_nothing_had_happened() 
 /// A conversation by states over networks, with an approval, and two branches that are joined after its end.
 #[test]
 fn a_session_with_something_of_everything_killed_behind_any_line_ends_as_if_nothing_had_happened() {
-    let kills = killed_everywhere("X1.yaml", &[(13, "transfer_money")]);
+    let kills = killed_everywhere("something_of_everything.yaml", &[(13, "transfer_money")]);
     assert!(kills >= 35, "{kills} kills");
 }
 

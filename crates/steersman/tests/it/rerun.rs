@@ -65,16 +65,12 @@ fn nothing_changed_asks_nobody_and_differs_in_nothing_for_every_example_and_case
 
 /// Sessions that cannot be followed under another definition, with the reason.
 const LEFT: &str = "
-attack_1_05_phase: c_a_failed_child_wakes_its_parent: a model failed
 call_agents: fails: a model failed
 compaction: it_does_not_help: an answer could not be used
 compaction: it_fails_and_is_not_tried_again_at_once: a model failed
 compaction: it_helps: a model failed
 compaction: it_takes_too_long: a model failed
 compaction: the_next_stands_for_the_one_before: a model failed
-f11_two_facts_at_once: a_failure_is_no_end: a model failed
-f11_two_facts_at_once: what_does_not_fit_is_left_out: an answer could not be used
-f20_what_grows_old: a_summary_that_fails_leaves_a_stub: a model failed
 joins: an_expression_waits_for_good_ends: a model failed
 joins: what_can_hold_no_longer_is_told: a model failed
 joins_of_agents: good: a model failed
@@ -83,7 +79,11 @@ joins_of_agents: nobody_chooses_where_it_cannot_hold: a model failed
 joins_of_agents: quorum: a model failed
 model_fails: and_is_called_again: a model failed
 model_fails: and_is_talked_to_again: a model failed
+open_calls_decide_the_next_step: a_failed_child_wakes_its_parent: a model failed
 reflection: a_judgement_that_fails_accepts: a model failed
+results_beyond_their_horizon: a_summary_that_fails_leaves_a_stub: a model failed
+state_is_extracted_before_routing: a_failed_model_call_ends_nothing: a model failed
+state_is_extracted_before_routing: what_does_not_fit_is_left_out: an answer could not be used
 summaries: one_that_fails_is_tried_later: a model failed
 ";
 

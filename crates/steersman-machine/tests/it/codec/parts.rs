@@ -1,10 +1,10 @@
 //! Lists of parts as bytes.
 
 use super::lines::{SALT, every};
-use super::{PREV, encoded};
+use super::{PREV, encoded, line_of};
 use steersman_machine::stored::codec::{self, CodecError};
 use steersman_machine::stored::commit::{Commit, LogLine, Text};
-use steersman_machine::stored::ids::{Body, Id, Line, Time};
+use steersman_machine::stored::ids::{Body, Id, Line};
 use steersman_machine::stored::interaction::{Reduce, Write as StateWrite};
 use steersman_machine::stored::parts::Part;
 
@@ -14,16 +14,7 @@ use steersman_machine::stored::parts::Part;
 fn a_list_of_parts_names_texts_before_it() {
     let list = |parts: &[Part]| Text::Parts(parts.into());
     let text = || Text::Here("a text".into());
-    let line = |bodies| LogLine {
-        n: Line(3),
-        at: Time(0),
-        prev: Line(2),
-        branch: Id::MAIN,
-        commit: None,
-        ledger: Vec::new(),
-        bodies,
-    };
-    let sound = line(vec![text(), list(&[Part::Text(0), Part::Text(0)])]);
+    let sound = line_of(vec![text(), list(&[Part::Text(0), Part::Text(0)])]);
     assert!(codec::verify(&encoded(&sound), &PREV, &SALT).is_ok());
     for bodies in [
         vec![list(&[Part::Text(0)])],
@@ -31,7 +22,7 @@ fn a_list_of_parts_names_texts_before_it() {
         vec![text(), list(&[Part::Text(7)])],
         vec![text(), list(&[Part::Text(0)]), list(&[Part::Text(1)])],
     ] {
-        let why = codec::decode(&encoded(&line(bodies.clone()))).unwrap_err();
+        let why = codec::decode(&encoded(&line_of(bodies.clone()))).unwrap_err();
         assert!(
             matches!(why, CodecError::Malformed("text", _)),
             "{bodies:?}: {why}"
@@ -56,18 +47,9 @@ fn a_list_of_parts_names_texts_before_it() {
 /// A text whose bytes are those of a list has another hash than the list: neither passes for the other.
 #[test]
 fn a_list_of_parts_and_a_text_of_its_bytes_have_unlike_hashes() {
-    let line = |text: Text| LogLine {
-        n: Line(3),
-        at: Time(0),
-        prev: Line(2),
-        branch: Id::MAIN,
-        commit: None,
-        ledger: Vec::new(),
-        bodies: vec![text],
-    };
     // The bytes of the list: the form, and no parts.
     let tombstone = |text: Text| {
-        let erased = codec::erase(&encoded(&line(text)), 0, &SALT).unwrap();
+        let erased = codec::erase(&encoded(&line_of(vec![text])), 0, &SALT).unwrap();
         codec::decode(&erased).unwrap().0.bodies.remove(0)
     };
     let list = tombstone(Text::Parts([].into()));

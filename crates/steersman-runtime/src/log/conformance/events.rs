@@ -2,7 +2,10 @@
 
 use super::{Place, claimed, new, open, row, rows};
 use crate::Boxed;
-use crate::store::{Batch, BoxedEvent, InboxMessage, NewSession, Scope, StoreError, WaitChange};
+use crate::store::{
+    Batch, BoxedEvent, Claim, InboxMessage, NewSession, Scope, Store, StoreError, WaitChange,
+};
+use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Line, Time};
 
 pub(super) fn event(id: &str, fields: &str) -> BoxedEvent {
@@ -16,6 +19,22 @@ pub(super) fn event(id: &str, fields: &str) -> BoxedEvent {
         at: Time(10),
         until: Time(100),
     }
+}
+
+/// Makes a session whose first line waits for the event `paid` with these fields.
+async fn waiting(store: &Arc<dyn Store>, session: NewSession, fields: &str) -> Claim {
+    let id = session.id.clone();
+    store.create(session).await.expect("made");
+    let claim = claimed(store, &id).await;
+    let batch = Batch {
+        waits: vec![WaitChange {
+            effect: Id::new(Line(1), 0),
+            open: vec![("paid".into(), fields.into())],
+        }],
+        ..rows(vec![row(1, b"x")])
+    };
+    store.append(&claim, batch).await.expect("written");
+    claim
 }
 
 /// An event reaches the sessions of its tenant and subject only, and its id is accepted once in each tenant.
@@ -40,18 +59,7 @@ pub(super) async fn tenants_have_boxes_of_their_own(place: &impl Place) {
             scope: scope.clone(),
             ..new(id)
         };
-        store.create(session).await.expect("made");
-        let claim = claimed(&store, id).await;
-        let waits = vec![WaitChange {
-            effect: Id::new(Line(1), 0),
-            open: vec![("paid".into(), r#"{"order":7}"#.into())],
-        }];
-        let batch = Batch {
-            waits,
-            ..rows(vec![row(1, b"x")])
-        };
-        store.append(&claim, batch).await.expect("written");
-        claims.push(claim);
+        claims.push(waiting(&store, session, r#"{"order":7}"#).await);
     }
     for scope in [&one, &two] {
         assert!(store.deliver_event(of("e1", scope)).await.expect("new"));
@@ -100,18 +108,7 @@ pub(super) async fn events_are_not_taken_for_other_messages(place: &impl Place) 
     let store = open(place);
     let mut claims = Vec::new();
     for id in ["a", "b"] {
-        store.create(new(id)).await.expect("made");
-        let claim = claimed(&store, id).await;
-        let waits = vec![WaitChange {
-            effect: Id::new(Line(1), 0),
-            open: vec![("paid".into(), r#"{"order":7}"#.into())],
-        }];
-        let batch = Batch {
-            waits,
-            ..rows(vec![row(1, b"x")])
-        };
-        store.append(&claim, batch).await.expect("written");
-        claims.push(claim);
+        claims.push(waiting(&store, new(id), r#"{"order":7}"#).await);
     }
     let paid = event("e1", r#"{"order":7}"#);
     let message = |bytes: &[u8]| InboxMessage {
@@ -179,14 +176,7 @@ pub(super) async fn events_find_their_waits(place: &impl Place) {
         ("c", r#"{"from":"x","order":7}"#),
         ("d", "{}"),
     ] {
-        let claim = claimed(&store, id).await;
-        let open = vec![("paid".into(), key.into())];
-        let batch = Batch {
-            waits: vec![WaitChange { effect, open }],
-            ..rows(vec![row(1, b"x")])
-        };
-        store.append(&claim, batch).await.expect("written");
-        claims.push(claim);
+        claims.push(waiting(&store, new(id), key).await);
     }
     let has = |id: &'static str, session: &'static str| -> Boxed<'_, bool> {
         let store = &store;
