@@ -53,7 +53,7 @@ impl From<Arc<str>> for Parts {
 }
 
 impl Parts {
-    /// Returns the parts as one text. Each part begins on a line of its own, and an artifact is told by its name, media type and
+    /// Returns the parts as one text. Each part begins on a line of its own, and an artifact is shown by its name, media type and
     /// size. `text` returns the text of this number in the line of the body.
     pub(crate) fn told(self, text: impl Fn(u32) -> Arc<str>) -> Arc<str> {
         let parts = match self {
