@@ -106,7 +106,7 @@ type Modules = BTreeMap<Vec<String>, Vec<Item>>;
 /// Returns the public items of a crate, sorted, one per line.
 fn of(lib: &Path, name: &str) -> Result<String, String> {
     let mut modules = Modules::new();
-    let folder = lib.parent().expect("a file lies in a folder");
+    let folder = lib.parent().expect("a file is in a folder");
     read(lib, folder, Vec::new(), &mut modules)?;
     let mut api = Api {
         modules: &modules,
@@ -229,13 +229,13 @@ impl Api<'_> {
             return self.item(module, found, Some(name), at);
         }
         // that module may re-export the item; if it does not, another crate declares the item
-        let passed = items.into_iter().flatten().find_map(|known| match known {
+        let reexported = items.into_iter().flatten().find_map(|known| match known {
             Item::Use(import) => leaves(&import.tree)
                 .into_iter()
-                .find(|(_, passed)| passed == item),
+                .find(|(_, name)| name == item),
             _ => None,
         });
-        if let Some((source, _)) = passed {
+        if let Some((source, _)) = reexported {
             return self.import(module, &source, name, at);
         }
         let source = source.join("::");

@@ -130,7 +130,7 @@ impl Counterparts {
             let mut ready = Ready(Vec::new());
             for one in wanted {
                 let begun = Instant::now();
-                let here = one.begin().map_err(|why| {
+                let running = one.begin().map_err(|why| {
                     format!(
                         "{}: {why}; `--without {}` leaves it out",
                         one.name, one.name
@@ -141,7 +141,7 @@ impl Counterparts {
                     one.name,
                     begun.elapsed().as_secs()
                 ));
-                ready.0.push((one, here));
+                ready.0.push((one, running));
             }
             Ok(ready)
         }))
@@ -166,11 +166,11 @@ impl Ready {
     /// Runs the tests of one counterpart.
     pub(crate) fn test(&self, one: &Counterpart) -> Result<(), String> {
         let found = self.0.iter().find(|(other, _)| other.name == one.name);
-        let (_, here) = found.ok_or_else(|| format!("{} was not started", one.name))?;
+        let (_, running) = found.ok_or_else(|| format!("{} was not started", one.name))?;
         match one.tests {
             Tests::Itself(words) => {
                 say(&format!("== {}: {}", one.name, words.join(" ")));
-                run(Command::new(&here.value).args(words))
+                run(Command::new(&running.value).args(words))
             }
             Tests::Ignored(tests) => {
                 for (package, filter) in tests {
@@ -187,7 +187,7 @@ impl Ready {
                     say(&format!("== {}: cargo {}", one.name, words.join(" ")));
                     let mut cargo = Command::new("cargo");
                     if let Some(variable) = one.variable() {
-                        cargo.env(variable, &here.value);
+                        cargo.env(variable, &running.value);
                     }
                     run(cargo.args(words))?;
                 }

@@ -249,7 +249,7 @@ fn used(tokens: TokenStream, depth: usize, names: &mut BTreeSet<(usize, String)>
     for (at, token) in tokens.iter().enumerate() {
         match token {
             TokenTree::Ident(word) if *word == "crate" => {
-                behind(&tokens[at + 1..], names);
+                after_root(&tokens[at + 1..], names);
             }
             TokenTree::Ident(word) if *word == "super" => {
                 let supers = 1 + tokens[at + 1..]
@@ -259,7 +259,8 @@ fn used(tokens: TokenStream, depth: usize, names: &mut BTreeSet<(usize, String)>
                 let first = at == 0
                     || !matches!(&tokens[at - 1], TokenTree::Punct(p) if p.as_char() == ':');
                 if first && supers == depth {
-                    behind(&tokens[at + 3 * supers - 2..], names);
+                    // Each further `super` is three tokens after the one before: two colons and the word.
+                    after_root(&tokens[at + 3 * supers - 2..], names);
                 }
             }
             TokenTree::Group(group) => used(group.stream(), depth, names),
@@ -269,7 +270,7 @@ fn used(tokens: TokenStream, depth: usize, names: &mut BTreeSet<(usize, String)>
 }
 
 /// Collects the paths after `crate` or the last `super`.
-fn behind(tokens: &[TokenTree], names: &mut BTreeSet<(usize, String)>) {
+fn after_root(tokens: &[TokenTree], names: &mut BTreeSet<(usize, String)>) {
     if let Some(rest) = after_colons(tokens) {
         paths(rest, "", names);
     }

@@ -1,4 +1,5 @@
-//! `cargo xtask house`: prints the sizes of the parts and their dependencies. It never fails; a number that grew needs a reason.
+//! `cargo xtask house`: prints the sizes of the parts and their dependencies. It sets no limits;
+//! a number that grew needs a reason.
 
 use crate::tidy::QUESTIONS;
 use crate::{api, graph, rooms};
@@ -36,7 +37,7 @@ struct Source {
     by_name: usize,
     /// Number of `Ok(Ok(` and `Ok(Err(`.
     doubled: usize,
-    /// Literal texts that end with `/`, which are prefixes of names.
+    /// Texts of constants that end with `/`: prefixes of names.
     prefixes: BTreeSet<String>,
 }
 
@@ -197,7 +198,7 @@ impl Source {
                     }
                     ("cfg(test)", _) => {
                         at += length;
-                        at += item(&tokens[at..]);
+                        at += item_length(&tokens[at..]);
                         in_docs = false;
                     }
                     _ => {
@@ -319,7 +320,7 @@ fn attribute(tokens: &[TokenTree]) -> Option<(String, Option<String>, usize)> {
 }
 
 /// Returns the number of tokens of the item at the beginning, attributes included.
-fn item(tokens: &[TokenTree]) -> usize {
+fn item_length(tokens: &[TokenTree]) -> usize {
     let mut at = 0;
     while let Some((_, _, length)) = attribute(&tokens[at..]) {
         at += length;
@@ -346,7 +347,7 @@ pub(crate) fn without_tests(tokens: TokenStream) -> Vec<TokenTree> {
         match attribute(&tokens[at..]) {
             Some((name, _, length)) if name == "cfg(test)" => {
                 at += length;
-                at += item(&tokens[at..]);
+                at += item_length(&tokens[at..]);
             }
             _ => {
                 kept.push(tokens[at].clone());

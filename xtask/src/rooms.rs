@@ -61,7 +61,7 @@ pub(crate) fn against(graph: &Graph, name: &str, rooms: &[&str]) -> Vec<String> 
         }
     }
     for (from, to, uses) in graph.arrows() {
-        // Uses that all follow the order cannot form a cycle.
+        // Such a use follows the order. Uses that all do so form no cycle.
         if order(from) >= order(to) {
             continue;
         }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_lie_in_the_room_of_their_type() {
+    fn methods_are_in_the_room_of_their_type() {
         let high = "use crate::low::A; pub struct Shown; impl A { pub fn shown(&self) {} }";
         let found = faults(&[LIB, ("high.rs", high), ("low.rs", "pub struct A;")]);
         assert_eq!(found.len(), 1, "{found:?}");

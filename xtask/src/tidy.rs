@@ -9,7 +9,7 @@ use std::process::Command;
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
-        .expect("xtask lies in the workspace")
+        .expect("xtask is in the workspace")
         .to_owned()
 }
 
@@ -304,7 +304,7 @@ fn links(root: &Path, path: &str, text: &str, faults: &mut Vec<String>) {
     let folder = root
         .join(path)
         .parent()
-        .expect("a file lies in a folder")
+        .expect("a file is in a folder")
         .to_owned();
     for piece in text.split("](").skip(1) {
         let Some((target, _)) = piece.split_once(')') else {

@@ -293,7 +293,7 @@ fn saw(
     let all: Vec<String> = request
         .segments
         .iter()
-        .map(|segment| told(&segment.content))
+        .map(|segment| searchable(&segment.content))
         .collect();
     let all = all.join("\n");
     let wrong: Vec<String> = texts
@@ -310,7 +310,7 @@ fn saw(
 }
 
 /// Returns a piece of a request as the text that a test searches.
-fn told(content: &Content) -> String {
+fn searchable(content: &Content) -> String {
     match content {
         Content::System(text) | Content::User(text) => text.clone(),
         Content::Tools(tools) => {

@@ -202,9 +202,9 @@ fn run(
     };
     let mut lowered = lower::lower(files, &mut sources, &merged, &mut found, worth);
     let mut broken = set_aside(&merged, &lowered, &mut found);
-    let whole = !found.iter().any(Diagnostic::is_error);
+    let no_errors = !found.iter().any(Diagnostic::is_error);
     lowered.network.leads = check::leads(&lowered);
-    found.extend(check::check(&sources, &merged, &lowered, whole));
+    found.extend(check::check(&sources, &merged, &lowered, no_errors));
     broken.extend(set_aside(&merged, &lowered, &mut found));
     for (key, _) in keys::kinds::each(merged.file().tests()) {
         let file = sources.path(key.span);

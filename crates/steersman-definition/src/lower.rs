@@ -307,7 +307,7 @@ impl Lower<'_> {
                 });
                 Some(expr)
             }
-            // a text that a `#` has cut was reported already
+            // a text that was cut at a `#` was reported already
             Err(_) if self.is_broken(node.span) => None,
             Err(error) => {
                 let at = self.place(self.sources.locate(node, error.range));
@@ -362,8 +362,8 @@ impl Lower<'_> {
         of.and_then(|text| self.template(&text, Wants::Text, scope))
     }
 
-    /// Reports keys that have a meaning only together with others, as the table of a section says. A misspelling of one of the
-    /// others counts as present, because it is reported itself.
+    /// Reports keys that have no meaning without certain other keys (the table of a section names them), if all of these are
+    /// absent. A misspelling of one of them counts as present, because it is reported itself.
     fn meaningful_keys<'n, S: Section<'n>>(&mut self, of: S) {
         let entries = of.node().entries();
         for (key, _) in entries {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 use steersman_machine::stored::codes::{Caught, Code};
 
-/// Returns the JSON Schema (draft 2020-12) of a definition file. Reserved words are not in it.
+/// Returns the JSON Schema (draft 2020-12) of a definition file. Words that are reserved for a later version are left out.
 pub fn schema() -> Json {
     let mut defs = Map::new();
     let file = File::table();
@@ -29,6 +29,7 @@ fn table(of: &'static Table, defs: &mut Map<String, Json>) {
     if defs.contains_key(of.name) {
         return;
     }
+    // a table that contains itself finds this entry, which ends the recursion
     defs.insert(of.name.to_owned(), Json::Null);
     let mut properties = Map::new();
     for key in of.keys {
@@ -195,7 +196,7 @@ fn codes() -> String {
     text
 }
 
-/// Returns a table and all that it leads to, each once.
+/// Returns a table and all tables that its keys lead to, directly or through others, each once.
 pub(crate) fn tables(first: &'static Table) -> Vec<&'static Table> {
     let mut tables = vec![first];
     let mut at = 0;

@@ -1,5 +1,5 @@
 //! The back office of `examples/invoice`: orders, a ledger of postings and a mailbox. They survive a restart of the service if
-//! they are files.
+//! its book is a file.
 //!
 //! A posting is booked *before* the response is sent. Postings have no key, so a repeated request books again. Mail and chat
 //! use keys. With `--faulty` the service breaks the connection on some postings: after booking if the number ends with 7, and

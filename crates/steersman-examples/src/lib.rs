@@ -27,7 +27,7 @@ pub struct Options {
     pub stall: bool,
     /// `invoice` breaks the connection on some postings.
     pub faulty: bool,
-    /// File in which `bank`, `invoice` and `support` book, so that it outlives the service.
+    /// File of the book of `bank`, `invoice` and `support`. With a file, the book survives a restart of the service.
     pub book: Option<PathBuf>,
     /// Folder of the notes of `research`.
     pub notes: PathBuf,
@@ -40,7 +40,7 @@ pub enum StartError {
     #[error("no example has a service named `{0}`")]
     Unknown(String),
     /// The port is in use, or not permitted.
-    #[error("port {port} on loopback cannot be had: {error}")]
+    #[error("the service cannot listen on port {port} on loopback: {error}")]
     Port {
         /// The port that was asked for.
         port: u16,
@@ -52,7 +52,7 @@ pub enum StartError {
     Io(#[from] std::io::Error),
 }
 
-/// A service that was started, and answers once it is served.
+/// A service that was started. It answers requests while [`Self::serve`] runs.
 pub struct Service(Kind);
 
 enum Kind {

@@ -43,9 +43,9 @@ impl Tools for Pdf {
 fn read(pdf: &str) -> Result<String, &'static str> {
     let bytes = STANDARD
         .decode(pdf)
-        .map_err(|_| "This is no PDF, and no name of one.")?;
+        .map_err(|_| "This is neither a PDF nor the name of one.")?;
     if !bytes.starts_with(b"%PDF-") {
-        return Err("This is no PDF.");
+        return Err("This is not a PDF.");
     }
     let text = text_of(&bytes);
     if text.trim().is_empty() {

@@ -84,7 +84,8 @@ fn notes(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
     Ok(notes)
 }
 
-/// Returns names and titles of the notes that contain most of the words. Sends progress if the request has a token.
+/// Returns the names and titles of at most [`HITS`] notes: of those that contain a word of the query, the ones with the most
+/// words. Sends progress if the request has a token.
 fn search(
     folder: &Path,
     query: &str,

@@ -1,7 +1,7 @@
 //! The shop of `examples/support`: orders, and a book of refunds that survives a restart of the service if it is a file.
 //!
-//! A refund is booked *before* the response is sent, as at any bank. A caller that dies in between cannot tell from the
-//! response if the refund was booked.
+//! A refund is booked *before* the response is sent, as at any bank. A caller that dies before it reads the response
+//! does not know if the refund was booked.
 
 use crate::{append, read_book};
 use axum::Router;
@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Number, item, price in cents, and time of delivery.
 const ORDERS: &[(&str, &str, u64, &str)] = &[
     ("4711", "kettle", 3990, "3 days ago"),
     ("4712", "toaster", 2450, "40 days ago"),
@@ -34,7 +35,7 @@ struct Refund {
 }
 
 #[derive(Deserialize)]
-struct Of {
+struct Filter {
     order: Option<String>,
 }
 
@@ -66,9 +67,9 @@ async fn order(Path(number): Path<String>) -> impl IntoResponse {
 }
 
 /// Returns the refund of an order, or `found: false`; without an order, returns all refunds.
-async fn refunds_of(State(shop): State<Arc<Shop>>, Query(of): Query<Of>) -> Body<Json> {
+async fn refunds_of(State(shop): State<Arc<Shop>>, Query(filter): Query<Filter>) -> Body<Json> {
     let refunds = shop.refunds.lock().unwrap_or_else(PoisonError::into_inner);
-    Body(match of.order {
+    Body(match filter.order {
         None => Json::Array(refunds.clone()),
         Some(order) => refunds
             .iter()

@@ -1,10 +1,10 @@
 //! Prints lines of a log, and stacks as letters: one format for case files, for `show` and for the documentation.
 //!
 //! `U` message, `UR` message after the agent ended its turn or task, `A` model's answer; calls `TC` tool, `AC` agent, `UI`
-//! person, `W` wait or branches, and their results `TR`, `AR`, `UR`, `WR`; `Ro` route, `S` summary, `F` finished. The format is
-//! stable and shows all ids. Printing needs only a line and its texts. References of a line to earlier lines (the target of a
-//! call that closes, the name of an agent) are resolved if those lines were printed or read before. Otherwise a result is `R`,
-//! and an agent has only its id.
+//! person, `W` wait or branches, and their results `TR`, `AR`, `UR` (as for the message), `WR`; `Ro` route, `S` summary, `F`
+//! finished. The format is stable and shows all ids. Printing needs only a line and its texts. References of a line to earlier
+//! lines (the target of a call that closes, the name of an agent) are resolved if those lines were printed or read before.
+//! Otherwise a result is `R`, and an agent has only its id.
 
 mod routes;
 mod searching;
@@ -43,8 +43,8 @@ pub struct Trace {
     agents: BTreeMap<Id, (Name, Kind)>,
     calls: BTreeMap<Id, (Letter, Name)>,
     branches: BTreeMap<Id, Name>,
-    /// Agents and lines. After such a line the agent's stack ended with a `Finished` other than a draft, so the next message is
-    /// an `UR`.
+    /// Agents, each with a line after which it rested: its stack ended with a `Finished` other than a draft. Its next message is an
+    /// `UR`.
     rested: BTreeSet<(Id, Line)>,
 }
 
@@ -780,7 +780,7 @@ fn quoted(bodies: &dyn Bodies, body: Body) -> String {
     format!("{:?}", cut(&bodies.text(body)))
 }
 
-/// Returns a text that is JSON, on one row and without further quotes.
+/// Returns a JSON text on one row, cut to [`SHOWN`]. It gets no quotes around it, because JSON has its own.
 fn plain(bodies: &dyn Bodies, body: Body) -> String {
     cut(&bodies.text(body)).replace('\n', "\\n")
 }

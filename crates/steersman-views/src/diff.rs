@@ -443,7 +443,7 @@ fn shown(interaction: &Interaction, of: &Side) -> String {
             words.extend(body.map(|body| of.text(body).to_string()));
             in_words("F", words)
         }
-        other => told(other, of),
+        other => comparable(other, of),
     }
 }
 
@@ -459,7 +459,7 @@ fn in_words(what: &str, words: Vec<String>) -> String {
 }
 
 /// Renders an interaction for comparison, without what always differs between two sessions.
-fn told(interaction: &Interaction, texts: &Side) -> String {
+fn comparable(interaction: &Interaction, texts: &Side) -> String {
     match interaction {
         Interaction::Result(result) if result.how == How::Simulated => {
             let mut result = result.clone();
@@ -567,7 +567,7 @@ fn diverge(agent: String, a: (&Side, &Stack), b: (&Side, &Stack)) -> Option<Firs
     let entries = [a, b].map(|(_, stack)| in_call_order(stack, |(_, i)| i));
     let row = |side: usize, n: usize| {
         let (_, interaction) = entries[side].get(n)?;
-        Some(told(interaction, [a.0, b.0][side]))
+        Some(comparable(interaction, [a.0, b.0][side]))
     };
     let most = entries[0].len().max(entries[1].len());
     let same = (0..most).find(|n| row(0, *n) != row(1, *n))?;

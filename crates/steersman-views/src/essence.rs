@@ -5,8 +5,8 @@ use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Body, Id};
 use steersman_machine::stored::interaction::{Interaction, Target};
 
-/// Returns the entries of a stack with results in the order of their calls, whichever closed first. `of` gives the interaction of
-/// an entry, which may have its line next to it.
+/// Returns the entries of a stack with results in the order of their calls, whichever closed first. An entry may
+/// hold more than an interaction, for example its line; `of` returns its interaction.
 pub fn in_call_order<T>(stack: &[T], of: impl Fn(&T) -> &Interaction) -> Vec<&T> {
     let mut out = Vec::new();
     let mut results: Vec<(Id, &T)> = Vec::new();

@@ -25,7 +25,7 @@
 //!
 //! **One function turns a line into events**: [`Teller::line`](event::Teller::line). A reader of the past calls it for each line on
 //! disk, a follower for each line that arrives, so both get the same events with the same cursors.
-//! [`Teller::piece`](event::Teller::piece) turns what streams between the lines into provisional events.
+//! [`Teller::piece`](event::Teller::piece) turns a piece that streams between the lines into a provisional event.
 //!
 //! **Memory.** Events, rows and lines are made line by line, from pages of lines; texts and older lines are read when they are needed,
 //! through a cache with a bound. Only views whose answer is about a whole session (effects, reasons, differences) fold all lines.

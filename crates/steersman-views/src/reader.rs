@@ -39,8 +39,8 @@ pub trait Reader: History + Send + Sync {
     /// Returns the definition of a binding that the session has or had.
     fn network<'a>(&'a self, binding: &'a Binding) -> Boxed<'a, Result<Arc<Network>, EngineError>>;
 
-    /// Returns the definition that a line binds the session to. `None` if it binds none, or if the store does not have it: then the
-    /// log is shown without its rules.
+    /// Returns the definition that a line binds the session to. `None` if it binds none, or if the definition cannot be read: then
+    /// views show the log without what only a definition tells.
     fn bound<'a>(&'a self, line: &'a LogLine) -> Boxed<'a, Option<Arc<Network>>> {
         Box::pin(async move {
             let binding = line.commit.as_ref()?.binding.as_ref()?;
@@ -48,8 +48,8 @@ pub trait Reader: History + Send + Sync {
         })
     }
 
-    /// Returns true if the reader masks secrets. What streams between the lines cannot be masked, because a secret may come in
-    /// several pieces: views leave it out.
+    /// Returns true if the reader masks secrets. Pieces of answers that stream between the lines cannot be masked, because a secret
+    /// may be split over several of them. Views leave them out.
     fn is_masked(&self) -> bool;
 
     /// Returns and clears the first error of reading a text since the last call.
@@ -70,7 +70,7 @@ pub const PAGE: usize = 256;
 pub struct Stored {
     engine: Engine,
     session: SessionId,
-    masks: bool,
+    is_masked: bool,
     opened: OnceLock<Opened>,
     fault: Mutex<Option<EngineError>>,
 }
@@ -100,11 +100,11 @@ impl Stored {
         Self::of(engine, session, false)
     }
 
-    fn of(engine: &Engine, session: &str, masks: bool) -> Self {
+    fn of(engine: &Engine, session: &str, is_masked: bool) -> Self {
         Self {
             engine: engine.clone(),
             session: session.into(),
-            masks,
+            is_masked,
             opened: OnceLock::new(),
             fault: Mutex::new(None),
         }
@@ -121,9 +121,9 @@ impl Stored {
     async fn open(&self, kept: Option<&mut Vec<Arc<LogLine>>>) -> Result<&Opened, EngineError> {
         let info = self.info().await?;
         let (store, session) = (self.engine.store().clone(), self.session.clone());
-        let bound = if self.masks { DEFAULT_BOUND } else { KEPT };
+        let bound = if self.is_masked { DEFAULT_BOUND } else { KEPT };
         let past = Past::new(store, session, info.salt, Line::MAX, bound);
-        let secrets = if self.masks {
+        let secrets = if self.is_masked {
             Some(Mutex::new(self.secrets(&past, kept).await?))
         } else {
             None
@@ -204,7 +204,7 @@ impl Stored {
         Some(lock(secrets).known.clone())
     }
 
-    /// Learns the secrets of a line, and returns the line as it may be shown.
+    /// Learns the secrets of a line. Returns the line, masked if the reader masks secrets.
     async fn shown(&self, mut line: Arc<LogLine>) -> Result<Arc<LogLine>, EngineError> {
         let Some(secrets) = &self.opened().await?.secrets else {
             return Ok(line);
@@ -248,7 +248,7 @@ impl Stored {
         }))
     }
 
-    /// Returns a body as it may be shown.
+    /// Returns a body, masked if the reader masks secrets. A text that cannot be read becomes [`UNREADABLE`].
     fn veiled(&self, parts: Result<Parts, EngineError>) -> Parts {
         let parts = match parts {
             Ok(parts) => parts,
@@ -301,7 +301,7 @@ impl Reader for Stored {
     fn all(&self) -> Boxed<'_, Result<Vec<Arc<LogLine>>, EngineError>> {
         Box::pin(async move {
             let mut all = Vec::new();
-            if self.masks && self.opened.get().is_none() {
+            if self.is_masked && self.opened.get().is_none() {
                 // The lines are read for their secrets anyway.
                 self.open(Some(&mut all)).await?;
                 if let Some(known) = self.known() {
@@ -342,7 +342,7 @@ impl Reader for Stored {
             let Parts::One(values) = values else {
                 return Err(EngineError::Broken {
                     session: self.session.clone(),
-                    what: format!("line {}: its values are no text", binding.values.line()),
+                    what: format!("line {}: its values are not a text", binding.values.line()),
                 });
             };
             let network = self.engine.network_of(&self.session, binding, &values);
@@ -351,7 +351,7 @@ impl Reader for Stored {
     }
 
     fn is_masked(&self) -> bool {
-        self.masks
+        self.is_masked
     }
 
     fn fault(&self) -> Option<EngineError> {

@@ -39,8 +39,8 @@ pub struct Block {
     pub answer: Json,
     /// The value of the branch, if it is known.
     pub reward: Option<f64>,
-    /// The value minus the mean value of the branches that began at the same line, this one included, and of the branch that they
-    /// left. `None` on `main`.
+    /// `reward` minus the mean reward of a group: the branch, the others that began at the same line, and the branch that they
+    /// began from. Members without a reward do not count. `None` on `main`, and without a `reward`.
     pub advantage: Option<f64>,
 }
 
@@ -125,7 +125,7 @@ impl Recorded {
             .collect();
         let read = self.veiled();
         let branches = &read.seen.branches;
-        // A group has the branches that begin at one line, and the branch that they left.
+        // A group has the branches that begin at one line, and the branch that they begin from.
         let mut groups: BTreeMap<(Id, Line), Vec<Id>> = BTreeMap::new();
         for branch in branches {
             if let Some(from) = branch.from {
@@ -138,10 +138,10 @@ impl Recorded {
         let mut blocks = Vec::new();
         for branch in branches {
             let group = branch.from.and_then(|from| groups.get(&from));
-            let of = group.into_iter().flatten().filter_map(|id| rewards.get(id));
-            let of: Vec<f64> = of.copied().collect();
+            let members = group.into_iter().flatten();
+            let all: Vec<f64> = members.filter_map(|id| rewards.get(id)).copied().collect();
             let reward = rewards.get(&branch.id).copied();
-            let mean = (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64);
+            let mean = (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
             let advantage = reward.zip(mean).map(|(reward, mean)| reward - mean);
             blocks.extend(read.blocks(branch, reward, advantage));
         }

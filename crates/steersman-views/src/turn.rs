@@ -19,7 +19,7 @@ pub enum Turn {
     Answer(Answer),
     /// People are asked. The session continues when one of them answers, in this process or another.
     Asks(Vec<Question>),
-    /// The session is parked and waits for events or times. It continues in any process that drives it then.
+    /// The session is parked and waits for events or times. When one comes, it continues in any process that drives it.
     Waits(Vec<Question>),
     /// The session stopped without an answer.
     Stopped(Stop),
@@ -42,8 +42,9 @@ impl Turn {
         }
     }
 
-    /// Returns the state as JSON: its `status` (`answered`, `asks`, `doubt`, `waits`, `limit`, `failed`, `cancelled`, `paused`), and
-    /// the `answer`, everything `pending`, or the `code` and the `message`.
+    /// Returns the state as JSON: its `status`, and the fields of this status. `answered` has `answer`, `task`, and `before` if
+    /// there is any; `asks`, `doubt` and `waits` have `pending`; `limit` has `code` and `answer`, which may be null; `failed` has
+    /// `code` and `message`; `cancelled` and `paused` have none.
     pub fn to_json(&self) -> Json {
         match self {
             Self::Answer(answer) => {

@@ -83,7 +83,7 @@ struct Open<'a> {
 }
 
 impl<'a> Circles<'a> {
-    /// Finds the groups with Tarjan's algorithm. It uses an explicit stack instead of recursion, so depth is no problem.
+    /// Finds the groups with Tarjan's algorithm. It uses an explicit stack instead of recursion, so its depth has no limit.
     pub(super) fn of(network: &'a Network, edges: &'a Edges) -> Self {
         static NONE: std::collections::BTreeSet<Name> = std::collections::BTreeSet::new();
         let mut all = Self {

@@ -26,7 +26,8 @@ impl Yaml {
         self.keyed(depth, key, depth + 1, text);
     }
 
-    /// Appends a key with a text as the first key of a list item. Its other keys are one level deeper, its block two.
+    /// Appends a key with a text as the first key of a list item. The item's other keys are one level deeper, and the lines of
+    /// a block two levels.
     pub(super) fn item(&mut self, depth: usize, key: &str, text: &str) {
         self.keyed(depth, &format!("- {key}"), depth + 2, text);
     }
@@ -66,7 +67,7 @@ pub(super) fn scalar(text: &str) -> String {
             .all(|c| c.is_ascii_alphanumeric() || " _-./".contains(c));
     // a one-line prompt with such an ending would be read as a path
     let path = [".md", ".txt", ".j2"].iter().any(|end| text.ends_with(end));
-    if plain && !is_word(text) && !path {
+    if plain && !is_reserved_in_yaml(text) && !path {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len() + 2);
@@ -91,7 +92,7 @@ pub(super) fn scalar(text: &str) -> String {
 }
 
 /// Returns true if some YAML readers do not read this word as text.
-fn is_word(text: &str) -> bool {
+fn is_reserved_in_yaml(text: &str) -> bool {
     let words = ["true", "false", "null", "yes", "no", "on", "off"];
     words.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
@@ -135,7 +136,8 @@ pub(super) fn literal(text: &str) -> String {
     out
 }
 
-/// Returns a well-formed name similar to `text` that is not taken; built from `otherwise` if `text` gives none.
+/// Returns a name of the format that is similar to `text` and not taken. If `text` gives none, or has letters outside
+/// ASCII, the name is made of `otherwise`.
 pub(super) fn name(text: &str, otherwise: &str, taken: &dyn Fn(&str) -> bool) -> String {
     const MOST: usize = 40;
     let mut out = String::new();
@@ -146,8 +148,8 @@ pub(super) fn name(text: &str, otherwise: &str, taken: &dyn Fn(&str) -> bool) ->
             out.push('_');
         }
     }
-    let legible = text.chars().filter(|c| c.is_alphabetic() && !c.is_ascii());
-    if legible.count() > 0 {
+    let drops_letters = text.chars().any(|c| c.is_alphabetic() && !c.is_ascii());
+    if drops_letters {
         // a name without its non-ASCII letters would be misleading
         out.clear();
     }
@@ -160,7 +162,7 @@ pub(super) fn name(text: &str, otherwise: &str, taken: &dyn Fn(&str) -> bool) ->
             format!("{otherwise}_{base}")
         };
     }
-    if is_word(&base) {
+    if is_reserved_in_yaml(&base) {
         base = format!("{otherwise}_{base}");
     }
     let mut name = base.clone();

@@ -20,22 +20,22 @@ fn optional(mut ty: Type) -> Type {
     ty
 }
 
-fn told(description: &str) -> Type {
+fn described(description: &str) -> Type {
     Type {
         description: Some(description.to_owned()),
         ..plain_text()
     }
 }
 
-fn whole() -> Type {
+fn positive() -> Type {
     let (minimum, maximum) = (Some(1.into()), None);
     of_kind(TypeKind::Integer { minimum, maximum })
 }
 
-fn told_whole(description: &str) -> Type {
+fn described_positive(description: &str) -> Type {
     Type {
         description: Some(description.to_owned()),
-        ..whole()
+        ..positive()
     }
 }
 
@@ -47,7 +47,7 @@ fn list(of: Type) -> Type {
 pub(super) fn todo_list() -> Type {
     let words = ["todo", "done", "cancelled"].map(str::to_owned);
     let item = of_kind(TypeKind::Fields(vec![
-        ("id".into(), whole()),
+        ("id".into(), positive()),
         ("text".into(), plain_text()),
         ("status".into(), of_kind(TypeKind::Enum(words.to_vec()))),
         ("result".into(), optional(plain_text())),
@@ -90,21 +90,24 @@ fn stars() -> Type {
 
 /// Returns the parameters of a tool.
 fn parameters(tool: BuiltIn) -> Vec<(&'static str, Type)> {
-    let id = || told_whole("As `memory_search` gives it.");
+    let id = || described_positive("As `memory_search` gives it.");
     match tool {
         BuiltIn::Finish => vec![("result", plain_text())],
         BuiltIn::Done => vec![("result", optional(plain_text()))],
-        BuiltIn::NeedHelp => vec![("request", told("What the user wants, in the user's words."))],
-        BuiltIn::Handoff => vec![("to", told("Who.")), ("reason", plain_text())],
+        BuiltIn::NeedHelp => vec![(
+            "request",
+            described("What the user wants, in the user's words."),
+        )],
+        BuiltIn::Handoff => vec![("to", described("Who.")), ("reason", plain_text())],
         BuiltIn::AskUser => vec![
             ("question", plain_text()),
             ("options", optional(list(plain_text()))),
         ],
         BuiltIn::Fork => vec![("instructions", list(plain_text()))],
         BuiltIn::TodoAdd => vec![("text", plain_text())],
-        BuiltIn::TodoComplete => vec![("id", whole()), ("result", plain_text())],
-        BuiltIn::TodoCancel => vec![("id", whole()), ("reason", plain_text())],
-        BuiltIn::TodoUpdate => vec![("id", whole()), ("text", plain_text())],
+        BuiltIn::TodoComplete => vec![("id", positive()), ("result", plain_text())],
+        BuiltIn::TodoCancel => vec![("id", positive()), ("reason", plain_text())],
+        BuiltIn::TodoUpdate => vec![("id", positive()), ("text", plain_text())],
         BuiltIn::NotesSearch => {
             let most = most("Passages at most; 5, where it is left out.");
             let source = optional(notes());
@@ -115,23 +118,23 @@ fn parameters(tool: BuiltIn) -> Vec<(&'static str, Type)> {
             ]
         }
         BuiltIn::ArtifactWrite => vec![
-            ("name", told("A file name, such as `report.md`.")),
+            ("name", described("A file name, such as `report.md`.")),
             ("content", plain_text()),
             (
                 "media_type",
-                optional(told("By the name where it is left out.")),
+                optional(described("By the name where it is left out.")),
             ),
         ],
         BuiltIn::ArtifactRead => vec![
             ("name", plain_text()),
-            ("version", optional(whole())),
-            ("from", optional(whole())),
-            ("lines", optional(whole())),
+            ("version", optional(positive())),
+            ("from", optional(positive())),
+            ("lines", optional(positive())),
         ],
         BuiltIn::ArtifactList => vec![],
         BuiltIn::ArtifactSearch => vec![("query", plain_text())],
         BuiltIn::ArtifactRate => {
-            let version = told_whole("The newest where it is left out.");
+            let version = described_positive("The newest where it is left out.");
             vec![
                 ("name", plain_text()),
                 ("rating", stars()),
@@ -140,9 +143,12 @@ fn parameters(tool: BuiltIn) -> Vec<(&'static str, Type)> {
             ]
         }
         BuiltIn::MemorySave => vec![
-            ("name", told("A short name, such as `delivery-address`.")),
+            (
+                "name",
+                described("A short name, such as `delivery-address`."),
+            ),
             ("content", optional(plain_text())),
-            ("artifact", optional(told("The name of an artifact."))),
+            ("artifact", optional(described("The name of an artifact."))),
             ("tags", optional(list(plain_text()))),
         ],
         BuiltIn::MemorySearch => {
@@ -151,8 +157,8 @@ fn parameters(tool: BuiltIn) -> Vec<(&'static str, Type)> {
         }
         BuiltIn::MemoryRead => vec![
             ("id", id()),
-            ("from", optional(whole())),
-            ("lines", optional(whole())),
+            ("from", optional(positive())),
+            ("lines", optional(positive())),
         ],
         BuiltIn::MemoryRate => vec![
             ("id", id()),
@@ -209,7 +215,7 @@ fn tool(built_in: BuiltIn) -> ToolDef {
 }
 
 impl Lower<'_> {
-    /// Adds the built-in tools that an agent is offered to the declared tools.
+    /// Adds the built-in tools that agents are offered to the declared tools.
     pub(super) fn with_built_in(
         &self,
         mut tools: BTreeMap<Name, ToolDef>,

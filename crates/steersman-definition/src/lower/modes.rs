@@ -33,11 +33,11 @@ impl Lower<'_> {
             return None;
         };
         // each mode gets a copy of the agent's tools, which counts as if it were written there
-        let each = agent.tools.len() + agent.servers.len() + agent.before.len();
-        let all = modes.into_iter().len().saturating_mul(each);
-        if all > MAX_NODES {
+        let copied = agent.tools.len() + agent.servers.len() + agent.before.len();
+        let total = modes.into_iter().len().saturating_mul(copied);
+        if total > MAX_NODES {
             let at = self.place(modes.0.span);
-            let what = format!("the modes of `{}` have {all} tools together", key.name);
+            let what = format!("the modes of `{}` have {total} tools together", key.name);
             let most = format!(
                 "at most {MAX_NODES}, those of the agent counted for each mode: give modes `tools` of their own"
             );
@@ -74,7 +74,7 @@ impl Lower<'_> {
     fn mode(
         &mut self,
         name: &Name,
-        above: keys::Agent<'_>,
+        written: keys::Agent<'_>,
         mode: keys::Mode<'_>,
         scope: &Scope,
         agent: &ModelAgent,
@@ -90,17 +90,17 @@ impl Lower<'_> {
         if mode.tools().is_some() {
             (model.tools, model.servers) = self.all_uses(name, mode.tools(), scope);
         }
-        let choice = mode.tool_choice().or(above.tool_choice());
+        let choice = mode.tool_choice().or(written.tool_choice());
         model.tool_choice = self.tool_choice(choice, &model.tools);
         if mode.prefill().is_some() {
             model.prefill = self.text_of(mode.prefill(), scope);
         }
         // the point of compaction depends on the model
         if mode.context().is_some() || mode.model().is_some() {
-            let layers = [mode.context(), above.context()];
+            let layers = [mode.context(), written.context()];
             model.context = self.context(&layers, &model.model, scope);
         }
-        // each mode has its own templates, which may or may not name the passages found in documents
+        // each mode has its own templates, so whether one of them names the passages of documents is decided again
         let documents = |name: &Name| **name == *notes::KNOWLEDGE;
         let found = model.before.iter_mut().filter(|b| documents(&b.named));
         found.for_each(|before| before.show = true);

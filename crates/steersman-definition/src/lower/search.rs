@@ -26,7 +26,7 @@ impl Lower<'_> {
         };
         let method = search.method().value;
         let Given { at, value } = search.n();
-        let n = self.few(at, "n", value).unwrap_or(BRANCHES);
+        let n = self.bounded(at, "n", value).unwrap_or(BRANCHES);
         let score = search.score();
         let score = score.and_then(|score| self.expr(&score, Wants::Worth, &scope));
         let by = search.by().and_then(|by| self.judge(by));
@@ -38,11 +38,11 @@ impl Lower<'_> {
         }
         self.out.searches.push((agent.clone(), search.0.span));
         let width = search.width();
-        let width = width.and_then(|width| self.few(Some(width.0), "width", width.value()?));
+        let width = width.and_then(|width| self.bounded(Some(width.0), "width", width.value()?));
         let Given { at, value } = search.depth();
         Some(Box::new(Plan {
             width: width.unwrap_or_else(|| Plan::usual_width(method, n)),
-            depth: self.few(at, "depth", value).unwrap_or(DEPTH),
+            depth: self.bounded(at, "depth", value).unwrap_or(DEPTH),
             score: score.map(Scorer::Expr).or(by),
             enough: search.enough().and_then(Valued::value),
             calls,
@@ -65,14 +65,14 @@ impl Lower<'_> {
         self.expr(&node, Wants::Worth, &scope);
     }
 
-    /// Returns a number of branches or blocks; reports one above the maximum.
-    fn few(&mut self, at: Option<&Node>, key: &str, few: u32) -> Option<u32> {
-        if few > MOST {
+    /// Returns a number of branches or blocks, or reports that it is above [`MOST`].
+    fn bounded(&mut self, at: Option<&Node>, key: &str, number: u32) -> Option<u32> {
+        if number > MOST {
             let at = at.and_then(|node| self.place(node.span));
             self.say(Diagnostic::wide_search(at, key, MOST));
             return None;
         }
-        Some(few)
+        Some(number)
     }
 
     fn judge(&mut self, node: kinds::Name<'_>) -> Option<Scorer> {

@@ -67,13 +67,13 @@ impl<'a> Lower<'a> {
         };
         self.wanted_argument(key, &source, &parameters);
         self.approves(tool.0, name);
-        let seen = scope.with_result();
+        let with_result = scope.with_result();
         let simulate = tool.simulate();
         // an unsafe tool is judged before it runs, when it has no result yet
         let judged = if effect == Class::Unsafe {
             &scope
         } else {
-            &seen
+            &with_result
         };
         ToolDef {
             name: name.clone(),
@@ -84,15 +84,15 @@ impl<'a> Lower<'a> {
             effect,
             requires: self.requires(tool.requires(), &scope),
             approve: self.approve(tool.approve(), &scope),
-            set: self.set(name, tool.set(), &seen),
-            result: self.text_of(tool.result(), &seen),
+            set: self.set(name, tool.set(), &with_result),
+            result: self.text_of(tool.result(), &with_result),
             on_error: self.on_error(name, tool.on_error(), &scope),
             on_doubt: self.on_doubt(tool.on_doubt(), &scope),
             simulate: simulate.map(|data| self.data(&data, &Wants::Value, &scope)),
             repeat_allowed: tool.repeat().value == Repeat::Allow,
-            then: self.then(tool.then(), &seen),
-            mode: self.text_of(tool.mode(), &seen),
-            render: self.render(tool.render(), &seen, Some((name, &parameters))),
+            then: self.then(tool.then(), &with_result),
+            mode: self.text_of(tool.mode(), &with_result),
+            render: self.render(tool.render(), &with_result, Some((name, &parameters))),
             timeout: tool.timeout().value,
             retry: tool.retry().value,
             parallel: tool.parallel().value,
@@ -323,7 +323,7 @@ impl<'a> Lower<'a> {
         named.any(|name| **name == *tool)
     }
 
-    /// Returns the name of a parameter to show: of the tool, or of any agent, since one of these may be above the call.
+    /// Returns the name of a parameter to show: of the tool, or of any agent, because any agent may be an ancestor of the caller.
     fn shown_argument(&mut self, item: kinds::Name<'_>, scope: &Scope) -> Option<Name> {
         let name = item.text()?;
         let mut parameters = each(self.file.agents()).filter_map(|(_, agent)| agent.parameters());
@@ -592,7 +592,8 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Returns the parameters of a tool or agent, each with its type if that is written. `None` if they are not known here.
+    /// Returns the parameters of a tool or agent, each with its type if that is written. `None` if the definition does
+    /// not list them.
     fn declared_parameters(&self, of: &Name, sort: Sort) -> Option<Vec<(Name, Option<&'a Node>)>> {
         let alone = |name: &str| Some(vec![(name.into(), None)]);
         let written = match sort {

@@ -175,7 +175,7 @@ impl Node {
             .find(|(entry, _)| &*entry.name == key)
             .map(|(_, node)| node)
     }
-    /// Returns true if the node is `null` or absent.
+    /// Returns true if the value is absent (`key:`), `null` or `~`.
     pub fn is_null(&self) -> bool {
         self.scalar()
             .is_some_and(|scalar| scalar.kind == Kind::Null)

@@ -238,7 +238,7 @@ impl At<'_> {
             let tool = self.cx.network.tools.get(&call.name);
             let template = tool.and_then(|t| t.render.call.as_ref());
             if let Some(text) = template
-                .map(|template| self.told(chain, age, template, reads))
+                .map(|template| self.shown_call(chain, age, template, reads))
                 .transpose()?
                 .flatten()
             {
@@ -339,7 +339,7 @@ impl At<'_> {
 
     /// Returns the text in place of a call. `None` means that the call failed and its template could not be rendered, probably
     /// because of wrong arguments. The call is then shown unchanged.
-    fn told(
+    fn shown_call(
         &self,
         chain: &Chain,
         age: Age,

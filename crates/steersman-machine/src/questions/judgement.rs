@@ -48,8 +48,8 @@ pub(crate) fn serves_review(snapshot: &Snapshot, agent: Id) -> bool {
     open.is_some_and(|open| open.call.judged().is_some())
 }
 
-/// Returns the JSON Schema of the agent's next answer if that must be a judgement. `None` means that it need not be one, or
-/// that the agent's own output type applies.
+/// Returns the JSON Schema of a judgement if the agent's next answer must be one. `None` if it need not be one, or if the agent
+/// serves a review and has an output type, which then applies.
 pub(crate) fn wanted(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Json> {
     let def = cx.network.agent(&snapshot.agent(agent).def);
     if judges_itself(snapshot, agent) {
@@ -61,7 +61,8 @@ pub(crate) fn wanted(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Json
     (judges_arguments || serves).then(|| schema("Else what is to be revised, and how.", None))
 }
 
-fn schema(revise: &str, revised: Option<Type>) -> Json {
+/// Returns the JSON Schema of a judgement. `revised` is the type of `revise`; without it `revise` is a text with this description.
+fn schema(description: &str, revised: Option<Type>) -> Json {
     let of = |kind, optional, words: &str| Type {
         kind,
         optional,
@@ -77,7 +78,7 @@ fn schema(revise: &str, revised: Option<Type>) -> Json {
             default: None,
             ..ty
         },
-        None => of(TypeKind::String { pattern: None }, true, revise),
+        None => of(TypeKind::String { pattern: None }, true, description),
     };
     schema_of_fields(&[
         (

@@ -27,14 +27,14 @@ impl Verdict {
     }
 }
 
-/// Reads a reviewer's judgement: an object with `accept` or `revise`, alone, in a
-/// fence or among words; or the word `accept` alone.
+/// Parses a reviewer's judgement: an object with `accept` or `revise`, alone, in a code fence or inside other text; or the word
+/// `accept` alone.
 pub(crate) fn judge_verdict(text: &str) -> Verdict {
     let text = text.trim();
     if text.is_empty() {
         return Verdict::Unusable("the judgement is empty".to_owned());
     }
-    if is_word(text) {
+    if is_accept(text) {
         return Verdict::Accept;
     }
     // An object inside another JSON value is not a judgement.
@@ -66,7 +66,7 @@ pub(crate) fn of_itself(answer: &Answer, output: Option<&Output>) -> Verdict {
     if text.is_empty() {
         return Verdict::Unusable("the judgement is empty".to_owned());
     }
-    if is_word(text) {
+    if is_accept(text) {
         return Verdict::Accept;
     }
     let structured = output.is_some_and(|output| !output.is_text());
@@ -102,7 +102,7 @@ fn of_object(json: &Json) -> Verdict {
     }
 }
 
-fn is_word(text: &str) -> bool {
+fn is_accept(text: &str) -> bool {
     let word = text.trim_matches(|c: char| !c.is_alphanumeric());
     ["accept", "accepted"]
         .iter()

@@ -10,7 +10,8 @@ use crate::view::say::say;
 use crate::view::{Cx, mapping};
 use serde_json::Value as Json;
 
-/// Returns true if an agent is offered a built-in tool now. Tools of the floor are offered only to the member that has it.
+/// Returns true if an agent is offered a built-in tool now. Tools of the floor are offered only to the member that has
+/// the floor.
 pub(crate) fn offers(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, built_in: BuiltIn) -> bool {
     let task = || tasks::at_work(cx, snapshot, agent).map(|(_, task)| task);
     match built_in {
@@ -32,10 +33,10 @@ pub fn turns(network: &Network, snapshot: &Snapshot, agent: Id) -> Turns {
         return turns;
     }
     // An agent whose members talk with the user talks with the user too.
-    let own = matches!(&def.does, Does::Route(route) if route.by.has_dialogues());
+    let has_dialogues = matches!(&def.does, Does::Route(route) if route.by.has_dialogues());
     let talks = match state.family.parent.map(|parent| snapshot.agent(parent)) {
         None => network.entry.contains(&state.def),
-        Some(_) if own => true,
+        Some(_) if has_dialogues => true,
         Some(parent) => match &network.agent(&parent.def).does {
             Does::Route(Route { by, .. }) => by.talks_with(&state.def),
             Does::Model(_) | Does::Run { .. } => false,
@@ -50,8 +51,8 @@ pub(crate) fn turn_is_task(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Resul
     match tasks::at_work(cx, snapshot, agent) {
         Some((_, task)) => {
             // If the agent cannot say that the task is done, its first answer ends it.
-            let silent = !task.may_end || snapshot.agent(agent).kind == Kind::Routed;
-            tasks::is_done(cx, snapshot, agent, task).unwrap_or(Ok(silent))
+            let ends = !task.may_end || snapshot.agent(agent).kind == Kind::Routed;
+            tasks::is_done(cx, snapshot, agent, task).unwrap_or(Ok(ends))
         }
         // A member of a desk that has no task answers once.
         None => Ok(tasks::desk_above(cx, snapshot, agent).is_some()),
@@ -67,10 +68,13 @@ pub(crate) fn asks_to_leave(network: &Network, open: &OpenCall) -> bool {
 /// Returns the question to the user whether to leave the current task.
 pub(crate) fn leaves(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> String {
     let args = mapping::arguments(cx, snapshot, open);
-    let wish = args.get("request").and_then(Json::as_str);
+    let request = args.get("request").and_then(Json::as_str);
     let task = tasks::at_work(cx, snapshot, open.owner);
     let task = task.map_or_else(|| "this".to_owned(), |(_, task)| task.name.to_string());
-    let wish = wish.filter(|wish| !wish.trim().is_empty());
-    let values = [("task", &*task), ("wish", wish.unwrap_or("something else"))];
+    let request = request.filter(|request| !request.trim().is_empty());
+    let values = [
+        ("task", &*task),
+        ("wish", request.unwrap_or("something else")),
+    ];
     say(cx, snapshot, open.owner, texts::LEAVE, &values)
 }

@@ -41,7 +41,7 @@ pub(super) fn decide(
         }
         Some(_) => match desk.go_on {
             GoOn::None => Decision::Over(Map::new()),
-            GoOn::ByModel => Decision::Ask(left(cx, snapshot, agent, route)),
+            GoOn::ByModel => Decision::Ask(ask_what_is_left(cx, snapshot, agent, route)),
             GoOn::Request => match routing.goals.last() {
                 None => Decision::Over(Map::new()),
                 Some((goal, asked)) => resume(cx, snapshot, agent, desk, goal, *asked),
@@ -67,7 +67,7 @@ fn resume(
     }
 }
 
-/// A task that begins, and the values that led to it.
+/// The choice of a task that may begin, and the values that its conditions read.
 pub(crate) struct Begins {
     pub(crate) choice: Choice,
     pub(crate) read: Map<String, Json>,
@@ -179,7 +179,7 @@ fn ask(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, desk: &Desk) 
     })
 }
 
-fn left(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route) -> Question {
+fn ask_what_is_left(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route) -> Question {
     Question {
         about: About::Left,
         model: route.asks.model.clone(),
@@ -191,7 +191,7 @@ fn left(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route) -> Question 
 
 // ---- the floor -----------------------------------------------------------------------------------------------
 
-/// Returns the task on which an agent works for a desk, and the desk's agent.
+/// Returns the desk's agent, and the task on which an agent works for it.
 pub(crate) fn at_work<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<(Id, &'n Task)> {
     let (parent, desk) = desk_above(cx, snapshot, agent)?;
     let at = snapshot.agent(parent).routing.at.as_ref()?;
@@ -199,7 +199,7 @@ pub(crate) fn at_work<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option
     (task.agent == snapshot.agent(agent).def).then_some((parent, task))
 }
 
-/// Returns the desk at which an agent is a member, and the desk's agent.
+/// Returns the agent of the desk that an agent is a member of, and the desk.
 pub(crate) fn desk_above<'n>(
     cx: &Cx<'n>,
     snapshot: &Snapshot,

@@ -61,8 +61,8 @@ pub struct Stack {
     pub last: Line,
     /// Number of interactions on it.
     pub height: u32,
-    /// Highest number that a call of the agent has had. A call that follows another (`then:`) has the number of the first call
-    /// of its chain, so it does not count.
+    /// Highest number that a call of the agent has had. A call that follows another (`then:`) repeats the number of the first
+    /// call of its chain.
     pub calls: u32,
     /// Number of open calls of its exchange.
     pub open: u32,
@@ -80,7 +80,7 @@ pub struct Input {
     pub serving: Option<Id>,
     /// Calls of its parent that wait for it. The lowest id is the oldest call.
     pub queue: OrdSet<Id>,
-    /// JSON arguments of the call that it serves. `None` for the root of a plain message.
+    /// Arguments of the call that it serves, as JSON. For a root, its first message from outside, which need not be JSON.
     pub args: Option<Body>,
     /// The newest message.
     pub message: Option<Body>,
@@ -88,7 +88,7 @@ pub struct Input {
     pub before: OrdMap<Name, Option<Body>>,
     /// True if those tools were called for the newest message.
     pub prepared: bool,
-    /// Messages since its last final `Finished`.
+    /// Messages since it last ended a turn or a task.
     pub unanswered: Vec<Body>,
     /// The unanswered messages that no extraction has read yet.
     pub unread: Vec<Body>,
@@ -106,7 +106,8 @@ pub struct Turn {
     pub spoke: Option<Id>,
     /// The draft of its answer that is being judged or was judged.
     pub draft: Option<Draft>,
-    /// Tools whose calls were sent back in this turn, with the number of times in a row.
+    /// Tools whose calls were sent back in this turn, each with the number of times in a row. A call that is accepted ends the
+    /// row, and so does an exchange that calls only other tools.
     pub sent_back: Vec<(Name, u32)>,
     /// The last call that failed in this turn, with the text of its result. `None` if a call of the same or a later exchange
     /// succeeded.
@@ -148,8 +149,8 @@ pub struct Sum {
     pub failed: Option<u32>,
 }
 
-/// Size of an agent's context, as far as it is known: in tokens as its provider counted them, and in bytes where commits record
-/// the growth.
+/// Size of an agent's context. It has two units: tokens, as the provider counted them for a model call, and bytes, as commits
+/// record them for each push.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weight {
     /// Input tokens of a model call whose usage is counted and whose answer is not pushed yet.
@@ -215,7 +216,8 @@ impl Agent {
         }
     }
 
-    /// Returns the agent and the call that this agent serves. `None` means that nobody waits for the end of its task.
+    /// Returns the agent's parent, and the parent's call that the agent serves. `None` means that no call waits for the end of its
+    /// task.
     pub(crate) fn caller(&self) -> Option<(Id, Id)> {
         self.family.parent.zip(self.input.serving)
     }
@@ -245,7 +247,7 @@ impl Stack {
         self.open += 1;
     }
 
-    /// Counts a call that closed. Returns true if it closed its exchange.
+    /// Counts a call that closed. `began` is true if the call was running. Returns true if it closed its exchange.
     pub(super) fn closed(&mut self, began: bool) -> bool {
         self.open -= 1;
         self.running -= u32::from(began);
@@ -254,15 +256,15 @@ impl Stack {
 }
 
 impl Input {
-    /// Records that the agent begins to serve a call. The arguments are its next message.
+    /// Records that the agent begins to serve a call. The caller also records the arguments as a message ([`Self::hear`]).
     pub(super) fn serve(&mut self, call: Id, args: Body) {
         self.serving = Some(call);
         self.queue.remove(&call);
         self.args = Some(args);
     }
 
-    /// Records a message that gets an answer. `known` means that it repeats an earlier message, which an extraction has read
-    /// already.
+    /// Records a message that the agent must answer. `known` means that it repeats an earlier message, which an extraction has
+    /// read already.
     pub(super) fn hear(&mut self, message: Body, known: bool) {
         self.message = Some(message);
         self.before = OrdMap::new();
@@ -311,7 +313,7 @@ impl Turn {
         }
     }
 
-    /// Counts one more call of a tool that a reviewer sent back, or whose result the agent must judge itself.
+    /// Counts that a call of a tool was sent back: a reviewer wants it changed, or the agent is asked to judge its result itself.
     pub(super) fn send_back(&mut self, tool: &Name) {
         match self.sent_back.iter_mut().find(|(name, _)| name == tool) {
             Some((_, times)) => *times += 1,

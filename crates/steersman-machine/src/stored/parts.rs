@@ -1,7 +1,7 @@
 //! Bodies that hold more than one text. **Stored**: enums are append-only.
 //!
 //! Most bodies are one text. A user message, a result or any other body may also be a list of parts: texts, and references to
-//! artifacts. The list lies where the text would lie ([`Text::Parts`](crate::stored::commit::Text::Parts)), so everything that
+//! artifacts. The list is stored in place of the text ([`Text::Parts`](crate::stored::commit::Text::Parts)), so everything that
 //! names a body names all of its parts, and one text costs nothing more. Readers call
 //! [`Bodies::text`](crate::stored::ids::Bodies::text), in which every artifact is named, or
 //! [`Bodies::parts`](crate::stored::ids::Bodies::parts), which makes them look at each kind of part.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// One part of a body that has several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
-    /// A text: the text of this number in the same line. It lies before the list and is no list itself.
+    /// A text: the text of this number in the same line. It comes before the list and is not a list itself.
     Text(u32),
     /// A version of an artifact.
     Artifact(Reference),
@@ -53,7 +53,7 @@ impl From<Arc<str>> for Parts {
 }
 
 impl Parts {
-    /// Returns the parts as one text. Each part begins on a line of its own, and an artifact is told by its name, media type and
+    /// Returns the parts as one text. Each part begins on a line of its own, and an artifact is shown by its name, media type and
     /// size. `text` returns the text of this number in the line of the body.
     pub(crate) fn told(self, text: impl Fn(u32) -> Arc<str>) -> Arc<str> {
         let parts = match self {

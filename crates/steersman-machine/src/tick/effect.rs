@@ -110,7 +110,7 @@ pub enum Offered {
 }
 
 /// The kinds of offers, in the order in which a tick takes them. This is the only place that states the order: a tick sorts its
-/// offers by their kinds, and so does the driver, whose ledger entries stand in the order of the offers.
+/// offers by their kinds, and so does the driver, whose ledger entries are in the order of the offers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OfferKind {
     /// [`Offered::Edit`]: before all others, because the fold applies edits of state before all pushes.

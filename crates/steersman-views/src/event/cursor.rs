@@ -10,7 +10,7 @@ use steersman_machine::stored::ids::Line;
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor {
     pub(super) line: Line,
-    /// Number of events of that line that were delivered.
+    /// Number of events of that line that were delivered. `u32::MAX` means all of them.
     pub(super) given: u32,
 }
 
@@ -27,7 +27,7 @@ impl Cursor {
     }
 
     /// Returns the line after which a reader continues. The first line that it then reads may hold events that were delivered
-    /// before. Their cursors are not after this one.
+    /// before. The reader skips events whose cursor is not after this one.
     pub fn resume(self) -> Line {
         if self.given == u32::MAX || !self.line.is_some() {
             self.line

@@ -1,4 +1,4 @@
-//! Converts the lines of a log, and what streams between them, into events.
+//! Converts the lines of a log, and the pieces that stream between them, into events.
 
 use super::Cursor;
 use super::entry::is_first;

@@ -1,4 +1,4 @@
-//! The facts in the boxes of agents, tools and people: only settings that allow, forbid or limit an act.
+//! The facts in the boxes of agents, tools and people: only settings that allow, forbid or limit what these do.
 
 use super::Fact;
 use crate::words::{count, money, span};
@@ -189,12 +189,13 @@ fn of_model(network: &Network, model: &ModelAgent, facts: &mut Vec<Fact>) {
         let text = format!("{}, ahead of every turn", before.tool);
         facts.push(Fact::new("before", text));
     }
-    let mut at = 0;
+    // The tools of a server are listed at its place among the others.
+    let mut next = 0;
     for (place, used) in model.tools.iter().enumerate() {
         for server in model.servers.iter().filter(|s| s.at == place) {
             facts.push(Fact::new("tools", format!("all of {}", server.server)));
         }
-        at = place + 1;
+        next = place + 1;
         let steersman_machine::network::Offer::Tool(name) = &used.of else {
             continue;
         };
@@ -205,7 +206,7 @@ fn of_model(network: &Network, model: &ModelAgent, facts: &mut Vec<Fact>) {
             tool(def, Some(used), facts);
         }
     }
-    for server in model.servers.iter().filter(|s| s.at >= at) {
+    for server in model.servers.iter().filter(|s| s.at >= next) {
         facts.push(Fact::new("tools", format!("all of {}", server.server)));
     }
 }
@@ -213,7 +214,7 @@ fn of_model(network: &Network, model: &ModelAgent, facts: &mut Vec<Fact>) {
 /// Adds the facts of a tool, its conditions included. Built-in tools without further facts share one row.
 fn tool(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
     let at = facts.len();
-    told(def, used, facts);
+    rows_of_tool(def, used, facts);
     let built_in = |fact: &Fact| fact.word == "built in";
     if facts.len() == at + 1
         && facts[at].word == "built in"
@@ -227,7 +228,7 @@ fn tool(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
     }
 }
 
-fn told(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
+fn rows_of_tool(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
     let seen = used.map_or(&def.name, |used| &used.seen);
     let named = if *seen == def.name {
         seen.to_string()
@@ -298,7 +299,7 @@ fn approved(approve: &Approve) -> String {
     text
 }
 
-/// Describes the action of a tool that its class does not show, otherwise an empty text.
+/// Describes what a tool does, if its class does not show it; otherwise empty.
 fn does(source: &Source) -> String {
     match source {
         Source::Wait(wait) => format!(", waits for {}", waits(wait)),

@@ -17,7 +17,7 @@ pub(super) fn asks(call: &Call) -> Option<String> {
     })
 }
 
-/// Returns true if the arguments of a call are judged, before the call begins.
+/// Returns true if this call asks for a judgement of another call's arguments.
 pub(super) fn of_arguments(call: &Call) -> bool {
     matches!(call.judged(), Some(Judged::Args(..)))
 }
@@ -44,7 +44,7 @@ pub(super) fn came(
     Some((text, note, Tone::Wrong))
 }
 
-/// Describes why a draft was kept that was to be judged or revised.
+/// Returns the note of a draft that became the answer without the judgement or revision that it was due.
 pub(super) fn stands(code: Option<&str>) -> String {
     match code {
         Some(limit) if limit != Code::Rounds.text() => format!("last draft: {limit} reached"),

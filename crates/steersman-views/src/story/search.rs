@@ -78,14 +78,14 @@ impl Story {
         self.whole.extend(branches);
     }
 
-    /// Keeps only the rows about the search from a line of a tried branch.
+    /// For a line of a tried branch, keeps only the rows about the search. The other rows are shown if the branch is adopted.
     pub(super) fn only_search(&mut self, line: &LogLine, rows: &mut Vec<Row>) {
         if self.searched.contains(&line.branch) && !self.whole.contains(&line.branch) {
-            let (told, kept) = std::mem::take(rows)
+            let (shown, held) = std::mem::take(rows)
                 .into_iter()
                 .partition(|row: &Row| row.note == NOTE);
-            *rows = told;
-            self.untold.insert(line.n, (line.prev, kept));
+            *rows = shown;
+            self.untold.insert(line.n, (line.prev, held));
         }
     }
 
@@ -118,15 +118,15 @@ impl Story {
         rows.push(tells(format!(
             "adopted branch {branch} of search {search}: {value}, up to @{at}"
         )));
-        let (mut next, mut way) = (at, Vec::new());
-        while let Some((before, kept)) = self.untold.get(&next) {
-            way.push(kept);
+        let (mut next, mut lines) = (at, Vec::new());
+        while let Some((before, held)) = self.untold.get(&next) {
+            lines.push(held);
             next = *before;
         }
-        let kept = way.into_iter().rev().flatten();
+        let held = lines.into_iter().rev().flatten();
         // The row for the beginning of the branch is not repeated.
-        let kept = kept.filter(|row| row.tone != Tone::Begins);
-        rows.extend(kept.map(|row| Row {
+        let held = held.filter(|row| row.tone != Tone::Begins);
+        rows.extend(held.map(|row| Row {
             branch: line.branch,
             ..row.clone()
         }));

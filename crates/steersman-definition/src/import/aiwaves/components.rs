@@ -242,18 +242,18 @@ impl<'a> Import<'a> {
         }
         let entries: Vec<String> = found.iter().map(|word| self.remembered(word)).collect();
         let mut lines = vec![format!("extract: [{}]", entries.join(", "))];
-        let words = ["system_prompt", "last_prompt"];
-        let own = |key: &&str| {
+        let prompts = ["system_prompt", "last_prompt"];
+        let has_text = |key: &&str| {
             args.get(*key)
                 .map(plain)
                 .is_some_and(|t| !t.trim().is_empty())
         };
-        if words.iter().any(own) {
+        if prompts.iter().any(has_text) {
             let message = "what is read has words of its own here: its prompts stand as a comment; a `description` of the entries is told to \
                            the model";
             self.warn("prompt", path, message);
         }
-        for key in ["system_prompt", "last_prompt"] {
+        for key in prompts {
             let text = args
                 .get(key)
                 .map(plain)

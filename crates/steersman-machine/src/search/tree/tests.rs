@@ -1,7 +1,7 @@
 use super::*;
 use crate::network::search::Plan;
 
-/// Stands in for the driver: each block ends, and a branch is over after `depth` blocks.
+/// A driver without models: every block succeeds, and a branch ends after `depth` blocks.
 struct World {
     plan: Plan,
     tree: Tree,
@@ -33,7 +33,7 @@ impl World {
                 Next::Run(runs) => {
                     assert!(!runs.is_empty(), "a round runs a branch");
                     for run in &runs {
-                        self.block(*run);
+                        self.run_block(*run);
                     }
                     self.rounds.push(runs);
                 }
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    fn block(&mut self, run: Run) {
+    fn run_block(&mut self, run: Run) {
         let (number, from) = match run {
             Run::Open { number, from } => (number, from),
             Run::On(from) => (self.tree.nodes[from].number, from),
@@ -65,7 +65,7 @@ impl World {
         });
     }
 
-    fn won(&self, stop: Stop) -> u32 {
+    fn winning_branch(&self, stop: Stop) -> u32 {
         self.tree.nodes[stop.winner.expect("something was tried")].number
     }
 }
@@ -87,8 +87,12 @@ fn node(number: u32, parent: Option<usize>, depth: u32, over: bool, score: Score
 fn best_of_runs_every_branch_to_its_end_and_takes_the_best() {
     let mut world = World::new(Plan::of(Method::BestOf, 5), 3);
     let stop = world.run(|node, _| Some(if node.number == 4 { 2.0 } else { 1.0 }));
-    assert_eq!((stop.why, world.won(stop)), (Why::Done, 4));
-    assert_eq!(world.rounds.len(), 3, "a round is one block of each");
+    assert_eq!((stop.why, world.winning_branch(stop)), (Why::Done, 4));
+    assert_eq!(
+        world.rounds.len(),
+        3,
+        "a round runs one block of each branch"
+    );
     assert!(world.rounds.iter().all(|round| round.len() == 5));
     assert_eq!(seen(&world.tree)[0].visits, 5);
 }
@@ -97,7 +101,7 @@ fn best_of_runs_every_branch_to_its_end_and_takes_the_best() {
 fn one_branch_is_a_search_and_unusable_scores_give_no_winner() {
     let mut world = World::new(Plan::of(Method::BestOf, 1), 2);
     let stop = world.run(|_, _| Some(0.0));
-    assert_eq!((stop.why, world.won(stop)), (Why::Done, 1));
+    assert_eq!((stop.why, world.winning_branch(stop)), (Why::Done, 1));
     let winner = &world.tree.nodes[stop.winner.expect("one")];
     assert!(
         winner.over,
@@ -112,14 +116,14 @@ fn one_branch_is_a_search_and_unusable_scores_give_no_winner() {
 fn an_unusable_node_ranks_below_every_value() {
     let mut world = World::new(Plan::of(Method::BestOf, 3), 1);
     let stop = world.run(|node, _| (node.number == 3).then_some(-100.0));
-    assert_eq!(world.won(stop), 3);
+    assert_eq!(world.winning_branch(stop), 3);
 }
 
 #[test]
 fn of_equal_values_the_first_branch_wins() {
     let mut world = World::new(Plan::of(Method::BestOf, 3), 1);
     let stop = world.run(|_, _| Some(1.0));
-    assert_eq!(world.won(stop), 1);
+    assert_eq!(world.winning_branch(stop), 1);
 }
 
 #[test]
@@ -130,7 +134,7 @@ fn a_value_that_is_enough_ends_the_search() {
     };
     let mut world = World::new(plan, 2);
     let stop = world.run(|node, _| Some(if node.number == 3 { 1.0 } else { 0.0 }));
-    assert_eq!((stop.why, world.won(stop)), (Why::Enough, 3));
+    assert_eq!((stop.why, world.winning_branch(stop)), (Why::Enough, 3));
     assert_eq!(world.tree.branches(), 3);
 }
 
@@ -177,7 +181,7 @@ fn a_beam_keeps_its_width_and_goes_on_with_the_best() {
     world.run(|node, _| Some(f64::from(node.number % 4)));
     assert_eq!(world.rounds.len(), 4, "level by level");
     for (level, round) in world.rounds.iter().enumerate() {
-        assert_eq!(round.len(), 6, "each level has n new ones");
+        assert_eq!(round.len(), 6, "each level has n new blocks");
         let mut from: Vec<usize> = Vec::new();
         for run in round {
             let Run::Open { from: at, .. } = run else {
@@ -190,7 +194,8 @@ fn a_beam_keeps_its_width_and_goes_on_with_the_best() {
         }
         assert_eq!(from.len(), if level == 0 { 1 } else { 2 });
     }
-    // Of the first level, numbers 1 to 6, the best is 3; of 2 and 6, which are equal, the first follows.
+    // The first level has branches 1 to 6, with the values 1, 2, 3, 0, 1 and 2. The beam keeps 3 and, of the equal branches 2 and
+    // 6, the first.
     let second: Vec<u32> = world.rounds[1]
         .iter()
         .filter_map(|run| match run {
@@ -227,12 +232,12 @@ fn rollouts_continue_a_few_first_blocks_in_turn() {
     let seen = seen(&world.tree);
     assert_eq!(seen[0].visits, 9);
     for first in firsts {
-        assert_eq!(seen[first].visits, 3, "each is tried as often");
+        assert_eq!(seen[first].visits, 3, "all are visited equally often");
     }
 }
 
 #[test]
-fn all_visits_of_a_tree_are_its_rollouts() {
+fn the_visits_of_a_node_are_the_ends_at_and_below_it() {
     let mut world = World::new(Plan::of(Method::Mcts, 40), 4);
     let stop = world.run(|node, i| Some(((i * 7 + node.number as usize) % 5) as f64));
     assert_eq!(stop.why, Why::Done);
@@ -242,7 +247,10 @@ fn all_visits_of_a_tree_are_its_rollouts() {
         let below: u32 = world.tree.children(i).map(|c| seen[c].visits).sum();
         let own = u32::from(node.over);
         assert_eq!(seen[i].visits, below + own);
-        assert!(world.tree.children(i).count() <= 3, "as wide as it may be");
+        assert!(
+            world.tree.children(i).count() <= 3,
+            "at most as wide as the plan"
+        );
     }
 }
 
@@ -257,8 +265,7 @@ fn a_full_tree_ends_the_search_before_all_branches_are_used() {
     assert_eq!((stop.why, world.tree.branches()), (Why::Done, 4));
 }
 
-/// The tree has four rollouts through the root, two through each child. One child's ends are worth 1 and 0.5, the other's 0 and
-/// 0.5.
+/// Two rollouts end below each child of the root. Those below the first child have the values 8 and 6, the others 4 and 6.
 #[test]
 fn the_upper_confidence_bound_is_as_worked_out_by_hand() {
     let mut tree = Tree::new(Id::MAIN, Line(1));
@@ -275,7 +282,8 @@ fn the_upper_confidence_bound_is_as_worked_out_by_hand() {
     let seen = seen(&tree);
     assert_eq!((seen[0].visits, seen[1].visits, seen[3].visits), (4, 2, 2));
     assert_eq!((seen[1].mean, seen[3].mean), (Some(7.0), Some(5.0)));
-    // Scaled between the worst (4) and the best (8): 1 and 0.5, and 0 and 0.5. sqrt(2) * sqrt(ln 4 / 2) = 1.177410
+    // Values are scaled between the worst (4) and the best (8): the first child has 1 and 0.5, the second 0 and 0.5.
+    // sqrt(2) * sqrt(ln 4 / 2) = 1.177410
     let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
     assert!(close(uct(&seen[1], &seen[0]), 0.75 + 1.177_410));
     assert!(close(uct(&seen[3], &seen[0]), 0.25 + 1.177_410));
@@ -324,12 +332,12 @@ fn the_number_of_branches_has_a_bound() {
 /// A block: the number of its branch and its depth.
 type Block = (u32, u32);
 
-/// Returns each block of a tree with the block at which it begins.
-fn drawn(tree: &Tree) -> Vec<(Block, Option<Block>)> {
+/// Returns each block of a tree with its parent, sorted.
+fn blocks_with_parents(tree: &Tree) -> Vec<(Block, Option<Block>)> {
     let block = |n: &Node| (n.number, n.depth);
-    let begun = |n: &Node| n.parent.map(|p| block(&tree.nodes[p]));
+    let parent = |n: &Node| n.parent.map(|p| block(&tree.nodes[p]));
     let nodes = tree.nodes.iter();
-    let mut all: Vec<_> = nodes.map(|n| (block(n), begun(n))).collect();
+    let mut all: Vec<_> = nodes.map(|n| (block(n), parent(n))).collect();
     all.sort_unstable();
     all
 }
@@ -338,14 +346,18 @@ fn drawn(tree: &Tree) -> Vec<(Block, Option<Block>)> {
 fn a_budget_that_never_binds_changes_nothing_of_a_tree() {
     let much = Some(u64::MAX);
     for method in [Method::BestOf, Method::Beam, Method::Rollouts, Method::Mcts] {
-        // Also with one block a branch, so that no first block can be continued.
+        // At depth 1 every first block is an end, so none can be continued.
         for depth in [1, 3, 5] {
             for n in [1, 4, 7] {
                 let run = |plan: Plan| {
                     let mut world = World::new(plan, depth);
                     let worth = |node: &Node| f64::from(node.number * 7 % 5);
                     let stop = world.run(|node, _| Some(worth(node)));
-                    (world.won(stop), stop.why, drawn(&world.tree))
+                    (
+                        world.winning_branch(stop),
+                        stop.why,
+                        blocks_with_parents(&world.tree),
+                    )
                 };
                 let plan = Plan::of(method, n);
                 let (tokens, micros) = (plan.clone(), plan.clone());

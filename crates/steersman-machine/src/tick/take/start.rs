@@ -95,7 +95,7 @@ impl Tick<'_> {
             by: None,
             body: None,
         });
-        let body = self.body(told(said));
+        let body = self.body(with_attachments(said));
         let from = match said.sender {
             Some(sender) => Origin::Agent(sender),
             None => Origin::Outside(said.by.clone()),
@@ -123,7 +123,7 @@ impl Tick<'_> {
 }
 
 /// Returns the text of a message with a list of its artifacts, so that a model knows the names by which it can read them.
-fn told(said: &Said) -> Arc<str> {
+fn with_attachments(said: &Said) -> Arc<str> {
     if said.came.is_empty() {
         return said.text.clone();
     }
