@@ -1,4 +1,4 @@
-//! Resolution of model names of a definition. `auto` looks for a key, then for a server on this machine, and reports its
+//! Resolution of model names of a definition. `auto` looks for a key, then for a server on this computer, and reports its
 //! choice; if it finds nothing it reports where it looked.
 
 use crate::capabilities::Known;
@@ -59,7 +59,7 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    /// Sets the base addresses where `auto` looks for servers on this machine, in order.
+    /// Sets the base addresses where `auto` looks for servers on this computer, in order.
     pub fn with_local(self, local: impl IntoIterator<Item = String>) -> Self {
         Self {
             local: local.into_iter().collect(),
@@ -400,7 +400,7 @@ impl Look<'_> {
             let bound = BoundModel {
                 model: Some(model.clone()),
                 url: Some(url.clone()),
-                // A server on this machine costs no money.
+                // A server on this computer costs no money.
                 price: Some(Price::default()),
                 ..self.bound(compatible.name)
             };
@@ -422,7 +422,7 @@ impl Look<'_> {
         )))
     }
 
-    /// Resolves an address from the environment without a key: a server that needs none, like those on this machine.
+    /// Resolves an address from the environment without a key: a server that needs none, like those on this computer.
     async fn without_key(
         &self,
         provider: &Provider,

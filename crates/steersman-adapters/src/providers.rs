@@ -29,19 +29,19 @@ pub(crate) struct Provider {
 pub(crate) struct Home {
     /// Environment variable of the key.
     pub key: &'static str,
-    /// Environment variable of another address.
+    /// Environment variable that replaces `url`.
     pub base: &'static str,
     /// Base address, with the version of the protocol in its path.
     pub url: &'static str,
     /// Model that is used if none is named.
     pub model: &'static str,
-    /// Provider of the servers at other addresses, which may need no key; `None` if it is this one.
+    /// Provider that serves an address that is not `url`, where no key may be needed. `None` means this provider.
     pub elsewhere: Option<&'static str>,
 }
 
 impl Home {
-    /// Returns true if an address is at this site, which may get its key: scheme, host and port are the same. A longer host name,
-    /// another port, or a user in front of another host is another site.
+    /// Returns true if an address has the scheme, host and port of `url`. Only such an address gets the provider's key. A longer host
+    /// name, another port, or a user name in front of another host does not match.
     pub(crate) fn has(&self, url: &str) -> bool {
         let origin = |url: &str| base_url(url).ok().map(|url| url.origin());
         origin(url).is_some_and(|it| Some(it) == origin(self.url))
@@ -60,8 +60,8 @@ pub(crate) struct At {
     pub timeouts: Timeouts,
 }
 
-/// All providers. `auto` takes the first whose key, or address without a key, is in the environment. The `key` of a definition
-/// that names no provider is for the first.
+/// All providers. `auto` takes the first one for which the environment has a key, or an address without a key. If a definition has a
+/// `key` and names no provider, the key is for the first one.
 pub(crate) static PROVIDERS: [Provider; 3] = [
     Provider {
         name: "openai",
@@ -108,7 +108,7 @@ pub(crate) static PROVIDERS: [Provider; 3] = [
 /// Provider of a server at an address that a definition or `auto` gives without naming a provider.
 pub(crate) const COMPATIBLE: &str = "compatible";
 
-/// Servers on this machine that `auto` looks for: Ollama, llama.cpp and vLLM, at their default addresses.
+/// Servers on this computer that `auto` looks for: Ollama, llama.cpp and vLLM, at their default addresses.
 pub(crate) const LOCAL: [(&str, &str); 3] = [
     ("Ollama", "http://127.0.0.1:11434/v1"),
     ("llama.cpp", "http://127.0.0.1:8080/v1"),

@@ -1,7 +1,7 @@
 //! JSON Schema checks of values from models and servers. The machine gets the result as a fact, with the offer.
 //!
 //! The machine itself checks types in the short form of definitions; this module is for parameters and outputs whose type is a
-//! file, and for the schemas of MCP servers. An engine uses it as `options.judge`.
+//! file with a JSON Schema, and for the schemas of MCP servers. An engine uses it as `options.judge`.
 //!
 //! A check by a schema from outside may take arbitrarily long, and the validator has no limit of its own. So schemas that
 //! [`Bounded`] refuses are not compiled, and each check has a limited number of steps. Both happen on a few threads of their own:
@@ -100,7 +100,7 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
     let permit = JUDGING.acquire().await;
     let (send, receive) = oneshot::channel();
     let run = move || {
-        // the caller may be gone; the permit is held until the work is over
+        // The caller may be gone. The permit is held until the work is over.
         let _permit = permit;
         let _ = send.send(work());
     };
@@ -171,7 +171,7 @@ fn errors(validator: &Validator, value: &Json, mask: &Mask) -> Option<String> {
         } else {
             &place
         };
-        // A long value is not quoted: a part of it explains less than the error, and may be half a secret.
+        // A long error is told without the value that it quotes: cutting the quote would not help, and could leave half a secret.
         let mut told = mask.piece(&error.to_string());
         if told.len() > ERROR_MAX {
             told = mask.first(&error.masked().to_string(), ERROR_MAX);
@@ -191,11 +191,12 @@ struct Exhausted;
 
 /// Keyword in each schema that counts the steps of its checks.
 struct Counter {
-    /// Steps for each value: one, and one for each word, name or pattern that it is compared with.
+    /// Steps for each value: one, one for each name or pattern that it is compared with, and one for each 16 bytes of `enum` and
+    /// `const`.
     each: u64,
     /// Steps for each field or item of a value, and for each 64 bytes of a text.
     part: u64,
-    /// The schema compares all items with each other, at any depth.
+    /// True if the schema compares all items with each other, at any depth. This takes one step more for each 16 bytes of the items.
     unique: bool,
 }
 

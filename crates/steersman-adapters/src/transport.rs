@@ -75,7 +75,7 @@ impl Clients {
     }
 
     /// Returns the client for this address. Certificates of the system are loaded only for https (a container without
-    /// certificates can still reach a local server), and a proxy is never used for this machine.
+    /// certificates can still reach a local server), and a proxy is never used for this computer.
     pub(crate) fn of(&self, url: &Url) -> Result<Client, String> {
         let secure = url.scheme() == "https";
         let here = is_loopback(url);
@@ -125,7 +125,7 @@ impl Clients {
     }
 }
 
-/// Returns true if the address is on this machine.
+/// Returns true if the address is on this computer.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some("localhost") => true,

@@ -14,19 +14,22 @@
 //!    |     +-- outcomes <-- Model, Toolset <-- what may begin now that it is on disk
 //!    +-----------------------------------------------------------------------------+
 //!                                                         |
-//!                              Feed: lines on disk, by cursor --> its followers
+//!                              Feed: lines on disk, by cursor --> followers
 //! ```
 //!
 //! The runtime promises, in the order in which things happen:
 //!
 //! 1. **One owner.** [`engine::Engine::open`] claims a session. An owner that lost its claim can write nothing any more.
 //! 2. **Once.** A message has an id and is accepted once, in the line that takes it, however often it is delivered.
-//! 3. **Output commit.** An `idempotent` or `unsafe` effect begins after the line that says so is on disk. Answers, questions and
-//!    acknowledgements leave the process after their lines are on disk. Other calls may run ahead of the disk, within bounds.
+//! 3. **Output commit.** An `idempotent` or `unsafe` effect begins only after the line that records its start is on disk. Answers,
+//!    questions and acknowledgements leave the process only after their lines are on disk. Other calls may run ahead of the disk,
+//!    within bounds.
 //! 4. **In doubt.** If the outcome of an effect that began is lost, a probe or a person says whether it happened. An `unsafe`
 //!    effect never runs again on a guess.
-//! 5. **Money.** The most that a call may cost is reserved in the log before it begins, and counts as spent until it is settled.
-//! 6. **Going on.** If a process is killed, the next owner folds the log, asks the machine what is owed, and goes on.
+//! 5. **Money.** The maximum price of a call is reserved in the log before the call begins. It counts as spent until the real price
+//!    is known.
+//! 6. **Recovery.** If a process is killed, the next owner folds the log, asks the machine for the outstanding effects, and
+//!    continues.
 //!
 //! The ports are small traits. [`store::memory`] and [`model::scripted`] serve tests and offline runs, and every store must pass
 //! [`conformance`]. A complete session:

@@ -1,4 +1,4 @@
-//! Random sessions in which agents and tools are judged.
+//! Reflection in random sessions: judges of answers and of tool calls.
 
 use super::random::{Dice, busy, said};
 use steersman_machine::network::{Network, Reflect};
@@ -7,7 +7,7 @@ use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::outcome::Outcome;
 use steersman_machine::values::expression::Expr;
 
-/// Makes some agents and tools judged, by themselves or by a reviewer that may call judged tools too.
+/// Adds reflection to some agents and tools. The judge is the agent itself, or a reviewer, which may call judged tools too.
 pub(super) fn reflects(network: &mut Network, seed: u64) {
     let reflect = |by: Option<&str>, rounds: u32| {
         Some(Reflect {

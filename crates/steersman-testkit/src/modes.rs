@@ -9,7 +9,7 @@ use steersman_machine::stored::commit::Commit;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::values::expression::Template;
 
-/// Gives some agents modes with every kind of exit, and lets a tool set a mode.
+/// Adds modes with every kind of exit to some agents, and lets a tool set a mode.
 pub(super) fn moody(network: &mut Network, seed: u64) {
     let agents = match seed % 3 {
         0 => return,
@@ -74,12 +74,12 @@ pub(super) fn follow_from_commits(world: &World) -> Result<u64, Fault> {
             lines.filter_map(|at| world.line(at).commit.as_ref())
         };
         for agent in at.snapshot.agents.values() {
-            let told = Commit::modes_along(path(), agent.id);
-            if told.last() != agent.mode.as_ref() {
+            let path_modes = Commit::modes_along(path(), agent.id);
+            if path_modes.last() != agent.mode.as_ref() {
                 return wrong(
                     *branch,
                     agent.id,
-                    &format!("{told:?}, it is {:?}", agent.mode),
+                    &format!("{path_modes:?}, it is {:?}", agent.mode),
                 );
             }
             let def = world.cx().network.agent(&agent.def);
@@ -90,7 +90,7 @@ pub(super) fn follow_from_commits(world: &World) -> Result<u64, Fault> {
             {
                 return wrong(*branch, agent.id, &format!("{mode} is none of its modes"));
             }
-            changes += told.len().saturating_sub(1) as u64;
+            changes += path_modes.len().saturating_sub(1) as u64;
         }
     }
     Ok(changes)

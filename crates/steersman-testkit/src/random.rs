@@ -28,7 +28,7 @@ use steersman_machine::values::types::{Parameters, TypeKind};
 use steersman_machine::view::mapping;
 use steersman_machine::view::mapping::Raw;
 
-/// A random number generator (SplitMix64): the same on every machine, and good enough to pick events.
+/// A random number generator (SplitMix64): the same on every computer, and good enough to pick events.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
@@ -184,7 +184,7 @@ pub fn network(seed: u64) -> Network {
     let mut network = routed(draft).build();
     small_and_varied(&mut network, seed);
     moody(&mut network, seed / 7);
-    // Only for some seeds: the other seeds keep their sessions, some of which once showed a fault.
+    // Only for some seeds. The sessions of the other seeds do not change, because some of them once found a fault.
     if seed % 4 == 1 {
         super::judged::reflects(&mut network, seed);
     }
@@ -387,7 +387,7 @@ fn adopt(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     }
 }
 
-/// Ends a random effect that is out.
+/// Ends a random outstanding effect.
 fn answer_something(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     let out: Vec<Id> = world
         .out()
@@ -588,7 +588,7 @@ fn call(dice: &mut Dice) -> Ask {
     }
 }
 
-/// Ends everything that is out in the shortest way. It is a fault if an agent then waits for nothing.
+/// Ends all outstanding effects in the shortest way. It is a fault if an agent then waits although nothing is outstanding.
 fn settle(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     for _ in 0..5_000 {
         let mut out = world.out().iter().filter(|(_, out)| out.held != Held::Told);

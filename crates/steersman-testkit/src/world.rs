@@ -71,7 +71,7 @@ pub struct Branch {
     pub from: Option<Id>,
 }
 
-/// An effect that is out: it was wished and has not ended.
+/// An outstanding effect: it was wished and has not ended.
 #[derive(Debug, Clone)]
 pub struct Out {
     /// The branch of the effect.
@@ -249,7 +249,7 @@ impl World {
         }
     }
 
-    /// Returns all effects that are out, on all branches.
+    /// Returns the outstanding effects of all branches.
     pub fn out(&self) -> &BTreeMap<Id, Out> {
         &self.out
     }
@@ -489,7 +489,7 @@ impl World {
         self.trace = trace;
     }
 
-    /// Adds new wishes to the effects that are out, and removes those that the snapshot no longer holds.
+    /// Adds new wishes to the outstanding effects, and removes those that the snapshot no longer holds.
     fn take_wishes(&mut self, branch: Id, wishes: Vec<Wish>, stop: &[Id]) -> Result<(), Fault> {
         for wish in wishes {
             // A wait of several parts is wished again under the same id for the parts that are left.
@@ -695,7 +695,7 @@ impl World {
         self.offer_once(target, vec![offer])
     }
 
-    /// Returns the ledger's knowledge of the effects that are out in a snapshot.
+    /// Returns the ledger's knowledge of the outstanding effects of a snapshot.
     pub(crate) fn known(&self, snapshot: &Snapshot) -> Known {
         let fact = |id: &Id| match self.seen.get(id) {
             None => Fact::NeverStarted,

@@ -11,7 +11,7 @@ use steersman_views::turn::AnswerError;
 /// Error of an operation on a store, session or network. Nothing that was stored is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The definition has errors, or does not fit the tools registered for it.
+    /// The definition has errors, or what is registered in Rust does not fit it.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
     /// A file could not be read.
@@ -136,7 +136,7 @@ fn of_engine(error: &EngineError) -> ErrorKind {
 pub struct DefinitionError {
     /// Errors and warnings with their positions.
     pub diagnostics: Vec<Diagnostic>,
-    /// Faults of tools in Rust that do not fit the definition.
+    /// Messages about tools, nets, routers and keys in Rust that do not fit the definition.
     pub tools: Vec<String>,
 }
 

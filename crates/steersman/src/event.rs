@@ -51,8 +51,8 @@ impl Steersman {
         self.event_to(network, name, fields, None).await
     }
 
-    /// Like [`Steersman::post`]. If the definition gives the event neither a `session` nor a `start`, it goes directly to
-    /// `session`, if one is given.
+    /// Like [`Steersman::post`], with a target for events that the definition does not route: if it declares neither `session:` nor
+    /// `start:` for the event, and the argument `session` is given, the event goes into the inbox of that session.
     pub(crate) async fn event_to(
         &self,
         network: &Network,
@@ -60,22 +60,22 @@ impl Steersman {
         fields: &Json,
         session: Option<&str>,
     ) -> Result<Sent, Error> {
-        let judged = judged(network.checked(), name, fields)?;
-        let Judged { def, id, .. } = &judged;
+        let checked = check(network.checked(), name, fields)?;
+        let CheckedEvent { def, id, .. } = &checked;
         if let Some(key) = &def.session {
-            let key = render(key, name, &judged.fields)?;
-            return self.by_key(network, name, &judged, &key).await;
+            let key = render(key, name, &checked.fields)?;
+            return self.by_key(network, name, &checked, &key).await;
         }
         if let Some(start) = &def.start {
-            return self.begin(network, name, start, &judged, None).await;
+            return self.begin(network, name, start, &checked, None).await;
         }
         if let Some(session) = session {
-            return self.put_into(network, session, name, &judged).await;
+            return self.put_into(network, session, name, &checked).await;
         }
         let now = self.engine().clock().now();
-        let fields: Arc<str> = judged.fields.to_string().into();
-        let message = judged.message(name);
-        self.engine().keep(&judged.contents).await?;
+        let fields: Arc<str> = checked.fields.to_string().into();
+        let message = checked.message(name);
+        self.engine().keep(&checked.contents).await?;
         let id: Name = message_id(network.name(), name, id);
         let accepted = self
             .engine()
@@ -90,7 +90,7 @@ impl Steersman {
                 until: now.plus(def.keep),
             })
             .await;
-        Ok(if once(name, &judged.id, accepted)? {
+        Ok(if once(name, &checked.id, accepted)? {
             Sent::Offered
         } else {
             Sent::Known(None)
@@ -102,7 +102,7 @@ impl Steersman {
         &self,
         network: &Network,
         name: &str,
-        judged: &Judged<'_>,
+        checked: &CheckedEvent<'_>,
         key: &str,
     ) -> Result<Sent, Error> {
         let query = SessionQuery {
@@ -113,9 +113,9 @@ impl Steersman {
             ..SessionQuery::default()
         };
         let found = self.engine().store().sessions(&query).await?;
-        match (found.first(), &judged.def.start) {
-            (Some(session), _) => self.put_into(network, &session.id, name, judged).await,
-            (None, Some(start)) => self.begin(network, name, start, judged, Some(key)).await,
+        match (found.first(), &checked.def.start) {
+            (Some(session), _) => self.put_into(network, &session.id, name, checked).await,
+            (None, Some(start)) => self.begin(network, name, start, checked, Some(key)).await,
             (None, None) => Err(Error::Refused(format!(
                 "no session of `{}` has the key `{key}`, and event `{name}` begins none",
                 network.name()
@@ -129,13 +129,13 @@ impl Steersman {
         network: &Network,
         session: &str,
         name: &str,
-        judged: &Judged<'_>,
+        checked: &CheckedEvent<'_>,
     ) -> Result<Sent, Error> {
-        self.engine().keep(&judged.contents).await?;
-        let id = message_id(network.name(), name, &judged.id);
-        let message = judged.message(name);
+        self.engine().keep(&checked.contents).await?;
+        let id = message_id(network.name(), name, &checked.id);
+        let message = checked.message(name);
         let receipt = self.engine().deliver_as(session, id, message).await;
-        match once(name, &judged.id, receipt)?.fate {
+        match once(name, &checked.id, receipt)?.fate {
             Fate::Known => Ok(Sent::Known(Some(session.to_owned()))),
             Fate::Refused(why) => Err(Error::Refused(why)),
             Fate::Taken(_) | Fate::Waits(_) | Fate::Lies => Ok(Sent::Session(session.to_owned())),
@@ -148,11 +148,11 @@ impl Steersman {
         network: &Network,
         name: &str,
         start: &StartDef,
-        judged: &Judged<'_>,
+        checked: &CheckedEvent<'_>,
         key: Option<&str>,
     ) -> Result<Sent, Error> {
-        let id = &judged.id;
-        let names = Names::from_json(json!({ "event": judged.fields }));
+        let id = &checked.id;
+        let names = Names::from_json(json!({ "event": checked.fields }));
         let refused = |e| Error::Refused(format!("event `{name}`: {e}"));
         let mut args = Map::new();
         for (parameter, data) in &start.args {
@@ -167,19 +167,19 @@ impl Steersman {
         let options = StartOptions {
             id: Some(session.clone()),
             message_id: Some(message_id(network.name(), name, id)),
-            event: Some(judged.message(name)),
+            event: Some(checked.message(name)),
             agent: start.agent.clone(),
             args: (!args.is_empty()).then_some(Json::Object(args)),
             say,
             key: key.map(Into::into),
-            files: judged.contents.clone(),
+            files: checked.contents.clone(),
             ..StartOptions::default()
         };
         match self.create(network, options).await {
             Ok(session) => Ok(Sent::Started(session.to_string())),
             Err(Error::Engine(EngineError::Store(StoreError::Conflict(other)))) => {
                 // This event started it before, or another event created the session of this key first.
-                self.put_into(network, &other, name, judged).await
+                self.put_into(network, &other, name, checked).await
             }
             Err(error) => Err(error),
         }
@@ -187,7 +187,7 @@ impl Steersman {
 }
 
 /// A checked event.
-struct Judged<'a> {
+struct CheckedEvent<'a> {
     def: &'a EventDef,
     /// Its id, rendered from its fields.
     id: String,
@@ -197,7 +197,7 @@ struct Judged<'a> {
     contents: Vec<Content>,
 }
 
-impl Judged<'_> {
+impl CheckedEvent<'_> {
     /// Returns the inbox message that carries the event.
     fn message(&self, name: &str) -> Message {
         let event = Wanted::Event {
@@ -231,20 +231,20 @@ pub fn event_message(
     name: &str,
     fields: &Json,
 ) -> Result<EventMessage, Error> {
-    let judged = judged(network, name, fields)?;
+    let checked = check(network, name, fields)?;
     Ok(EventMessage {
-        id: message_id(&network.name, name, &judged.id),
-        message: judged.message(name),
-        contents: judged.contents,
+        id: message_id(&network.name, name, &checked.id),
+        message: checked.message(name),
+        contents: checked.contents,
     })
 }
 
 /// Finds the declaration of an event, checks the fields against it and renders the event's id.
-fn judged<'a>(
+fn check<'a>(
     network: &'a steersman_machine::network::Network,
     name: &str,
     fields: &Json,
-) -> Result<Judged<'a>, Error> {
+) -> Result<CheckedEvent<'a>, Error> {
     let def = network.events.get(name).ok_or_else(|| {
         let known: Vec<&str> = network.events.keys().map(|k| &**k).collect();
         Error::Refused(format!(
@@ -271,7 +271,7 @@ fn judged<'a>(
         );
         return Err(Error::Refused(why));
     }
-    Ok(Judged {
+    Ok(CheckedEvent {
         def,
         id,
         fields,

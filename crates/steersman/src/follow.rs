@@ -59,8 +59,8 @@ pub struct Events {
     id: SessionId,
     /// The runtime's handle, if this process drives the session.
     driven: Option<Driven>,
-    /// True while older lines are still to be read; afterwards the settled state is reported.
-    look: bool,
+    /// True while older lines must still be read. Then the settled state is reported.
+    catches_up: bool,
     /// True if the events end when the session has settled.
     once: bool,
     /// The line of the message whose answer is awaited. A settled state before this line is ignored.
@@ -97,7 +97,7 @@ impl Events {
             cursor,
             ready: VecDeque::new(),
             from: cursor,
-            look: driven.is_some(),
+            catches_up: driven.is_some(),
             driven,
             once: false,
             after: Line::NONE,
@@ -113,7 +113,7 @@ impl Events {
 
     /// Ignores any settled state until [`Self::said_in`] gives the line of the message that is about to be sent.
     pub(crate) fn look_later(mut self) -> Self {
-        self.look = false;
+        self.catches_up = false;
         self.after = Line::MAX;
         self
     }
@@ -121,7 +121,7 @@ impl Events {
     /// Sets the line that holds the message.
     pub(crate) fn said_in(&mut self, line: Line) {
         self.after = line;
-        self.look = true;
+        self.catches_up = true;
     }
 
     /// Returns the position after the last delivered event that is on disk.
@@ -162,7 +162,7 @@ impl Events {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
             }
-            if self.look {
+            if self.catches_up {
                 self.catch_up().await?;
                 continue;
             }
@@ -187,7 +187,7 @@ impl Events {
         if let Some(driven) = self.engine.driven(&self.id) {
             self.feed = driven.feed(self.feed.cursor());
             self.driven = Some(driven);
-            self.look = true;
+            self.catches_up = true;
         }
     }
 
@@ -195,7 +195,7 @@ impl Events {
     async fn catch_up(&mut self) -> Result<(), Error> {
         let lines = self.feed.lines().await?;
         if lines.is_empty() {
-            self.look = false;
+            self.catches_up = false;
             return self.settled().await;
         }
         for line in lines {

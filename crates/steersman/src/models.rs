@@ -78,7 +78,7 @@ fn load(file: &Path) -> Result<ScriptedModel, String> {
     parse(&file.display().to_string(), &text).map_err(|e| format!("the script `{place}`: {e}"))
 }
 
-/// Parses a script by the same rules as a definition, so that the same values are texts.
+/// Parses a script with the YAML rules of a definition: a value that is a text in one is a text in the other.
 fn parse(path: &str, text: &str) -> Result<ScriptedModel, String> {
     let json = definition::data(path, text).map_err(|found| {
         let wrong = found.iter().filter(|wrong| wrong.is_error());

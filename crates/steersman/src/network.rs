@@ -84,7 +84,7 @@ impl Network {
         } else {
             path.parent()
         };
-        let mut builder = Builder::of(Made::Files(read(path)?));
+        let mut builder = Builder::of(Written::Files(read(path)?));
         let file = path.file_name().filter(|_| !path.is_dir());
         builder.file = file
             .map(|file| file.to_string_lossy().into_owned())
@@ -102,7 +102,7 @@ impl Network {
 
     /// Starts a network from a definition in one text.
     pub fn from_yaml(text: impl Into<Arc<str>>) -> Builder {
-        Builder::of(Made::Files(Files::new("steersman.yaml", text)))
+        Builder::of(Written::Files(Files::new("steersman.yaml", text)))
     }
 
     /// Starts a definition in Rust, which is lowered into the same checked form.
@@ -110,7 +110,7 @@ impl Network {
         let mut keys = Map::new();
         keys.insert("steersman".into(), 1.into());
         keys.insert("name".into(), name.into());
-        Builder::of(Made::Keys(keys))
+        Builder::of(Written::Keys(keys))
     }
 
     /// Returns the name of the network.
@@ -164,14 +164,14 @@ fn read(path: &Path) -> Result<Files, Error> {
         path.to_owned()
     };
     let folder = main.parent().map(PathBuf::from).unwrap_or_default();
-    let unread = |path: &Path, source| Error::Read {
+    let cannot_read = |path: &Path, source| Error::Read {
         path: path.to_owned(),
         source,
     };
     let name = main.file_name().map(|n| n.to_string_lossy().into_owned());
     let mut files = Files::new(
         name.unwrap_or_default(),
-        bounded(&main).map_err(|e| unread(&main, e))?,
+        bounded(&main).map_err(|e| cannot_read(&main, e))?,
     );
     let full = folder.canonicalize().unwrap_or_else(|_| folder.clone());
     if let Some(name) = full
@@ -186,7 +186,7 @@ fn read(path: &Path) -> Result<Files, Error> {
     for test in tests(&folder) {
         let path = folder.join(&test);
         let text = inside(&main, &folder, &path).and_then(|real| plain(&real));
-        files.add(test, text.map_err(|e| unread(&path, e))?);
+        files.add(test, text.map_err(|e| cannot_read(&path, e))?);
     }
     // A file may name others, so repeat until no new names appear. A missing file becomes a diagnostic.
     let mut asked = std::collections::BTreeSet::new();
@@ -209,18 +209,18 @@ fn read(path: &Path) -> Result<Files, Error> {
                 Ok(text) => files.add(path, text),
                 // The diagnostic points to the place that names the file.
                 Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-                Err(e) => return Err(unread(&file, e)),
+                Err(e) => return Err(cannot_read(&file, e)),
             }
         }
     }
 }
 
-/// Returns the real path of a file that a definition names. Refuses a link out of the folder: it would show a model any file that
-/// the author of the definition chooses. Links out are allowed if the definition's main file itself is such a link and they lead into
-/// the folder that it points to.
+/// Returns the real path of a file that a definition names. The file must be in the folder of the definition. If the main file is a
+/// link, the file may also be in the folder that this link leads to. Any other link out of the folder is refused: through it, the
+/// author of the definition could show a model any file of the computer.
 fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
     let real = file.canonicalize()?;
-    let here = |folder: &Path| {
+    let is_inside = |folder: &Path| {
         let folder = if folder.as_os_str().is_empty() {
             Path::new(".")
         } else {
@@ -230,8 +230,13 @@ fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
             .canonicalize()
             .is_ok_and(|folder| real.starts_with(folder))
     };
-    let beside = main.canonicalize().ok();
-    if here(folder) || beside.as_deref().and_then(Path::parent).is_some_and(here) {
+    let real_main = main.canonicalize().ok();
+    if is_inside(folder)
+        || real_main
+            .as_deref()
+            .and_then(Path::parent)
+            .is_some_and(is_inside)
+    {
         Ok(real)
     } else {
         Err(IoError::other(
@@ -243,12 +248,12 @@ fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
 /// Maximum number of bytes read from one file. Definitions are limited to far less, with a diagnostic.
 const FILE_MAX: usize = 64 << 20;
 
-/// Returns the text of a file that a definition names.
+/// Returns the text of a file that a definition names, up to [`FILE_MAX`] bytes. Refuses pipes and devices.
 fn plain(path: &Path) -> std::io::Result<String> {
     files::plain(path, FILE_MAX).and_then(files::text)
 }
 
-/// Reads the text of a file, up to [`FILE_MAX`] bytes.
+/// Returns the text of a file that a person names, up to [`FILE_MAX`] bytes. It may be a pipe.
 pub(crate) fn bounded(path: &Path) -> std::io::Result<String> {
     files::named(path, FILE_MAX).and_then(files::text)
 }
@@ -273,7 +278,7 @@ fn tests(folder: &Path) -> Vec<String> {
 
 /// The source of a definition: files, or keys that were set in Rust.
 #[derive(Debug, Clone)]
-enum Made {
+enum Written {
     Files(Files),
     Keys(Map<String, Json>),
 }
@@ -282,7 +287,7 @@ enum Made {
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
-    made: Made,
+    written: Written,
     tools: Vec<Tool>,
     natives: Natives,
     /// Names of nets and routers that were registered more than once.
@@ -294,9 +299,9 @@ pub struct Builder {
 }
 
 impl Builder {
-    fn of(made: Made) -> Self {
+    fn of(written: Written) -> Self {
         Self {
-            made,
+            written,
             tools: Vec::new(),
             natives: Natives::default(),
             twice: Vec::new(),
@@ -308,7 +313,7 @@ impl Builder {
 
     /// Adds a tool in Rust. A YAML definition must declare it: `parse_pdf: { native: 3, parameters: {..} }`.
     pub fn tool(mut self, tool: Tool) -> Self {
-        if let Made::Keys(keys) = &mut self.made {
+        if let Written::Keys(keys) = &mut self.written {
             let mut entry = tool.keys.clone();
             entry.insert("native".into(), tool.version.as_str().into());
             entry.insert("effect".into(), tool.class.word().into());
@@ -427,7 +432,7 @@ impl Builder {
     pub fn agent(self, agent: Agent) -> Self {
         self.entry_of("agents", &agent.name, Json::Object(agent.keys))
     }
-    /// Adds a state entry of the entry agent. The type is one of the definition format: `json!("optional string")`.
+    /// Adds a key to the state, which belongs to the entry agent. The type is one of the definition format: `json!("optional string")`.
     pub fn state(self, name: &str, ty: impl Into<Json>) -> Self {
         self.entry_of("state", name, ty.into())
     }
@@ -441,19 +446,19 @@ impl Builder {
     }
     /// Sets any key of the definition format's *File*. [`build`](Self::build) refuses keys that are set on a network from YAML.
     pub fn key(mut self, key: &str, value: impl Into<Json>) -> Self {
-        match &mut self.made {
-            Made::Keys(keys) => {
+        match &mut self.written {
+            Written::Keys(keys) => {
                 keys.insert(key.to_owned(), value.into());
             }
-            Made::Files(_) => self.misplaced.push(format!("`{key}`")),
+            Written::Files(_) => self.misplaced.push(format!("`{key}`")),
         }
         self
     }
 
     fn entry_of(mut self, map: &str, name: &str, value: Json) -> Self {
-        match &mut self.made {
-            Made::Keys(keys) => insert(keys, map, name, value),
-            Made::Files(_) => self.misplaced.push(format!("`{name}` of `{map}`")),
+        match &mut self.written {
+            Written::Keys(keys) => insert(keys, map, name, value),
+            Written::Files(_) => self.misplaced.push(format!("`{name}` of `{map}`")),
         }
         self
     }
@@ -461,11 +466,11 @@ impl Builder {
     /// Checks the definition and everything that is registered.
     ///
     /// # Errors
-    /// Returns all errors together, not only the first. Tools, nets and routers are compared with a definition that compiles.
+    /// All errors together, not only the first. Tools, nets and routers are checked only if the definition compiles.
     pub fn build(self) -> Result<Network, DefinitionError> {
-        let (compiled, diagnostics) = match self.made {
-            Made::Files(files) => definition::compile_with_tests(&files, None),
-            Made::Keys(keys) => {
+        let (compiled, diagnostics) = match self.written {
+            Written::Files(files) => definition::compile_with_tests(&files, None),
+            Written::Keys(keys) => {
                 let files = self.tools.iter().fold(Files::default(), |files, tool| {
                     files.with(schema_path(&tool.name), tool.schema.to_string())
                 });

@@ -201,7 +201,6 @@ fn set(definition: &mut Json, path: &str, value: &Json) -> Result<(), String> {
     Ok(())
 }
 
-/// Access to the definition that a session is bound to.
 impl Steersman {
     /// Returns the definition that a session is bound to, with values set at paths ([`Network::with_set`]).
     ///

@@ -132,7 +132,7 @@ async fn rerun_with(network: &Network, name: &str, other: Option<&Network>) -> R
         report.failures.push(format!("there is no test `{name}`"));
         return report;
     };
-    let played = match Stage::set(network, test, false) {
+    let played = match Stage::new(network, test, false) {
         Ok(stage) => {
             let run = Run::new(&stage, network, test);
             Box::pin(run.play_and_rerun(&mut report, other)).await
@@ -153,7 +153,7 @@ async fn played(network: &Network, name: &str, real: bool) -> (Report, String) {
         report.failures.push(format!("there is no test `{name}`"));
         return (report, String::new());
     };
-    let played = match Stage::set(network, test, real) {
+    let played = match Stage::new(network, test, real) {
         Ok(stage) => {
             let played = match stage.remember(network, test).await {
                 Ok(()) => Run::new(&stage, network, test).play(&mut report).await,
@@ -185,7 +185,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn set(network: &Network, test: &Test, real: bool) -> Result<Self, String> {
+    fn new(network: &Network, test: &Test, real: bool) -> Result<Self, String> {
         let clock = Virtual::at(BEGIN);
         let registered = network.tools().map(|tool| tool.name().into()).collect();
         let tools = ToolOutcomes::new(&test.tools, registered, real, clock.clone());
@@ -204,7 +204,7 @@ impl Stage {
     fn beside(&self, network: &Network, test: &Test) -> Result<Self, String> {
         Ok(Self {
             ran: self.ran.clone(),
-            ..Self::set(network, test, self.real)?
+            ..Self::new(network, test, self.real)?
         })
     }
 

@@ -424,7 +424,7 @@ pub(super) fn one_name(path: &Path) -> Result<(), StoreError> {
         Err(io(
             path,
             Error::other(format!(
-                "{what}, and what was written under another name may lie in a journal beside that name"
+                "{what}, and what was written under another name may be in a journal next to that name"
             )),
         ))
     };

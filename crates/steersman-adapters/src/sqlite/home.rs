@@ -1,4 +1,4 @@
-//! The folder that holds the file of a store now, also after the folder or the file was moved.
+//! Access to the folder of a store's file, also after the folder or the file was moved.
 //!
 //! A process opens its store by a path. While the store is open, its folder may be renamed, and another store may take its
 //! place. So files that belong next to the store's file are not written by path. The folder is kept open as long as the file,
@@ -84,7 +84,7 @@ impl Home {
         Ok(Some(bytes))
     }
 
-    /// Puts a copy of an open file next to the store's file `of`: its content is `bytes`, its rights are those of `original`. An
+    /// Puts a copy of an open file next to the store's file `of`: its content is `bytes`, its permissions are those of `original`. An
     /// empty file in its place is replaced: a program that opened the store without writing made it. Any other file stays.
     pub(super) fn put(
         &self,
@@ -122,7 +122,7 @@ impl Home {
     }
 }
 
-/// Returns the path that the system reports for an open file. For a file without a name, no file is at the reported path.
+/// Returns the path that the system reports for an open file. If the file was deleted, nothing is at the reported path.
 fn reported_path(file: &File) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
 }

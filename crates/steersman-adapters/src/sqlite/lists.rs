@@ -52,7 +52,7 @@ pub(super) fn sum(message: &InboxMessage) -> [u8; 8] {
     sum
 }
 
-/// Returns an eight-byte checksum of an event in the box.
+/// Returns an eight-byte checksum of an event in the box, which holds the events that no wait has taken yet.
 fn sum_of_event(event: &BoxedEvent) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     let subject = event.scope.subject.as_deref();
@@ -107,8 +107,9 @@ fn salted(salt: &[u8], said: SaidHash) -> [u8; 16] {
 /// Hash of the contents with which an id was accepted; `None` if it is not known.
 struct Before(Option<[u8; 16]>);
 
-/// Compares a message under a known id with the first one: `Ok(false)` for a repetition, an error for different contents.
-fn same(id: &Name, before: &Before, now: [u8; 16]) -> Result<bool, StoreError> {
+/// Compares a message with the one that was accepted first under its id. Returns `Ok(false)` (not new) if the contents are the same or
+/// the first ones are not known, and an error if they differ.
+fn not_new(id: &Name, before: &Before, now: [u8; 16]) -> Result<bool, StoreError> {
     match before.0 {
         Some(before) if before != now => Err(StoreError::Repeated(id.clone())),
         _ => Ok(false),
@@ -151,7 +152,7 @@ pub(super) fn deliver(
         return Ok(Ok(true));
     }
     Ok(match before(conn, *no, &message.id)? {
-        Some(before) => same(&message.id, &before, said),
+        Some(before) => not_new(&message.id, &before, said),
         None => Err(bounds::full_inbox(id, most)),
     })
 }
@@ -171,7 +172,7 @@ fn refused(
 ) -> rusqlite::Result<Option<StoreError>> {
     if let Some(before) = before(conn, *no, &message.id)? {
         let said = salted(salt, SaidHash::of(&message.bytes));
-        return Ok(same(&message.id, &before, said).err());
+        return Ok(not_new(&message.id, &before, said).err());
     }
     let most = bounds::most_waiting(message);
     let there: i64 = conn
@@ -270,7 +271,7 @@ pub(super) fn deliver_event(
     let tenant = &event.scope.tenant;
     match seen::find(conn, tenant, &event.id)? {
         Ok(None) => {}
-        Ok(Some(before)) => return Ok(same(&event.id, &Before(before), said)),
+        Ok(Some(before)) => return Ok(not_new(&event.id, &Before(before), said)),
         Err(damaged) => return Ok(Err(damaged)),
     }
     let waiting = waiting(conn, event)?;

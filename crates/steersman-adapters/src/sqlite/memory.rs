@@ -8,7 +8,8 @@ use std::sync::Arc;
 use steersman_machine::stored::ids::Time;
 use steersman_runtime::store::{Memory, MemoryQuery, NewMemory, Rated, bounds};
 
-/// Deletes expired memories and stores a memory. Returns the id of the memory; for a known key the id that it has already.
+/// Deletes expired memories and stores a memory. Returns its id. If a memory of the tenant has this key already, stores nothing and
+/// returns the id of that memory.
 pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
     if let Err(e) = bounds::memory(new) {
         return Ok(Err(e));
@@ -115,7 +116,9 @@ fn rated(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Rated>> {
     }))
 }
 
+/// Stores the newest rating of a memory by agents or by people. Returns false if there is no such memory.
 pub(super) fn rate(conn: &Connection, id: u64, rated: &Rated, by_person: bool) -> Said<bool> {
+    // No memory has the id -1.
     let id = i64::try_from(id).unwrap_or(-1);
     let made = conn
         .prepare_cached(

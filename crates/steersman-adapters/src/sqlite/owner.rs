@@ -128,7 +128,7 @@ fn process(file: &mut File) -> String {
     }
 }
 
-/// Returns true if the process with this id is alive, as far as this machine reports it.
+/// Returns true if the process with this id is alive, as far as this computer reports it.
 #[cfg(unix)]
 fn lives(process: &str) -> bool {
     let id = process

@@ -55,7 +55,7 @@ const TABLES: &str = "
         no INTEGER NOT NULL, of INTEGER NOT NULL, at INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE (no, of, at)
     );
     CREATE TABLE blob (hash BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
-    -- Messages that no line took yet. The greatest seq that was ever given out counts all messages.
+    -- Messages that no line took yet. A seq is never used again, so the greatest one so far counts all messages.
     CREATE TABLE inbox (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, no INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, bytes BLOB NOT NULL,
         sum BLOB NOT NULL, UNIQUE (no, id)
@@ -95,7 +95,7 @@ const TABLES: &str = "
     CREATE INDEX memory_scope ON memory (scope, at);
     CREATE INDEX memory_session ON memory (session) WHERE session IS NOT NULL;
     CREATE INDEX memory_until ON memory (until) WHERE until IS NOT NULL;
-    -- The last rating of an agent (person 0) and of a person (1).
+    -- The last rating by an agent (person 0) and by a person (person 1).
     CREATE TABLE memory_rating (
         id INTEGER NOT NULL, person INTEGER NOT NULL, rating INTEGER NOT NULL, reason TEXT, by TEXT NOT NULL,
         PRIMARY KEY (id, person)
@@ -104,7 +104,7 @@ const TABLES: &str = "
     CREATE TABLE quota (
         place BLOB NOT NULL, rate TEXT NOT NULL, opens INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (place, rate)
     ) WITHOUT ROWID;
-    -- Who uses the store from outside. allows, roles, definitions, kinds, secrets: JSON lists. A secret of a webhook is sealed.
+    -- Clients of a server over the store. allows, roles, definitions, kinds, secrets: JSON lists. A secret of a webhook is sealed.
     CREATE TABLE token (
         name TEXT PRIMARY KEY, hash BLOB NOT NULL, tenant TEXT NOT NULL, subject TEXT, allows TEXT NOT NULL, roles TEXT NOT NULL,
         definitions TEXT NOT NULL, made INTEGER NOT NULL, expires INTEGER, revoked INTEGER, used INTEGER, note TEXT NOT NULL
@@ -114,7 +114,7 @@ const TABLES: &str = "
         no INTEGER PRIMARY KEY, tenant TEXT NOT NULL, name TEXT NOT NULL, url TEXT NOT NULL, kinds TEXT NOT NULL, only TEXT,
         secrets TEXT NOT NULL, made INTEGER NOT NULL, failing TEXT, UNIQUE (tenant, name)
     );
-    -- Events of a session that a webhook was sent: those of lines before `line`, and the first of that line.
+    -- Position of a webhook in a session: it was sent all events of the lines before `line`, and the first `events` ones of that line.
     CREATE TABLE delivered (
         hook INTEGER NOT NULL, no INTEGER NOT NULL, line INTEGER NOT NULL, events INTEGER NOT NULL, PRIMARY KEY (hook, no)
     ) WITHOUT ROWID;

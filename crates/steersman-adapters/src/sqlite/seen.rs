@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use steersman_machine::stored::ids::Time;
 use steersman_runtime::store::{StoreError, bounds};
 
-/// A hash of an event's message; `None` if it is not known.
-type Said = Option<[u8; 16]>;
+/// The stored hash of an event's message; `None` if it is not known.
+type MessageHash = Option<[u8; 16]>;
 
 fn hash(parts: &[&[u8]]) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
@@ -28,7 +28,7 @@ fn sum(tenant: &[u8], id: &[u8], until: i64, said: &[u8]) -> [u8; 8] {
 const ALL: &str = "SELECT id, until, said, sum, hash, tenant FROM event_seen";
 
 /// Returns the hash in a row of [`ALL`]; the outer `None` means that the row is damaged.
-fn whole(row: &Row<'_>) -> rusqlite::Result<Option<Said>> {
+fn verified(row: &Row<'_>) -> rusqlite::Result<Option<MessageHash>> {
     let bytes = |column: usize| row.get_ref(column);
     let said = bytes(2)?.as_blob_or_null().ok().flatten();
     let stored = (bytes(3)?.as_blob_or_null(), bytes(4)?.as_blob_or_null());
@@ -59,10 +59,10 @@ pub(super) fn find(
     conn: &Connection,
     tenant: &str,
     id: &str,
-) -> rusqlite::Result<Result<Option<Said>, StoreError>> {
+) -> rusqlite::Result<Result<Option<MessageHash>, StoreError>> {
     let by_id = conn
         .prepare_cached(&format!("{ALL} WHERE tenant = ?1 AND id = ?2"))?
-        .query_row([tenant, id], whole)
+        .query_row([tenant, id], verified)
         .optional()?;
     if let Some(Some(said)) = by_id {
         return Ok(Ok(Some(said)));
@@ -117,7 +117,7 @@ pub(super) fn forget(conn: &Connection, now: Time) -> rusqlite::Result<()> {
     ))?;
     let mut rows = first.query([now.0, over])?;
     while let Some(row) = rows.next()? {
-        if whole(row)?.is_some() {
+        if verified(row)?.is_some() {
             past.push([row.get::<_, String>(5)?, row.get(0)?]);
         }
     }
@@ -134,11 +134,9 @@ pub(super) fn damaged(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut rows = all.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        if whole(row)?.is_none() {
+        if verified(row)?.is_none() {
             let id = String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default());
-            found.push(format!(
-                "event `{id}`, which was accepted, is remembered with damage"
-            ));
+            found.push(format!("the row of the accepted event `{id}` is damaged"));
         }
     }
     Ok(found)

@@ -1,4 +1,4 @@
-//! The file of a store as a place that an address names.
+//! The site of a SQLite store: how the store at an address is opened, accepted, cleaned and checked.
 
 use super::{SqliteOptions, SqliteStore, accept, collect_garbage, flush, forget};
 use crate::stores::{Beside, Care, Forgot, Garbage, Ids, KeptStore, Passed, SealedWith, Site};
@@ -8,7 +8,7 @@ use steersman_machine::stored::ids::Time;
 use steersman_runtime::Boxed;
 use steersman_runtime::store::StoreError;
 
-/// The place of a store in a file.
+/// The path of a store's file. The file need not exist.
 pub(crate) struct SqliteSite(PathBuf);
 
 impl SqliteSite {

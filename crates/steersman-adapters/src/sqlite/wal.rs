@@ -1,8 +1,8 @@
 //! Inspection of SQLite's journal: finds complete transactions after a damaged place.
 //!
 //! SQLite reads a journal up to the first frame that does not verify, and ignores all frames after it. After a power cut this is
-//! right: at most the last transaction is torn, and it was not acknowledged. But if a second transaction with the same salts
-//! begins after the damage, the first one had been synced: it was acknowledged, and is lost.
+//! right: at most the last transaction is torn, and it was not acknowledged. But a transaction is written only after the one before
+//! it was synced. So if a later transaction with the same salts follows the damage, the damaged one was acknowledged, and is lost.
 
 use crate::regular;
 use std::io::Read;
@@ -49,7 +49,7 @@ pub(super) fn read(store: &Path) -> std::io::Result<Option<Vec<u8>>> {
 pub(super) struct Journal<'a> {
     /// Size of a page in bytes; 0 if the header does not verify.
     pub(super) page: usize,
-    /// Number of pages of the file after the last complete transaction; 0 if there is none.
+    /// Size of the store's file in pages, as the last complete transaction leaves it; 0 if there is none.
     pub(super) size: u32,
     frames: Vec<Frame<'a>>,
 }
@@ -106,13 +106,13 @@ impl Head {
         let is_big = magic & 1 == 1;
         let known =
             magic & !1 == 0x377f_0682 && page.is_power_of_two() && (512..=65_536).contains(&page);
-        let told = (number(head, 24), number(head, 28));
-        let whole = known && sum(&head[..24], is_big, (0, 0)) == told;
+        let stored = (number(head, 24), number(head, 28));
+        let whole = known && sum(&head[..24], is_big, (0, 0)) == stored;
         whole.then(|| Self {
             is_big,
             page,
             salts: (number(head, 16), number(head, 20)),
-            sum: told,
+            sum: stored,
         })
     }
 }
@@ -141,7 +141,7 @@ fn sum(bytes: &[u8], is_big: bool, from: Sum) -> Sum {
     (a, b)
 }
 
-/// A frame that is not verified.
+/// A frame as it is in the file. Only those in the field `frames` of a `Journal` are verified.
 struct Frame<'a> {
     head: &'a [u8],
     page: &'a [u8],
@@ -185,6 +185,7 @@ fn judge(bytes: &[u8]) -> Option<String> {
         salts,
         sum: mut before,
     } = head;
+    // The first frame that does not verify, and whether it ends a transaction by its salts and header.
     let mut bad: Option<(usize, bool)> = None;
     let (mut commits, mut last) = (0, 0);
     for (at, frame) in frames(bytes, page).enumerate() {
@@ -203,6 +204,7 @@ fn judge(bytes: &[u8]) -> Option<String> {
         }
     }
     let (at, ended) = bad?;
+    // A later transaction exists if two transactions end from there on, or if frames follow one that ended there.
     let later = commits > 1 || (ended && last > at);
     later.then(|| {
         format!(
@@ -216,16 +218,16 @@ fn judge(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// Judges a journal whose header does not verify, so that SQLite reads nothing of it. Frames with equal salts were written
-/// after a valid header.
+/// Describes the damage of a journal whose header does not verify: SQLite reads nothing of it. If two or more frames have equal
+/// salts, there was a valid header once. The size of a page is not known, so all sizes are tried.
 fn headless(bytes: &[u8]) -> Option<String> {
-    let commits = [4_096, 512, 1_024, 2_048, 8_192, 16_384, 32_768, 65_536].map(|page| {
+    let lengths = [4_096, 512, 1_024, 2_048, 8_192, 16_384, 32_768, 65_536].map(|page| {
         let mut all = frames(bytes, page);
         let Some(first) = all.next() else { return 0 };
         let same = all.take_while(|frame| frame.salts() == first.salts());
         1 + same.count()
     });
-    let frames = commits.into_iter().max().unwrap_or(0);
+    let frames = lengths.into_iter().max().unwrap_or(0);
     (frames > 1).then(|| {
         format!("its header does not verify, and up to {frames} frames behind it cannot be read")
     })
@@ -256,7 +258,7 @@ mod tests {
     const STRIDE: usize = 24 + 4_096;
 
     #[test]
-    fn a_whole_journal_is_well_and_so_is_one_that_was_cut() {
+    fn neither_a_whole_nor_a_cut_journal_is_damaged() {
         let whole = journal("whole", 9);
         for len in (0..=whole.len()).step_by(61) {
             assert_eq!(judge(&whole[..len]), None, "{len}");

@@ -286,7 +286,7 @@ async fn sealing(findings: &mut Findings, file: &Path) {
         Err(error) => {
             findings.add("sealing", Health::Bad, error.to_string());
             if is_set {
-                findings.hint("unset it to use the key file beside the store");
+                findings.hint("unset it to use the key file next to the store");
             }
             return;
         }

@@ -141,7 +141,7 @@ pub(crate) async fn run(
                     return Err(refused(MemoryError::Unknown(*id)));
                 }
             }
-            forgotten(place, &meant, yes, printer).await
+            forget(place, &meant, yes, printer).await
         }
     }
 }
@@ -306,7 +306,7 @@ async fn show(place: &Place, id: u64, printer: &Printer) -> Result<Exit, Command
     Ok(Exit::Answered)
 }
 
-async fn forgotten(
+async fn forget(
     place: Place,
     meant: &[Memory],
     yes: bool,
@@ -336,6 +336,7 @@ async fn forgotten(
     place.close();
     // If no other process uses the store, contents that nothing else references are deleted at once.
     let (deleted, flushed) = store::forgotten(&path, "", hashes, Passed::new()).await?;
+    // Deleted contents may be readable in the journal until it is flushed, so an error of the flush counts as one of the deletion.
     let deleted = flushed.and(deleted);
     if printer.is_json() {
         printer.json(&json!({ "memories": gone, "forgotten": true }))?;

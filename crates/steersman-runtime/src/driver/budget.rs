@@ -3,7 +3,7 @@
 //! A model call reserves the most that it may cost: the tokens that it sends and the longest answer, at the price of the most expensive
 //! model of its chain, as far as these are known. Reservations are covered by escrow that is on disk; spending is settled with
 //! the outcome. The slice is the escrow that is drawn and not settled. At a takeover it counts as spent: a call whose outcome was
-//! not written may have been paid. So a slice is no larger than the bounds of the calls that are out, and these calls wait until
+//! not written may have been paid. So a slice is no larger than the bounds of the outstanding calls, and these calls wait until
 //! it is on disk. More is drawn ahead only if it is small compared with the rest of the limit, so that calls need not wait.
 //! Nothing is drawn for a budget without a limit.
 

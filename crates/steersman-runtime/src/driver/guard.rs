@@ -105,7 +105,7 @@ impl Driver {
         self.behind.insert(id, before);
     }
 
-    /// Returns true if the effect waits for the end of an equal effect that is out.
+    /// Returns true if the effect waits for the end of an equal outstanding effect.
     pub(super) fn waits_for_another(&self, id: Id) -> bool {
         let before = self.behind.get(&id);
         before.is_some_and(|before| self.outs.contains_key(before))

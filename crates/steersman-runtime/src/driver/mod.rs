@@ -100,7 +100,7 @@ pub(crate) struct Driver {
     past: Arc<Past>,
     load: Load,
     branches: BTreeMap<Id, Branch>,
-    /// Effects that are out, on branches that have ticks.
+    /// Outstanding effects of the branches that have ticks.
     outs: BTreeMap<Id, Out>,
     /// Attempts of tools that have begun and have not reported their end, also if their calls are already over.
     at_work: BTreeMap<(Id, u32), AtWork>,
@@ -163,7 +163,7 @@ pub(crate) struct Driver {
     is_lost: bool,
 }
 
-/// A branch that has ticks.
+/// A branch that has ticks (see `Ledger::has_ticks`), in memory.
 pub(crate) struct Branch {
     snapshot: Snapshot,
     /// The last line of the branch, and its hash.
@@ -177,7 +177,7 @@ pub(crate) struct Branch {
     base: Option<Snapshot>,
     /// Amount written since the branch's last checkpoint.
     since: Since,
-    /// The next time at which the machine wants to be offered the clock.
+    /// The next time at which the branch must be offered the clock.
     deadline: Option<Time>,
 }
 
@@ -200,7 +200,7 @@ pub(crate) enum What {
     Cancel(steersman_machine::tick::effect::Cancelled, By),
 }
 
-/// An effect that is out.
+/// An outstanding effect of a branch that has ticks.
 pub(crate) struct Out {
     branch: Id,
     wish: Wish,
@@ -253,7 +253,7 @@ struct AtWork {
     turn: Option<Permit>,
 }
 
-/// State of an effect that is out.
+/// State of an outstanding effect.
 #[derive(Debug)]
 pub(crate) enum OutState {
     /// The effect may begin.

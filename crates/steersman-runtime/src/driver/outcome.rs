@@ -457,7 +457,7 @@ impl Driver {
         self.values.models.iter().find(|m| m.name == *name)
     }
 
-    /// Returns the texts streamed so far by model calls that are out on a branch.
+    /// Returns the texts streamed so far by outstanding model calls of a branch.
     pub(super) fn shown(&self, branch: Id) -> Vec<(Id, Arc<str>)> {
         self.outs
             .iter()

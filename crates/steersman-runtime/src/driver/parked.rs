@@ -52,7 +52,7 @@ pub(crate) struct Parked {
 /// Data of a parked session that belongs to state in the store but is not stored.
 #[derive(Default)]
 struct Kept {
-    /// Effects that are out.
+    /// Outstanding effects.
     outs: Vec<(Id, KeptOut)>,
     /// Render caches by branch and agent; the next request is compared with them.
     caches: Vec<(Id, Id, RenderCache)>,

@@ -32,7 +32,7 @@ use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
 
 impl Driver {
-    /// Returns the name of the probe that is declared for an effect that is out and in doubt.
+    /// Returns the name of the probe that is declared for an outstanding effect in doubt.
     fn probe_of(&self, of: Id) -> Option<&Name> {
         let out = self.outs.get(&of)?;
         if !matches!(out.state, OutState::Held) || !self.is_in_doubt(of) {
@@ -232,7 +232,7 @@ impl Driver {
         Ok((run, timeout))
     }
 
-    /// Returns the declared probe of an effect that is out.
+    /// Returns the declared probe of an outstanding effect.
     fn declared(&self, of: Id) -> Option<Declared> {
         let tool = self.outs.get(&of)?.tool()?.clone();
         match self.tool_def(&tool.tool)?.on_doubt.clone()? {

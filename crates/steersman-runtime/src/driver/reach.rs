@@ -1,9 +1,10 @@
 //! Notification of people about things that wait for them: the tool of their `reach` is run, once for each question or hold and
 //! each person that may answer it.
 //!
-//! The notifications to make follow from what is open, so an owner that takes a session over finds them, too. The first ledger
-//! entry of a notification makes the id that is the key of every attempt; an attempt begins when its line is on disk. Nothing
-//! waits for a notification: people may answer meanwhile, and a question that nobody could be told about stays open.
+//! The open questions and holds determine which notifications are due, so a new owner of the session finds them too. A
+//! notification is an effect. Its id comes from its first ledger entry, and is the idempotency key of every attempt. An attempt
+//! begins when its line is on disk. Nothing waits for a notification: people may answer meanwhile, and a question stays open even
+//! if nobody could be notified.
 
 use super::attempt::{self, FromTask};
 use super::transport::TransportScope;
@@ -31,7 +32,7 @@ pub(crate) enum State {
     Running,
     /// Another attempt follows soon.
     Soon,
-    /// It is over, by the line that is written now or by an earlier one.
+    /// The notification ended. The line that says so is written or is being written.
     Over,
 }
 
@@ -89,7 +90,7 @@ impl Driver {
         })
     }
 
-    /// Returns true if a person was not notified yet, so that the next owner has something to do.
+    /// Returns true if a person must still be notified. If this owner stops, the next one does it.
     pub(super) fn owes_reach(&self) -> bool {
         let Some(network) = self.network.as_ref().filter(|_| !self.ledger.paused) else {
             return false;
@@ -200,12 +201,12 @@ impl Driver {
         let panicked =
             move |text: &str| FromTask::Reached(effect, attempt, attempt::panicked(class, text));
         attempt::spawn(tasks, panicked, async move {
-            let turn = match place {
+            let permit = match place {
                 Some((limiter, ask)) => Some(limiter.acquire(ask, &*clock).await),
                 None => None,
             };
-            let raw = if let Some(Err(_)) = turn {
-                let why = "its rate lets it through too late";
+            let raw = if let Some(Err(_)) = permit {
+                let why = "the rate limit of its place would delay it for too long";
                 Raw::NotPerformed(Fault::new(Code::Failed, why))
             } else {
                 let cancel = CancellationToken::new();
@@ -304,8 +305,8 @@ impl Driver {
             }
             Raw::Failed(fault) | Raw::NotPerformed(fault) | Raw::Unknown(fault) => fault,
         };
-        let tool = self.network().people.get(&reach.role);
-        let tool = tool.and_then(|person| self.tool_def(person.reach.as_ref()?));
+        let person = self.network().people.get(&reach.role);
+        let tool = person.and_then(|person| self.tool_def(person.reach.as_ref()?));
         let attempts = 1 + tool.map_or(0, |tool| tool.retry);
         let now = self.engine.clock().now();
         let seed = self.values.seed;

@@ -29,7 +29,7 @@ use steersman_machine::view::mapping::Raw;
 impl Driver {
     // ---- what the ledger knows
 
-    /// Returns what the ledger knows of the effects that are out on a branch and may have touched the world.
+    /// Returns what the ledger knows of the outstanding effects of a branch that may have touched the world.
     pub(super) fn known(&self, branch: Id) -> Result<Known, EngineError> {
         let snapshot = &self.branches[&branch].snapshot;
         let mut known = Known::new();

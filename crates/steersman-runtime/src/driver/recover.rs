@@ -1,5 +1,5 @@
-//! Takeover of a session: it is loaded, the effects that its last owner left are settled, and it is driven on. Effects that a
-//! dead owner had begun are judged by their class.
+//! Takeover of a session: loads it, takes up the effects that its last owner left outstanding, and continues. The class of an effect
+//! that the dead owner had started decides whether it runs again.
 
 use super::draft::{Draft, Note};
 use super::{Branch, Driver, OutState};
@@ -19,11 +19,11 @@ use steersman_machine::tick::effect::{Wish, Work};
 use steersman_machine::tick::{branch, wait};
 
 impl Driver {
-    /// Loads a branch that has ticks into memory.
+    /// Loads a branch into memory, so that it can tick. A branch without a commit of its own is skipped.
     pub(super) async fn load_branch(&mut self, id: Id) -> Result<(), EngineError> {
         let known = self.ledger.branch(id).cloned().unwrap_or_default();
         if id != Id::MAIN && known.commit == known.from.map_or(Line::NONE, |(_, at)| at) {
-            // It was announced and its first line was not written: it is opened again.
+            // The branch was announced, but its first line was not written. The request that opens it is repeated later.
             return Ok(());
         }
         let loaded = self.load.snapshot(known.head).await?;
@@ -82,7 +82,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes up the effects that are out: questions wait, free effects run again, begun effects are judged by their class.
+    /// Takes up the outstanding effects of all branches: questions wait again, an `unsafe` tool call that had started is in doubt, and
+    /// all other effects begin, unless a hold keeps them.
     pub(super) async fn recover(&mut self) -> Result<(), EngineError> {
         if self.network.is_none() {
             return Ok(());
@@ -109,14 +110,14 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes up the effects of a superseded branch that has ticks again.
+    /// Takes up the effects of a branch that was superseded and is driven again.
     pub(super) async fn take_up_branch(&mut self, id: Id) -> Result<(), EngineError> {
         let wishes = self.wished_on(id)?;
         self.take_up_all(self.draft(id), id, wishes).await?;
         self.ask_again(id).await
     }
 
-    /// Writes a line if it is not empty; effects that may begin do so in either case.
+    /// Writes the draft unless it is empty. The effects that it lists as ready begin in both cases.
     async fn write_ready(&mut self, draft: Draft) -> Result<(), EngineError> {
         self.to_start.extend(draft.ready.iter().copied());
         self.write(draft).await
@@ -128,8 +129,9 @@ impl Driver {
         Ok(wishes.into_iter().map(|wish| (id, wish)).collect())
     }
 
-    /// Takes up effects that had begun first. They get a line of their own if an unsafe effect follows: it may be an equal call,
-    /// and must find that the first one is in doubt.
+    /// Takes up effects in two groups: first the unsafe effects that had already started, then all others. If the second group has
+    /// an unsafe effect too, the first group gets a line of its own: the later effect may be equal to a started one, and must find
+    /// that one in doubt.
     async fn take_up_all(
         &mut self,
         mut draft: Draft,
@@ -157,7 +159,7 @@ impl Driver {
         self.write_ready(draft).await
     }
 
-    /// Repeats the requests of a branch that its former owner did not carry out.
+    /// Repeats the requests that a branch made and that the former owner did not carry out.
     async fn ask_again(&mut self, id: Id) -> Result<(), EngineError> {
         self.deadline(id)?;
         let snapshot = self.branches[&id].snapshot.clone();
@@ -192,7 +194,7 @@ impl Driver {
         self.adopt_out(branch, wish, &record).await?;
         let work = self.outs[&effect].wish.work.clone();
         if let Some(attempt) = self.at_work.get(&(effect, record.attempt)) {
-            // Its branch was superseded and is driven again: the running attempt is its own.
+            // The branch was superseded and is driven again. Meanwhile the attempt went on, so its outcome counts.
             let running = OutState::Running(attempt.cancel.clone());
             self.state(effect, running);
             return Ok(());
@@ -207,7 +209,7 @@ impl Driver {
                     self.state(effect, OutState::Waits);
                 }
                 _ if record.holds.is_empty() => draft.ready.push(effect),
-                // Its place is checked where the call would begin.
+                // The place is asked again when the call is about to begin.
                 _ if record.holds.values().all(|h| h.why == Why::Outage) => {
                     draft.ready.push(effect);
                 }
@@ -257,7 +259,7 @@ impl Driver {
         }
     }
 
-    /// Puts an effect that the ledger knows out again, with its approvals and inputs.
+    /// Registers an effect as outstanding again, with the approvals and inputs that the ledger has for it.
     async fn adopt_out(
         &mut self,
         branch: Id,
@@ -317,7 +319,7 @@ impl Driver {
         Ok(given)
     }
 
-    /// Sets the time at which the machine wants to be offered the clock on this branch.
+    /// Asks the machine for the next time at which this branch must be offered the clock, and stores it.
     pub(super) fn deadline(&mut self, id: Id) -> Result<(), EngineError> {
         if self.network.is_none() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! A turn of a branch: its offers in the machine's order, one tick, one line.
+//! A turn of the driver on a branch (not a turn of an agent): one tick over the waiting offers, and the line with its result.
 
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OnDisk, OutState, What};
@@ -27,12 +27,13 @@ impl Driver {
     pub(super) async fn turn(&mut self, id: Id) -> Result<(), EngineError> {
         let now = self.now(id);
         self.fresh.remove(&id);
-        // Before the first line only its own message was read: read the others now.
+        // Until the first line is written, only the message that starts the session is read. Read the others now.
         self.inbox.look |= self.is_to_begin();
         let Some(branch) = self.branches.get_mut(&id) else {
             return Ok(());
         };
         let offers = std::mem::take(&mut branch.offers);
+        // Outcomes of effects that are no longer open are removed: a branch takes no outcome twice.
         let open = &branch.snapshot.effects;
         let (mut offers, gone): (Vec<Offer>, Vec<Offer>) =
             offers.into_iter().partition(|offer| match &offer.what {
@@ -44,7 +45,6 @@ impl Driver {
             self.left_over(&mut draft, offer).await?;
             self.write(draft).await?;
         }
-        // Outcomes of effects that are no longer open were taken out above: a branch takes no outcome twice.
         offers.sort_by_key(|offer| offer.what.kind());
         let mut offered = self.in_machine_terms(id, &offers)?;
         for offered in &mut offered {
@@ -69,8 +69,8 @@ impl Driver {
     }
 
     /// Makes a tick whose line can be stored; its size is measured before anything is changed. If the line of all offers is too
-    /// long, some of them wait for the next tick. A single outcome that is too large becomes a failure; a single message is
-    /// refused.
+    /// long, some of them wait for the next tick. A single outcome that is too large becomes a failure. For a single message,
+    /// the inner error is the reason why it is refused.
     fn step_that_fits(
         &mut self,
         id: Id,
@@ -130,7 +130,7 @@ impl Driver {
                 .map(|at| left.swap_remove(at).1);
             match until {
                 None => self.taken(&mut draft, offer),
-                // the cancel has nothing to end here, but its other effects count
+                // This cancel has nothing to end on this branch, but it also ends other branches or drops messages.
                 Some(Until::Refused(_)) if offer.ends_others || !offer.drops.is_empty() => {
                     self.taken(&mut draft, offer);
                 }
@@ -152,7 +152,8 @@ impl Driver {
     }
 
     fn taken(&mut self, draft: &mut Draft, offer: Offer) {
-        // The adoption that a fork call asked for also counts as taken if nothing was adopted: the call closes with the reason.
+        // A fork call may request an adoption. If nothing was adopted, the offer is taken too, because it closes the call with the
+        // reason. Only the note of an adoption is left out.
         let adopted = draft.commit.as_ref().is_some_and(|c| c.adoption.is_some());
         for note in offer.notes {
             if adopted || !matches!(note, Note::Adopted(..)) {
@@ -227,7 +228,7 @@ impl Driver {
     pub(super) fn receipt(&mut self, draft: &mut Draft, id: &Name, fate: Fate) {
         self.inbox.known.remove(id);
         let reply = self.inbox.replies.remove(id);
-        // If the sender does not wait yet, it may ask in a moment.
+        // A sender that does not wait for the receipt yet may do so soon.
         match &reply {
             Some(_) => draft.urgent = true,
             None => drop(self.inbox.soon.insert(id.clone())),
@@ -242,7 +243,7 @@ impl Driver {
         let Some(out) = self.outs.remove(&effect) else {
             return;
         };
-        // It ended before its place was asked again.
+        // A hold by an outage ends with the effect, even if the place was not asked again.
         if self.is_out(effect) && !draft.releases(effect, Why::Outage) {
             draft.note(Self::released(
                 effect,
@@ -262,7 +263,8 @@ impl Driver {
         self.end_effect(draft, effect, true);
     }
 
-    /// Removes an effect that no branch waits for any more. `cuts`: a running attempt is cut even if it may change the world.
+    /// Removes an effect that no branch waits for any more. A running attempt that may change the world is cancelled only if `cuts`
+    /// is true; any other one always.
     pub(super) fn end_effect(&mut self, draft: &mut Draft, effect: Id, cuts: bool) {
         if let Some(record) = self.ledger.effect(effect) {
             let whys: Vec<Why> = record.holds.values().map(|h| h.why).collect();
@@ -371,7 +373,7 @@ impl Driver {
         let branch = self
             .branches
             .get_mut(&id)
-            .expect("a line is of a branch that has ticks");
+            .expect("only a branch that has ticks is written to");
         let mut line = LogLine {
             n: draft.n,
             at: draft.at.unwrap_or(now),
@@ -541,8 +543,8 @@ impl Driver {
     }
 }
 
-/// Returns the size of a step's line in bytes, when all texts that can be blobs are moved out of it, with room for its ledger
-/// entries: the end of each offer, and a hold or a start for each wish.
+/// Returns the estimated size of a step's line in bytes. All texts that can be blobs count as moved out of the line. The ledger
+/// entries are estimated: one for each offer (its end), and one for each wish (a hold or a start).
 fn measured(line: Line, branch: Id, step: &mut Step, offers: usize) -> usize {
     const NOTES: usize = 4 << 10;
     const NOTE: usize = 256;

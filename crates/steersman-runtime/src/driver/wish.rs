@@ -69,7 +69,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Adds an effect to those that are out.
+    /// Adds an effect to the outstanding ones.
     pub(super) fn put_out(&mut self, branch: Id, mut wish: Wish) {
         let id = wish.id;
         // An effect keeps the strictest class under which it began, even if the class of its tool has changed.

@@ -18,10 +18,11 @@ pub(crate) struct Writer<T> {
     pub(crate) durable: Line,
     /// The last line that was appended.
     pub(crate) appended: Line,
-    /// Number of lines on their way, and of their bytes.
+    /// Number of lines on their way to the disk.
     lines: u64,
+    /// Number of bytes of these lines.
     bytes: usize,
-    /// Number of lines, and of their bytes, after the last batch that is synced immediately.
+    /// Numbers of lines and bytes in the batches after the last urgent one. The store may sync these batches later.
     unhurried: (u64, usize),
     /// Actions to take once a line is on disk, in the order of lines.
     waiting: VecDeque<(Line, T)>,
@@ -42,8 +43,9 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Queues a batch whose last row is `last`. From half of the bound on, a batch is synced immediately: so the session goes on
-    /// while the disk takes the first half, and does not reach its bound if the disk keeps up.
+    /// Queues a batch whose last row is `last`. When the batches that are not urgent reach half of the bound, the batch becomes
+    /// urgent. So the disk syncs the first half while the session writes the second, and a fast disk keeps the session from
+    /// reaching the bound.
     pub(crate) fn append(&mut self, last: Line, mut batch: Batch) {
         let lines = batch.rows.len() as u64;
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
@@ -83,7 +85,7 @@ impl<T> Writer<T> {
     }
 
     /// Returns true if a batch of this size may be appended before another reaches the disk. A batch of any size may be appended
-    /// if none is on its way.
+    /// if none is on its way; with `step` (the session stops after each line), only then.
     pub(crate) fn has_room(&self, lines: u64, bytes: usize, step: bool) -> bool {
         let fits = self.lines + lines <= AHEAD_LINES && self.bytes + bytes < AHEAD_BYTES;
         self.is_idle() || !step && fits

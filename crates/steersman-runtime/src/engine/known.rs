@@ -1,8 +1,8 @@
-//! The secrets that a session knows, for removing their values from everything that leaves its log for others to read.
+//! Masks the secrets of a session in data that people or programs read from its log.
 //!
-//! A log holds secrets sealed. But their values may also occur in clear, if a user or a model said them. A secret that was never
-//! given as a secret cannot be found. For all others this module opens every sealed text of the log and the inbox, reads the
-//! secrets that the definition declares, and replaces each occurrence with `(secret)`.
+//! A log holds secrets sealed. But their values may also occur in clear text, if a user or a model said them. So this module opens
+//! every sealed text of the log and the inbox, reads the secrets that the definition declares, and replaces each occurrence of
+//! their values with `(secret)`. A value that was never sealed or declared as a secret cannot be found.
 
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::seal::{KeyId, SealError, Sealer, sealed_in};
@@ -25,7 +25,7 @@ pub(crate) const ANYWHERE: usize = 6;
 /// found by chance.
 pub(crate) const AS_WORD: usize = 4;
 
-/// The opened secrets of a session. The value lives only while something is written with it. It is never stored and never logged.
+/// The opened secrets of a session. Never stored and never logged; dropped once the output that they mask is written.
 #[derive(Clone)]
 pub struct Known {
     sealer: Sealer,
@@ -33,10 +33,11 @@ pub struct Known {
     seen: BTreeSet<String>,
     /// Secrets in every encoding, the longest first, because one may be part of another.
     texts: Vec<String>,
-    /// Number of sealed texts of each key that is not here.
+    /// For each key that this process does not have, the number of texts that are sealed with it.
     unopened: BTreeMap<KeyId, usize>,
     /// Number of sealed texts that do not fit the key that they name.
     damaged: usize,
+    /// Declared secrets that cannot be read here.
     unread: Vec<Name>,
 }
 
@@ -190,13 +191,13 @@ impl Known {
 
     /// Returns a text with [`PLACEHOLDER`] in place of each secret. JSON stays valid JSON.
     pub fn masked(&self, text: &str) -> String {
-        let meant: Vec<&str> = self
+        let contained: Vec<&str> = self
             .texts
             .iter()
             .filter(|secret| find(text, secret).is_some())
             .map(String::as_str)
             .collect();
-        if meant.is_empty() {
+        if contained.is_empty() {
             return text.to_owned();
         }
         if text.starts_with(['{', '['])
@@ -206,17 +207,19 @@ impl Known {
             return json.to_string();
         }
         // Placeholders of an earlier masking stay as they are, even if a secret is the word `secret`.
-        let parts = text.split(PLACEHOLDER).map(|part| without(part, &meant));
+        let parts = text
+            .split(PLACEHOLDER)
+            .map(|part| without(part, &contained));
         parts.collect::<Vec<_>>().join(PLACEHOLDER)
     }
 
-    /// Masks the secrets in all texts and keys of a document. Numbers stay, because those of a document are counts, lines and
-    /// prices.
+    /// Masks the secrets in all texts and keys of a JSON document that was rendered from a log. Its numbers stay, because they are
+    /// counts, lines and prices.
     pub fn mask(&self, json: &mut Json) {
         self.mask_in(json, false);
     }
 
-    /// Masks the secrets in data that somebody said or wrote. Numbers are masked too, because they may be secrets.
+    /// Masks the secrets in JSON that came from people, models or tools. Numbers are masked too, because they may be secrets.
     pub fn mask_data(&self, json: &mut Json) {
         self.mask_in(json, true);
     }
@@ -272,8 +275,8 @@ impl Known {
         }
     }
 
-    /// Masks the secrets in the parts of a body: in a text, or in the names of artifacts. The texts of a list are bodies of their
-    /// own.
+    /// Masks the secrets in a body. Of a list of parts, only the names of artifacts are masked: each text of the list is also a
+    /// body of its line, and is masked there.
     #[must_use]
     pub fn veil_parts(&self, parts: Parts) -> Parts {
         match parts {
@@ -494,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_key_sealed_is_told() {
+    fn texts_sealed_with_another_key_are_reported() {
         let mut known = known(&["password"]);
         assert_eq!(known.misses(), None);
         let other = Sealer::new(&[8; 32]);

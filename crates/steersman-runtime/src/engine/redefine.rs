@@ -54,8 +54,8 @@ impl Engine {
     /// that both definitions declare in the same way, stay bound. Everything else is bound as at the start of a session.
     ///
     /// # Errors
-    /// Something that the definition needs is not available here. A refusal by the session is in the receipt: something in it is
-    /// open, or it has agents or other things that the definition does not know.
+    /// Something that the definition needs is not available here. If the session refuses, this is no error; the receipt has the
+    /// reason: a call is open, or the session uses an agent, tool or other name that the definition does not have.
     pub async fn redefine(&self, id: &str, wanted: Redefine) -> Result<Receipt, EngineError> {
         let seen = self.inspect(id).await?;
         let (Some(old), Some(bound)) = (&seen.network, seen.binding()) else {
@@ -94,8 +94,8 @@ impl Engine {
             manifest: None,
             ..bound_values.clone()
         };
-        let begun = network.beginning_with(&bound.entry);
-        let mut changed = begun.clone();
+        let entered = network.beginning_with(&bound.entry);
+        let mut changed = entered.clone();
         changed
             .models
             .retain(|name, model| old.models.get(name) != Some(model));
@@ -110,7 +110,7 @@ impl Engine {
                 .extend(models.await.map_err(BindError::Model)?);
             values.models.sort_by(|a, b| a.name.cmp(&b.name));
         }
-        bind::prices(&begun, &mut values.models)?;
+        bind::prices(&entered, &mut values.models)?;
         let asked = servers::ask(self, &network, &values).await?;
         let (complete, manifest) = servers::bound(&network, asked)?;
         values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));

@@ -86,7 +86,7 @@ pub enum Fate {
     Lies,
 }
 
-/// The outside events of which one must happen before the session continues.
+/// Reasons to continue that are outside of the session. The session continues when one of them occurs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outside {
     /// Number of running effects, including those on superseded branches.
@@ -237,7 +237,7 @@ impl Session {
         self.send(Wanted::Rebind(config.collect()).by(by)).await
     }
 
-    /// Forks a branch at a line ([`Fork`]). The new branch is dry unless `live` is set.
+    /// Forks a branch at a line ([`Fork`]). Unless `live` is set, the new branch is dry: effects that touch the world are simulated.
     pub async fn fork(&self, fork: Fork) -> Result<Receipt, EngineError> {
         let wanted = Wanted::Fork {
             at: fork.at,
@@ -274,10 +274,10 @@ impl Session {
         self.send(wanted.by(By::default())).await
     }
 
-    /// Makes the root agent wait for these branches until `on` is met. It gets the ends of the branches as the result. `then`
-    /// names a tool that is called next, with its arguments: an object whose texts are templates over `result`. Without
-    /// arguments, the result itself is handed on: as the arguments if its fields are parameters of the tool, otherwise as its one
-    /// argument.
+    /// Makes the root agent wait for these branches until `on` is met. The result is the list of the ends of the branches. `then` is
+    /// a tool that is called next, with optional arguments: an object whose texts are templates over `result`. Without arguments,
+    /// the tool gets the result: as the arguments if the fields of the result are parameters of the tool, otherwise as the tool's
+    /// one argument.
     pub async fn join(
         &self,
         branches: Vec<Id>,
@@ -336,9 +336,8 @@ impl Session {
     /// waiting, or refused. Returns `Known` if it was taken already.
     pub async fn fate_of(&self, id: &Name) -> Fate {
         let (reply, answer) = oneshot::channel();
-        let told = ToDriver::Inbox(id.clone(), reply);
-        let told = self.to.send(told).await;
-        match (told, answer.await) {
+        let asked = self.to.send(ToDriver::Inbox(id.clone(), reply)).await;
+        match (asked, answer.await) {
             (Ok(()), Ok(receipt)) => receipt.fate,
             _ => Fate::Lies,
         }

@@ -1,4 +1,5 @@
-//! Binding: the meaning of a session's definition on this machine. It is decided once, when the session starts, and recorded.
+//! Binding: the definition of a session with the `config` values, models and versions that it has on this computer. It is decided
+//! once, when the session starts, and recorded.
 
 use crate::Env;
 use crate::log::error::EngineError;
@@ -135,7 +136,7 @@ pub enum BindError {
     NoTool(Name),
     /// A net in Rust that an agent names is not registered in this program.
     #[error(
-        "the net `{0}` is not built in and not registered in this program: `Builder::net`, or is its name misspelt?"
+        "the net `{0}` is neither built in nor registered in this program: register it with `Builder::net`, or correct its name"
     )]
     NoNet(Name),
     /// This program has the net, but in other versions.
@@ -264,16 +265,16 @@ pub fn prices(network: &Network, models: &mut [BoundModel]) -> Result<(), BindEr
 
 /// Returns the binding of a session that starts under this network with these values.
 pub fn binding(network: &Network, entry: Name, values: &Values) -> Binding {
-    let mut named = network.digest.0.to_vec();
-    named.extend(serde_json::to_vec(&values.config).expect("JSON values can be written as JSON"));
+    let mut hashed = network.digest.0.to_vec();
+    hashed.extend(serde_json::to_vec(&values.config).expect("JSON values can be written as JSON"));
     if let Some(manifest) = &values.manifest {
-        named.extend(manifest.0);
+        hashed.extend(manifest.0);
     }
     if !values.nets.is_empty() {
-        named.extend(serde_json::to_vec(&values.nets).expect("names and versions are JSON"));
+        hashed.extend(serde_json::to_vec(&values.nets).expect("names and versions are JSON"));
     }
     Binding {
-        digest: Digest::of(&named),
+        digest: Digest::of(&hashed),
         source: *blake3::hash(network.source.as_bytes()).as_bytes(),
         network: network.name.clone(),
         entry,
@@ -305,8 +306,8 @@ fn read_values(session: &SessionId, text: &str) -> Result<Values, EngineError> {
     })
 }
 
-/// Returns the values that a session runs under. Fails unless `network` compiles to the digest that the session is bound to.
-/// `text` is the stored text of the values.
+/// Returns the values that a session runs under. `text` is their stored text. Fails if the digest of `network` with these values is
+/// not the digest that the session is bound to.
 pub fn open(
     session: &SessionId,
     network: &Network,

@@ -605,7 +605,8 @@ impl Ledger {
         self.branches.get(&id)
     }
 
-    /// Returns true if a branch has ticks. The current branch always has.
+    /// Returns true if a branch has ticks: the driver may still write to it, because it is not superseded. The current branch always
+    /// has ticks.
     pub(crate) fn has_ticks(&self, id: Id) -> bool {
         let branch = self.branches.get(&id);
         id == self.current || branch.is_some_and(|branch| branch.superseded.is_none())

@@ -57,7 +57,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the offer: a plain message if no effect is out, otherwise an interrupt that replaces the effects.
+/// Returns the offer: a plain message if no effect is outstanding, otherwise an interrupt that replaces the effects.
 fn said(id: &Name, text: &str, rests: bool) -> Offered {
     let message = Said {
         id: id.clone(),

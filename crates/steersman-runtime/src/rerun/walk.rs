@@ -83,9 +83,9 @@ pub(crate) struct Walk<'a> {
     pub(super) new: Side,
     old_binding: Binding,
     old_values: String,
-    /// Recorded requests of effects that are out.
+    /// Recorded requests of outstanding effects.
     pub(super) works: BTreeMap<Id, Work>,
-    /// Digests of the requests of model calls that are out in the rerun.
+    /// Digests of the requests of outstanding model calls of the rerun.
     asks: BTreeMap<Id, BTreeSet<Digest>>,
     /// Render caches by branch and agent: a request is rendered from the previous one.
     caches: BTreeMap<(Id, Id), RenderCache>,

@@ -168,6 +168,7 @@ fn summary(every: u32) -> SummaryDef {
     }
 }
 
+/// Adds a running summary to the view of a routed agent's members, every `every` messages.
 fn sums_up(agent: &mut AgentDef, every: u32, window: Option<u32>) {
     if let Does::Route(route) = &mut agent.does {
         route.view.summary = Some(Box::new(summary(every)));
@@ -175,6 +176,7 @@ fn sums_up(agent: &mut AgentDef, every: u32, window: Option<u32>) {
     }
 }
 
+/// Sets the fallback of a routed agent for unusable answers of its model, and the view that its members have.
 fn of_route(agent: &mut AgentDef, to: Fallback, of: Seen) {
     if let Does::Route(route) = &mut agent.does {
         route.asks.unusable.to = to;

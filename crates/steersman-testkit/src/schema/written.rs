@@ -74,7 +74,7 @@ fn fields(body: &str) -> Vec<&str> {
     found
 }
 
-/// Records one place in a value.
+/// Serializer that records the variants and optional fields at one place in a value.
 struct Met<'a> {
     all: &'a mut BTreeSet<String>,
     /// The field that is written, such as `Name.field`.

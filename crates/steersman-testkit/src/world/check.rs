@@ -12,7 +12,7 @@ use steersman_machine::tick::effect::{OfferKind, Wish};
 use steersman_machine::tick::wishes;
 
 /// Checks a line: the agents that it moved have the phase of their stack, every result on these stacks closes an open call, and
-/// the effects that are out can be rebuilt from the snapshot.
+/// the outstanding effects can be rebuilt from the snapshot.
 pub(super) fn line(world: &World, n: Line) -> Result<(), Fault> {
     let line = world.line(n);
     let Some(commit) = &line.commit else {
@@ -233,7 +233,7 @@ fn working(snapshot: &Snapshot) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks that the effects that are out are those of the snapshot, and that their wishes can be rebuilt from it.
+/// Checks that the outstanding effects are those of the snapshot, and that their wishes can be rebuilt from it.
 fn out(world: &World, branch: Id) -> Result<(), Fault> {
     let snapshot = world.at(branch);
     let rebuilt: BTreeMap<Id, Wish> = wishes(&world.cx(), snapshot)

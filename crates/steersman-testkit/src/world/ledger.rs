@@ -1,4 +1,4 @@
-//! Ledger entries that people need to read a trace.
+//! Ledger entries of a test's log: those that a reader of a trace needs.
 
 use super::{Seen, World};
 use steersman_machine::stored::by::By;
@@ -85,9 +85,10 @@ impl World {
                 }
                 if opened.rewound {
                     ledger.push(LedgerEntry::Current(line.branch));
-                    let done = opened.known.iter();
-                    let done = done.filter(|(_, f)| !matches!(f, Fact::NeverStarted));
-                    ledger.extend(done.map(|(id, _)| LedgerEntry::Listed(*id)));
+                    // Effects of the superseded lines that may have happened.
+                    let started = opened.known.iter();
+                    let started = started.filter(|(_, f)| !matches!(f, Fact::NeverStarted));
+                    ledger.extend(started.map(|(id, _)| LedgerEntry::Listed(*id)));
                 }
             }
             Offered::Adopt { branch, at, .. } => {

@@ -17,7 +17,7 @@ use steersman_machine::values::price::Tokens;
 use steersman_machine::view::mapping;
 use steersman_machine::view::mapping::Raw;
 
-/// State of an effect that is out: what it waits for.
+/// State of an outstanding effect, by the thing that it waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Held {
     /// The effect runs.
@@ -78,7 +78,7 @@ impl Players {
 }
 
 impl World {
-    /// Plays everything that can run, oldest first, until all effects that are out wait for the outside.
+    /// Plays everything that can run, oldest first, until all outstanding effects wait for the outside.
     pub fn pump(&mut self) -> Result<(), Fault> {
         while let Some(effect) = self.ready.pop_front() {
             if let Some(out) = self.out.get(&effect).cloned()
@@ -193,7 +193,7 @@ impl World {
         self.outcome(effect, Outcome::Mapped(mapped))
     }
 
-    /// Returns branch, owner and call of an effect that is out for a call.
+    /// Returns branch, owner and call of an outstanding effect of a call.
     pub(super) fn place(&self, effect: Id) -> Result<(Id, Id, Id), Fault> {
         let out = self.out.get(&effect);
         let out = out.ok_or_else(|| Fault(format!("effect {effect} is not out")))?;

@@ -183,7 +183,8 @@ impl World {
         Ok(took)
     }
 
-    /// Returns the oldest effect with this hold that is out for a call of this tool (or for this person or event).
+    /// Returns the oldest outstanding effect on the branch that has this hold and belongs to `name`: a call of this tool, a question to
+    /// this person, or a wait for this event.
     pub fn find(&self, branch: Id, held: &Held, name: &str) -> Option<Id> {
         let found = self.out.iter().find(|(id, out)| {
             let call = self.at(branch).call_of(**id);
@@ -418,8 +419,8 @@ impl World {
         Ok(true)
     }
 
-    /// Moves the clock by `millis` milliseconds. Everything that becomes due on the way happens, the earliest first, with all
-    /// that follows.
+    /// Moves the clock by `millis` milliseconds. Everything that becomes due meanwhile happens in the order of its time, each with all
+    /// its consequences.
     pub fn advance(&mut self, millis: u64) -> Result<(), Fault> {
         self.pass(millis, true)
     }

@@ -17,13 +17,17 @@ use steersman_runtime::model::scripted::nearest::{differs, distance, short};
 use steersman_runtime::toolset::{Asked, ServerAsk, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
-/// Answers for the tools that the test names, for all tools that reach outside of the process, and for tools in Rust that
-/// are not registered. If real runs are allowed, commands and requests that change nothing run for real instead.
+/// A toolset that answers in place of three kinds of tools: those for which the test has outcomes, those that reach outside of the
+/// process, and those in Rust that are not registered. If real runs are allowed, commands and requests that change nothing and have
+/// no outcome in the test run for real.
 pub(super) struct ToolOutcomes {
+    /// Outcomes that were not used yet.
     left: Mutex<BTreeMap<Name, VecDeque<ToolOutcome>>>,
     /// Outcomes that were used, with effect and attempt, in order.
     given: Mutex<Vec<(Id, u32, Name, ToolOutcome)>>,
+    /// Tools for which the test has outcomes.
     named: Vec<Name>,
+    /// Tools in Rust that are registered.
     registered: Vec<Name>,
     /// True if tools that only read run for real when the test has no outcomes for them.
     real: bool,
@@ -106,19 +110,17 @@ impl ToolOutcomes {
                 "  nearest: call {call} of it, which had an outcome, with {}",
                 short(&known.to_string())
             ));
-            let told = differs(known, args);
-            if told.is_empty() {
+            let differences = differs(known, args);
+            if differences.is_empty() {
                 rows.push("    the arguments are the same".to_owned());
             }
-            rows.extend(told.iter().map(|row| format!("    {row}")));
+            rows.extend(differences.iter().map(|row| format!("    {row}")));
         } else {
             let left = lock(&self.left);
             let left = left.iter().filter(|(_, list)| !list.is_empty());
             if let Some((name, list)) = left.min_by_key(|(name, _)| distance(name, tool)) {
                 let n = list.len();
-                rows.push(format!(
-                    "  nearest: `{name}`, which has {n} that nobody called for"
-                ));
+                rows.push(format!("  nearest: `{name}`, with unused outcomes: {n}"));
             }
         }
         lock(&self.missed).push(rows.join("\n"));

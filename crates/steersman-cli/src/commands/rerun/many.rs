@@ -18,8 +18,8 @@ use steersman::runtime::store::SessionInfo;
 use steersman::views::rerun::{Reran, Verdict, differs};
 use steersman::{Diff, Rerunned};
 
-/// The result for one session.
-struct Came {
+/// One rerun of one session, with its result.
+struct SessionRerun {
     session: String,
     short: String,
     ran: Result<(Rerunned, Diff), String>,
@@ -28,7 +28,7 @@ struct Came {
 /// The words for results, in the order of the table.
 const WORDS: &[&str] = &["same", "partial", "differs", "leaf", "failed", "error"];
 
-impl Came {
+impl SessionRerun {
     fn word(&self) -> &'static str {
         match &self.ran {
             Ok((ran, found)) => Verdict::of(ran, found).word(),
@@ -58,7 +58,8 @@ impl Came {
         ran.map_or(true, |(ran, found)| differs(ran, found))
     }
 
-    fn told(&self) -> String {
+    /// Returns the last column of the table: what differs, what was not repeated, or why there is no result.
+    fn detail(&self) -> String {
         match &self.ran {
             Ok((ran, found)) => match &ran.leaf {
                 Some(leaf) if self.word() == "leaf" => leaf.clone(),
@@ -149,16 +150,16 @@ pub(super) async fn run(
     if let Some(folder) = &args.report {
         make(folder)?;
     }
-    let (came, stopped) = rerun_all(args, changes, place, &found, printer).await?;
-    print(&came, printer)?;
+    let (reruns, stopped) = rerun_all(args, changes, place, &found, printer).await?;
+    print(&reruns, printer)?;
     if let Some(folder) = &args.report {
-        report(folder, &came, stopped, args)?;
+        report(folder, &reruns, stopped, args)?;
         let summary = folder.join("summary.md");
         printer.talk(format!("Report: {}", summary.display()));
     }
     let done = format!(
         "{} of {} were made",
-        came.len(),
+        reruns.len(),
         count(found.len() as u64 * u64::from(args.repeat), "rerun")
     );
     match stopped {
@@ -173,7 +174,7 @@ pub(super) async fn run(
         )),
         Stopped::Not => {}
     }
-    Ok(if came.iter().any(Came::differs) {
+    Ok(if reruns.iter().any(SessionRerun::differs) {
         Exit::Differs
     } else {
         Exit::Answered
@@ -236,7 +237,7 @@ async fn rerun_all(
     place: &Place,
     found: &[SessionInfo],
     printer: &Printer,
-) -> Result<(Vec<Came>, Stopped), CommandError> {
+) -> Result<(Vec<SessionRerun>, Stopped), CommandError> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -252,13 +253,14 @@ async fn rerun_all(
         let (session, short) = (info.id.to_string(), shortest(&info.id, all).to_owned());
         let spent = &spent;
         async move {
-            // Running reruns are completed, so the limit may be exceeded by their cost.
+            // Running reruns are completed, so the limit may be exceeded by their cost. A limit of 0 stops nothing before the first
+            // rerun that costs money.
             let over = limit.is_some_and(|limit| spent.load(Ordering::Relaxed) >= limit);
             if over && spent.load(Ordering::Relaxed) > 0 {
                 return None;
             }
             let ran = rerun(args, changes, (place, printer), &session).await;
-            Some(Came {
+            Some(SessionRerun {
                 session,
                 short,
                 ran,
@@ -267,7 +269,7 @@ async fn rerun_all(
     };
     let mut running = stream::iter(jobs.map(one)).buffer_unordered(usize::from(args.parallel));
     let total = found.len() * args.repeat as usize;
-    let (mut came, mut stopped) = (Vec::new(), Stopped::Not);
+    let (mut reruns, mut stopped) = (Vec::new(), Stopped::Not);
     let stop = tokio::signal::ctrl_c();
     tokio::pin!(stop);
     loop {
@@ -277,9 +279,9 @@ async fn rerun_all(
                 Some(None) => stopped = Stopped::Cost,
                 Some(Some(one)) => {
                     let price = spent.fetch_add(one.micros(), Ordering::Relaxed) + one.micros();
-                    let (n, price) = (came.len() + 1, money(price));
+                    let (n, price) = (reruns.len() + 1, money(price));
                     printer.talk(dim(&format!("{n}/{total}  {}  {}  {price} so far", one.short, one.word())));
-                    came.push(one);
+                    reruns.push(one);
                 }
             },
             _ = &mut stop => {
@@ -289,8 +291,8 @@ async fn rerun_all(
         }
     }
     drop(running);
-    came.sort_by(|a, b| a.session.cmp(&b.session));
-    Ok((came, stopped))
+    reruns.sort_by(|a, b| a.session.cmp(&b.session));
+    Ok((reruns, stopped))
 }
 
 async fn rerun(
@@ -312,15 +314,18 @@ async fn rerun(
 }
 
 /// Returns the tokens of all sessions, and of all reruns.
-fn all_tokens(came: &[Came]) -> (u64, u64) {
-    let each = came.iter().map(Came::tokens);
+fn all_tokens(reruns: &[SessionRerun]) -> (u64, u64) {
+    let each = reruns.iter().map(SessionRerun::tokens);
     each.fold((0, 0), |(was, is), (a, b)| {
         (was.saturating_add(a), is.saturating_add(b))
     })
 }
 
-fn all_micros(came: &[Came]) -> u64 {
-    came.iter().map(Came::micros).fold(0, u64::saturating_add)
+fn all_micros(reruns: &[SessionRerun]) -> u64 {
+    reruns
+        .iter()
+        .map(SessionRerun::micros)
+        .fold(0, u64::saturating_add)
 }
 
 /// Renders a value, and the new value if it differs.
@@ -332,24 +337,24 @@ fn from_to((was, is): (u64, u64)) -> String {
     }
 }
 
-fn totals(came: &[Came]) -> BTreeMap<&'static str, u64> {
+fn totals(reruns: &[SessionRerun]) -> BTreeMap<&'static str, u64> {
     let mut totals: BTreeMap<&'static str, u64> = WORDS.iter().map(|word| (*word, 0)).collect();
-    for one in came {
+    for one in reruns {
         *totals.entry(one.word()).or_default() += 1;
     }
     totals
 }
 
-fn print(came: &[Came], printer: &Printer) -> Result<(), CommandError> {
-    let totals = totals(came);
-    let micros = all_micros(came);
+fn print(reruns: &[SessionRerun], printer: &Printer) -> Result<(), CommandError> {
+    let totals = totals(reruns);
+    let micros = all_micros(reruns);
     if printer.is_json() {
-        for one in came {
+        for one in reruns {
             printer.json(&one.document())?;
         }
         return printer.json(&json!({ "totals": totals, "cost": micros as f64 / 1e6 }));
     }
-    let row = |one: &Came| {
+    let row = |one: &SessionRerun| {
         let (live, recorded) = one.calls();
         vec![
             one.short.clone(),
@@ -358,10 +363,10 @@ fn print(came: &[Came], printer: &Printer) -> Result<(), CommandError> {
             recorded.to_string(),
             from_to(one.tokens()),
             money(one.micros()),
-            line(&one.told(), 70),
+            line(&one.detail(), 70),
         ]
     };
-    let rows: Vec<Vec<String>> = came.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = reruns.iter().map(row).collect();
     let heading = [
         "SESSION", "RESULT", "ASKED", "RECORDED", "TOKENS", "PRICE", "WHAT",
     ];
@@ -379,13 +384,13 @@ fn print(came: &[Came], printer: &Printer) -> Result<(), CommandError> {
             }
         })
         .collect();
-    let (told, tokens) = (told.join(", "), from_to(all_tokens(came)));
+    let (told, tokens) = (told.join(", "), from_to(all_tokens(reruns)));
     printer.data(format!("{told}, {}, {tokens} tokens", bold(&money(micros))))
 }
 
 fn report(
     folder: &Path,
-    came: &[Came],
+    reruns: &[SessionRerun],
     stopped: Stopped,
     args: &RerunArgs,
 ) -> Result<(), CommandError> {
@@ -398,8 +403,8 @@ fn report(
             ))
         })
     };
-    let (totals, micros) = (totals(came), all_micros(came));
-    let (price, tokens) = (money(micros), from_to(all_tokens(came)));
+    let (totals, micros) = (totals(reruns), all_micros(reruns));
+    let (price, tokens) = (money(micros), from_to(all_tokens(reruns)));
     let spent = format!("Price: {price}. Tokens: {tokens}.");
     let mut summary = heading(args, &totals, &spent, stopped);
     summary.push_str(
@@ -407,7 +412,7 @@ fn report(
     );
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     let mut documents = Vec::new();
-    for one in came {
+    for one in reruns {
         let n = seen.entry(&one.session).or_default();
         *n += 1;
         let name = match *n {
@@ -415,7 +420,7 @@ fn report(
             n => format!("{}-{n}", one.session),
         };
         let (live, recorded) = one.calls();
-        let told = line(&one.told(), 120).replace('|', "\\|");
+        let told = line(&one.detail(), 120).replace('|', "\\|");
         let (short, word, price) = (&one.short, one.word(), money(one.micros()));
         let tokens = from_to(one.tokens());
         let _ = writeln!(

@@ -140,7 +140,7 @@ fn frame(cluster: &Cluster, area: Area, facts: &[Line], out: &mut String) {
 fn draw_node(
     node: &Node,
     Area { x, y, w, h }: Area,
-    (note, facts, mark): (&[String], &[Line], &[String]),
+    (notes, facts, marks): (&[String], &[Line], &[String]),
     out: &mut String,
 ) {
     let marked = marked(&node.mark);
@@ -199,7 +199,7 @@ fn draw_node(
         "<text class=\"title\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{line:.1}\">{}</text>",
         escaped(&node.name)
     );
-    for note in note {
+    for note in notes {
         line += LINE;
         let _ = writeln!(
             out,
@@ -214,7 +214,7 @@ fn draw_node(
         line += LINE;
         fact_row(fact, x + PAD, line, "", out);
     }
-    for mark in mark {
+    for mark in marks {
         line += LINE;
         let _ = writeln!(
             out,
@@ -224,6 +224,8 @@ fn draw_node(
     }
 }
 
+/// Draws the row of a fact: its word, then its text. Leading spaces of the word indent it. An empty `class` means the colours of a
+/// box.
 fn fact_row(Line { word, text }: &Line, x: f64, y: f64, class: &str, out: &mut String) {
     let at = x + WORD as f64 * SMALL;
     let grey = if class.is_empty() { "word" } else { class };

@@ -54,14 +54,14 @@ pub(super) fn list(
 ) -> Result<BTreeMap<String, Mark>, String> {
     let mut found = BTreeMap::new();
     for path in documents {
-        files_of(folder, path, &mut found).map_err(|why| told(path, &why))?;
+        files_of(folder, path, &mut found).map_err(|why| unreadable_error(path, &why))?;
     }
     Ok(found)
 }
 
 /// Returns the passages of a file.
 pub(super) fn passages(folder: &Path, file: &str) -> Result<Vec<Passage>, String> {
-    let text = read(folder, file).map_err(|why| told(file, &why))?;
+    let text = read(folder, file).map_err(|why| unreadable_error(file, &why))?;
     let ending = Path::new(file).extension().and_then(|e| e.to_str());
     let ending = ending.unwrap_or_default().to_ascii_lowercase();
     Ok(split::passages(
@@ -70,17 +70,17 @@ pub(super) fn passages(folder: &Path, file: &str) -> Result<Vec<Passage>, String
     ))
 }
 
-fn told(path: &str, why: &str) -> String {
+fn unreadable_error(path: &str, why: &str) -> String {
     format!(
-        "documents `{path}` cannot be read: {why}; `knowledge` names them: put them back, or take them out of it"
+        "documents `{path}` cannot be read: {why}; restore them, or remove them from `knowledge`"
     )
 }
 
 fn files_of(folder: &Path, path: &str, found: &mut BTreeMap<String, Mark>) -> Result<(), String> {
     let full = folder.join(path);
-    let about = about(folder, &full)?;
-    if about.is_file() {
-        found.insert(path.to_owned(), mark(&about));
+    let metadata = metadata_inside(folder, &full)?;
+    if metadata.is_file() {
+        found.insert(path.to_owned(), mark(&metadata));
         return Ok(());
     }
     walk(folder, &full, path.trim_end_matches('/'), 0, found)
@@ -120,29 +120,29 @@ fn walk(
             .and_then(|e| e.to_str())
             .is_some_and(|e| ENDINGS.contains(&&*e.to_ascii_lowercase()));
         if full.is_dir() {
-            about(root, &full).map_err(|why| format!("{name}: {why}"))?;
+            metadata_inside(root, &full).map_err(|why| format!("{name}: {why}"))?;
             walk(root, &full, &inner, depth + 1, found)?;
         } else if is_text {
-            let about = about(root, &full).map_err(|why| format!("{name}: {why}"))?;
+            let metadata = metadata_inside(root, &full).map_err(|why| format!("{name}: {why}"))?;
             if found.len() >= FILES {
                 return Err(format!("there are more than {FILES} files in it"));
             }
-            found.insert(inner, mark(&about));
+            found.insert(inner, mark(&metadata));
         }
     }
     Ok(())
 }
 
-fn mark(about: &Metadata) -> Mark {
+fn mark(metadata: &Metadata) -> Mark {
     Mark {
-        changed: about.modified().ok(),
-        len: about.len(),
+        changed: metadata.modified().ok(),
+        len: metadata.len(),
     }
 }
 
 /// Returns the metadata of a path that is inside the folder. A link out of the folder is refused: it could show any file to a
 /// model.
-fn about(folder: &Path, full: &Path) -> Result<Metadata, String> {
+fn metadata_inside(folder: &Path, full: &Path) -> Result<Metadata, String> {
     let real = full.canonicalize().map_err(|e| e.to_string())?;
     let folder = if folder.as_os_str().is_empty() {
         Path::new(".")
@@ -153,9 +153,9 @@ fn about(folder: &Path, full: &Path) -> Result<Metadata, String> {
     if !real.starts_with(&inside) {
         return Err("it leads out of the definition's folder".to_owned());
     }
-    let about = real.metadata().map_err(|e| e.to_string())?;
-    if about.is_file() || about.is_dir() {
-        Ok(about)
+    let metadata = real.metadata().map_err(|e| e.to_string())?;
+    if metadata.is_file() || metadata.is_dir() {
+        Ok(metadata)
     } else {
         Err("it is neither a file nor a folder".to_owned())
     }
