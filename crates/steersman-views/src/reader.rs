@@ -82,7 +82,8 @@ struct Opened {
     secrets: Option<Mutex<Secrets>>,
 }
 
-/// The secrets that a session knows, as far as its lines were read.
+/// The secrets of all lines up to `upto`, without a gap.
+#[derive(Clone)]
 struct Secrets {
     known: Arc<Known>,
     upto: Line,
@@ -204,27 +205,48 @@ impl Stored {
         Some(lock(secrets).known.clone())
     }
 
-    /// Learns the secrets of a line. Returns the line, masked if the reader masks secrets.
+    /// Returns a line, masked if the reader masks secrets. Learns the secrets of the line, and of all lines before it.
     async fn shown(&self, mut line: Arc<LogLine>) -> Result<Arc<LogLine>, EngineError> {
-        let Some(secrets) = &self.opened().await?.secrets else {
+        let opened = self.opened().await?;
+        let Some(secrets) = &opened.secrets else {
             return Ok(line);
         };
-        let (mut known, upto) = {
-            let secrets = lock(secrets);
-            (secrets.known.clone(), secrets.upto)
-        };
-        if line.n > upto {
-            let mut more = (*known).clone();
-            more.learn_line(&line, &self.engine).await?;
-            known = Arc::new(more);
+        let mut learned = lock(secrets).clone();
+        if line.n > learned.upto {
+            learned = self.learn(&opened.past, learned, &line).await?;
             let mut secrets = lock(secrets);
-            if line.n > secrets.upto {
-                secrets.known = known.clone();
-                secrets.upto = line.n;
+            // Another task may have learned more meanwhile.
+            if learned.upto > secrets.upto {
+                *secrets = learned.clone();
             }
         }
-        known.veil_line(&mut line);
+        learned.known.veil_line(&mut line);
         Ok(line)
+    }
+
+    /// Learns the secrets of a line and of the lines between it and those that are known.
+    async fn learn(
+        &self,
+        past: &Past,
+        learned: Secrets,
+        line: &LogLine,
+    ) -> Result<Secrets, EngineError> {
+        let Secrets { known, mut upto } = learned;
+        let mut known = (*known).clone();
+        while upto.next() < line.n {
+            let lines = self.page(past, upto, PAGE).await?;
+            let Some(last) = lines.last() else { break };
+            upto = last.n;
+            for line in &lines {
+                known.learn_line(line, &self.engine).await?;
+            }
+        }
+        if upto < line.n {
+            known.learn_line(line, &self.engine).await?;
+            upto = line.n;
+        }
+        let known = Arc::new(known);
+        Ok(Secrets { known, upto })
     }
 
     fn raw(&self, opened: &Opened, body: Body) -> Result<Parts, EngineError> {

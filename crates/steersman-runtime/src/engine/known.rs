@@ -8,7 +8,7 @@ use crate::engine::{Engine, EngineError, Inspection};
 use crate::seal::{KeyId, SealError, Sealer, sealed_in};
 use crate::secrets::{self, encoded};
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::context::History;
 use steersman_machine::snapshot::{Cell, Snapshot, Value};
@@ -29,16 +29,21 @@ pub(crate) const AS_WORD: usize = 4;
 #[derive(Clone)]
 pub struct Known {
     sealer: Sealer,
-    /// Sealed texts that were seen before, whether or not they could be opened.
-    seen: BTreeSet<String>,
+    /// Sealed texts that were seen before. `None` for one that was opened, or that is not sealed by this program.
+    seen: BTreeMap<String, Option<Closed>>,
     /// Secrets in every encoding, the longest first, because one may be part of another.
     texts: Vec<String>,
-    /// For each key that this process does not have, the number of texts that are sealed with it.
-    unopened: BTreeMap<KeyId, usize>,
-    /// Number of sealed texts that do not fit the key that they name.
-    damaged: usize,
     /// Declared secrets that cannot be read here.
     unread: Vec<Name>,
+}
+
+/// Reason why a sealed text was not opened.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Closed {
+    /// This process does not have the key that it names.
+    OtherKey(KeyId),
+    /// It does not fit the key that it names.
+    Damaged,
 }
 
 impl std::fmt::Debug for Known {
@@ -70,10 +75,8 @@ impl Engine {
     ) -> Result<Known, EngineError> {
         let mut known = Known {
             sealer: self.sealer().clone(),
-            seen: BTreeSet::new(),
+            seen: BTreeMap::new(),
             texts: Vec::new(),
-            unopened: BTreeMap::new(),
-            damaged: 0,
             unread: Vec::new(),
         };
         if let Some(network) = &seen.network {
@@ -125,30 +128,40 @@ impl Known {
     /// Adds the secrets of another session.
     pub fn and(&mut self, other: &Self) {
         self.texts.extend(other.texts.iter().cloned());
-        for (key, count) in &other.unopened {
-            *self.unopened.entry(*key).or_default() += count;
-        }
-        self.damaged += other.damaged;
+        let seen = other.seen.iter();
+        self.seen
+            .extend(seen.map(|(text, closed)| (text.clone(), *closed)));
         self.unread.extend(other.unread.iter().cloned());
         self.sort();
     }
 
     fn learn(&mut self, text: &str) {
         for sealed in sealed_in(text) {
-            if !self.seen.insert(sealed.to_owned()) {
+            if self.seen.contains_key(sealed) {
                 continue;
             }
-            match self.sealer.open_text(sealed) {
-                Ok(plain) => match serde_json::from_str(&plain) {
-                    Ok(json) => self.add_json(&json),
-                    Err(_) => self.add(&plain),
-                },
-                Err(SealError::OtherKey { wanted, .. }) => {
-                    *self.unopened.entry(wanted).or_default() += 1;
+            let closed = match self.sealer.open_text(sealed) {
+                Ok(plain) => {
+                    self.add_opened(&plain);
+                    None
                 }
-                Err(SealError::Damaged(_)) => self.damaged += 1,
-                Err(SealError::NotSealed | SealError::Newer) => {}
-            }
+                Err(SealError::OtherKey { wanted, .. }) => Some(Closed::OtherKey(wanted)),
+                Err(SealError::Damaged(_)) => Some(Closed::Damaged),
+                Err(SealError::NotSealed | SealError::Newer) => None,
+            };
+            self.seen.insert(sealed.to_owned(), closed);
+        }
+    }
+
+    /// Adds the text of a sealed value: a JSON value, or a text. A text of digits is both, and a number may be written in
+    /// another way than the text.
+    fn add_opened(&mut self, plain: &str) {
+        let json = serde_json::from_str(plain);
+        if !matches!(json, Ok(Json::String(_))) {
+            self.add(plain);
+        }
+        if let Ok(json) = json {
+            self.add_json(&json);
         }
     }
 
@@ -244,7 +257,7 @@ impl Known {
                 let named = fields.keys().filter(|name| self.occurs_in(name));
                 for name in named.cloned().collect::<Vec<_>>() {
                     if let Some(value) = fields.remove(&name) {
-                        fields.insert(self.masked(&name), value);
+                        fields.insert(free_name(fields, self.masked(&name)), value);
                     }
                 }
             }
@@ -327,22 +340,37 @@ impl Known {
     /// be read here. `None` means that nothing that was given as a secret is missed.
     pub fn misses(&self) -> Option<String> {
         let mut why = Vec::new();
-        for (key, count) in &self.unopened {
-            why.push(match count {
-                1 => format!("1 sealed value needs key {key}, which is not here"),
-                n => format!("{n} sealed values need key {key}, which is not here"),
-            });
+        let mut closed: BTreeMap<Closed, usize> = BTreeMap::new();
+        for reason in self.seen.values().flatten() {
+            *closed.entry(*reason).or_default() += 1;
         }
-        match self.damaged {
-            0 => {}
-            1 => why.push("1 sealed value is damaged".to_owned()),
-            n => why.push(format!("{n} sealed values are damaged")),
+        for (reason, count) in closed {
+            why.push(match (reason, count) {
+                (Closed::OtherKey(key), 1) => {
+                    format!("1 sealed value needs key {key}, which is not here")
+                }
+                (Closed::OtherKey(key), n) => {
+                    format!("{n} sealed values need key {key}, which is not here")
+                }
+                (Closed::Damaged, 1) => "1 sealed value is damaged".to_owned(),
+                (Closed::Damaged, n) => format!("{n} sealed values are damaged"),
+            });
         }
         for name in &self.unread {
             why.push(format!("secret `{name}` cannot be read here"));
         }
         (!why.is_empty()).then(|| why.join(", "))
     }
+}
+
+/// Returns this name, with a number behind it if the object has a field of this name.
+fn free_name(fields: &serde_json::Map<String, Json>, name: String) -> String {
+    if !fields.contains_key(&name) {
+        return name;
+    }
+    let numbered = (2_u32..).map(|n| format!("{name} {n}"));
+    let mut free = numbered.filter(|name| !fields.contains_key(name));
+    free.next().expect("an object has fewer than 2^32 fields")
 }
 
 /// Replaces these secrets in a text. They must be sorted with the longest first.
@@ -426,10 +454,8 @@ mod tests {
         let sealer = Sealer::new(&[7; 32]);
         let mut known = Known {
             sealer: sealer.clone(),
-            seen: BTreeSet::new(),
+            seen: BTreeMap::new(),
             texts: Vec::new(),
-            unopened: BTreeMap::new(),
-            damaged: 0,
             unread: Vec::new(),
         };
         for secret in secrets {
@@ -464,6 +490,27 @@ mod tests {
             json!({ "(secret)": ["(secret)", "(secret) a", true], "n": 12345 })
         );
         assert_eq!(known.masked(r#"{"pin": 1234}"#), r#"{"pin":"(secret)"}"#);
+    }
+
+    #[test]
+    fn a_text_of_digits_is_masked_as_it_is_written() {
+        let sealer = Sealer::new(&[7; 32]);
+        let mut known = known(&[]);
+        known.learn(&sealer.seal_text("12345678901234567890123"));
+        known.learn(&sealer.seal(&json!({ "pin": [477_110] })).to_string());
+        known.sort();
+        assert_eq!(
+            known.masked("it is 12345678901234567890123, or 477110"),
+            "it is (secret), or (secret)"
+        );
+    }
+
+    #[test]
+    fn fields_whose_names_are_secret_stay_apart() {
+        let known = known(&["password", "passphrase"]);
+        let mut json = json!({ "password": 1, "passphrase": 2, "other": 3 });
+        known.mask(&mut json);
+        assert_eq!(json, json!({ "(secret)": 2, "(secret) 2": 1, "other": 3 }));
     }
 
     #[test]
@@ -509,6 +556,9 @@ mod tests {
             known.misses().unwrap(),
             format!("1 sealed value needs key {key}, which is not here")
         );
+        let twice = known.clone();
+        known.and(&twice);
+        assert_eq!(known.misses(), twice.misses(), "the same values");
         let mut damaged = known.sealer.seal_text("password");
         damaged.replace_range(40..41, if &damaged[40..41] == "0" { "1" } else { "0" });
         known.learn(&damaged);
