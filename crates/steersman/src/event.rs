@@ -11,7 +11,9 @@ use steersman_machine::view::artifact::Content;
 use steersman_runtime::engine::{EngineError, StartOptions};
 use steersman_runtime::inbox::{Message, Wanted};
 use steersman_runtime::session::Fate;
-use steersman_runtime::store::{BoxedEvent, Scope, SessionQuery, StoreError};
+use steersman_runtime::store::{
+    BoxedEvent, Scope, SessionId, SessionQuery, StoreCode, StoreError, session_id,
+};
 
 /// The fate of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,7 +165,7 @@ impl Steersman {
         let say = message.transpose().map_err(refused)?;
         // The session's id is derived from the event's id, so that a second delivery finds the session.
         let known = format!("{} {name} {id}", network.name());
-        let session: Arc<str> = session_of(&known).into();
+        let session = session_of(&known);
         let options = StartOptions {
             id: Some(session.clone()),
             message_id: Some(message_id(network.name(), name, id)),
@@ -327,12 +329,9 @@ fn fits(def: &EventDef, name: &str, fields: &Json) -> Result<(), String> {
     }
 }
 
-/// Derives a session id of sixteen base-32 characters, as random ids have, from a text.
-fn session_of(text: &str) -> String {
-    const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    Digest::of(text.as_bytes())
-        .0
-        .iter()
-        .map(|byte| char::from(LETTERS[usize::from(byte & 31)]))
-        .collect()
+/// Derives the id of a session from a text.
+fn session_of(text: &str) -> SessionId {
+    let digest = Digest::of(text.as_bytes());
+    let bytes = digest.0.first_chunk().expect("a digest has 16 bytes");
+    session_id(StoreCode::ALONE, bytes)
 }
