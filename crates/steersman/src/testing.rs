@@ -132,7 +132,7 @@ async fn rerun_with(network: &Network, name: &str, other: Option<&Network>) -> R
         report.failures.push(format!("there is no test `{name}`"));
         return report;
     };
-    let played = match Stage::new(network, test, false) {
+    let played = match Stage::set(network, test, false).await {
         Ok(stage) => {
             let run = Run::new(&stage, network, test);
             Box::pin(run.play_and_rerun(&mut report, other)).await
@@ -153,12 +153,9 @@ async fn played(network: &Network, name: &str, real: bool) -> (Report, String) {
         report.failures.push(format!("there is no test `{name}`"));
         return (report, String::new());
     };
-    let played = match Stage::new(network, test, real) {
+    let played = match Stage::set(network, test, real).await {
         Ok(stage) => {
-            let played = match stage.remember(network, test).await {
-                Ok(()) => Run::new(&stage, network, test).play(&mut report).await,
-                Err(failure) => Err(failure),
-            };
+            let played = Run::new(&stage, network, test).play(&mut report).await;
             report.real = stage.ran();
             played
         }
@@ -185,7 +182,14 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(network: &Network, test: &Test, real: bool) -> Result<Self, String> {
+    /// Sets the stage for a test: its store holds the memories that the test declares.
+    async fn set(network: &Network, test: &Test, real: bool) -> Result<Self, String> {
+        let stage = Self::empty(network, test, real)?;
+        stage.remember(network, test).await?;
+        Ok(stage)
+    }
+
+    fn empty(network: &Network, test: &Test, real: bool) -> Result<Self, String> {
         let clock = Virtual::at(BEGIN);
         let registered = network.tools().map(|tool| tool.name().into()).collect();
         let tools = ToolOutcomes::new(&test.tools, registered, real, clock.clone());
@@ -200,11 +204,11 @@ impl Stage {
         })
     }
 
-    /// Prepares another test next to this one, for the same report.
-    fn beside(&self, network: &Network, test: &Test) -> Result<Self, String> {
+    /// Sets another stage, for a test whose real runs count for the same report.
+    async fn another(&self, network: &Network, test: &Test) -> Result<Self, String> {
         Ok(Self {
             ran: self.ran.clone(),
-            ..Self::new(network, test, self.real)?
+            ..Self::set(network, test, self.real).await?
         })
     }
 

@@ -231,7 +231,7 @@ impl<'a> Run<'a> {
 
     /// Runs the test again without its `kill` and `resume`, and returns the first difference between both sessions.
     async fn compare(&self) -> Result<Option<String>, String> {
-        let stage = self.stage.beside(self.network, self.test)?;
+        let stage = self.stage.another(self.network, self.test).await?;
         let mut other = Run::new(&stage, self.network, self.test);
         other.undisturbed(self.test).await?;
         let mut found = Vec::new();
@@ -564,7 +564,7 @@ impl<'a> Run<'a> {
                     steps: self.test.steps[..=n].to_vec(),
                     ..self.test.clone()
                 };
-                let stage = self.stage.beside(self.network, &test)?;
+                let stage = self.stage.another(self.network, &test).await?;
                 let mut other = Run::new(&stage, self.network, &test);
                 other.undisturbed(&test).await?;
                 let (_, lines) = other.look().await?;

@@ -300,6 +300,15 @@ tests:
         - Tea.
     steps: [ {{ say: What do I like? }} ]
     expect: [ {{ saw: clerk, is: ['rated 5 of 5', '> Ann likes tea.'] }} ]
+  seeded_and_killed:
+    memory: [ {{ scope: customer/ann, name: taste, content: Ann likes tea. }} ]
+    script:
+      clerk:
+        - call: {{ meet: {{ who: ann }} }}
+        - call: {{ memory_search: {{ query: what does she drink }} }}
+        - Tea.
+    steps: [ {{ say: What do I like? }}, {{ kill: 4 }}, {{ resume: true }} ]
+    expect: [ {{ same_as: undisturbed }} ]
 {killed}  nothing_is_there_else:
     script:
       clerk:
@@ -315,6 +324,8 @@ tests:
         let report = run(&network, test).await;
         assert_eq!(report.failures, Vec::<String>::new(), "{test}");
     }
+    let report = steersman::testing::rerun(&network, "seeded").await;
+    assert_eq!(report.failures, Vec::<String>::new(), "rerun");
 }
 
 /// Agents and people rate artifacts. Ratings belong to a branch, and a rewind takes them back.
