@@ -157,10 +157,10 @@ impl World {
         for (at, step) in plan.steps.iter().enumerate() {
             self.keep_driven(plan.drivers);
             if at == 0 && plan.drivers == Drivers::Nobody {
-                if plan.number.is_multiple_of(2) {
-                    self.kill_probing(step.session)?;
-                } else {
-                    self.resume_driven(step.session)?;
+                match plan.number % 3 {
+                    0 => self.kill_probing(step.session)?,
+                    1 => self.resume_driven(step.session)?,
+                    _ => self.adopt_searched(step.session)?,
                 }
             }
             if let Some(next) = plan.steps.get(at + 1) {
@@ -291,6 +291,30 @@ impl World {
         Ok(())
     }
 
+    /// Adopts the branches of a search that goes on: one of them has ended, the other waits for the model. The search decides
+    /// which of its branches stay, so the adoption must be refused, and the search must reach its end.
+    fn adopt_searched(&mut self, session: usize) -> Result<(), Finding> {
+        // Each of the two branches asks the model three times.
+        self.server.arm(Point::Model, 5);
+        let id = self.sessions[session].clone();
+        let text = "m0 do big big";
+        let typed = words(&[
+            "search", &id, "--say", text, "--n", "2", "--score", "1", "--adopt",
+        ]);
+        let searcher = self.spawn_and_stall(&typed);
+        let shown = self.show(session)?;
+        let branches = shown["branches"].as_array().into_iter().flatten();
+        let searched = branches.filter(|branch| branch["id"] != shown["current"]);
+        let searched: Vec<String> = searched
+            .filter_map(|branch| Some(format!("{id}:{}", branch["id"].as_str()?)))
+            .collect();
+        for branch in searched {
+            self.acts_between(words(&["adopt", &branch]))?;
+        }
+        self.end_stall();
+        self.ended(None, searcher.wait())
+    }
+
     /// Starts a process that sends a message and makes the call that it asks for. Returns when the call stalls at the point.
     fn send_and_stall(&mut self, session: usize, point: Point) -> Process {
         self.server.arm(point, 0);
@@ -305,13 +329,18 @@ impl World {
             acknowledged: false,
             typed: typed.clone(),
         });
-        self.tell(&typed, "&");
-        let mut sender = Process::spawn(&self.folder, &typed);
-        while !self.server.is_stalled() && !sender.is_over() && !sender.hangs() {
+        self.spawn_and_stall(&typed)
+    }
+
+    /// Starts a process, and returns when one of its calls stalls at the point that is armed.
+    fn spawn_and_stall(&mut self, typed: &[String]) -> Process {
+        self.tell(typed, "&");
+        let mut process = Process::spawn(&self.folder, typed);
+        while !self.server.is_stalled() && !process.is_over() && !process.hangs() {
             nap();
         }
         self.server.disarm();
-        sender
+        process
     }
 
     /// Types a command that prepares an act. It is not an act of the plan.
