@@ -44,9 +44,10 @@ pub const RENDER_VERSION: u16 = 1;
 
 /// Reads stacks and texts. The owner of the log implements it, with a bounded cache of its own.
 pub trait History: crate::stored::ids::Bodies {
-    /// Returns the interactions that `line` pushed onto `agent`'s stack, oldest first, and the line of its push before them.
+    /// Returns the interactions that `line` pushed onto `agent`'s stack, oldest first, and the line of the previous push onto that
+    /// stack ([`Line::NONE`] at the bottom).
     fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line);
-    /// Returns the text of a body (a helper for readers that hold only a `History`).
+    /// Returns the text of a body, as [`crate::stored::ids::Bodies::text`] does.
     fn body(&self, body: Body) -> Arc<str> {
         self.text(body)
     }
@@ -88,9 +89,10 @@ pub struct Request {
     pub calls: CallStyle,
     /// Chained digest over the whole request.
     pub digest: Digest,
-    /// Number of bytes, from the start, that are equal in the agent's previous request to the same model.
+    /// Number of bytes, from the start, that are equal in the agent's previous request. 0 if that went to another model.
     pub prefix: u64,
-    /// The part in which the previous request first differs. `None` means that the previous request is a prefix of this one.
+    /// The part in which the previous request first differs. `None` means that the previous request is a prefix of this one,
+    /// that it went to another model, or that there is none.
     pub broke: Option<Name>,
 }
 
@@ -112,7 +114,7 @@ pub struct Segment {
 pub enum Content {
     /// The system prompt.
     System(String),
-    /// The tools, in frozen order.
+    /// The offered tools, in the same order in every request.
     Tools(Vec<ToolSpec>),
     /// Text of a person, a caller or the engine.
     User(String),
@@ -200,7 +202,7 @@ impl RenderCache {
     }
 }
 
-/// The previous request of the agent.
+/// The previous request of the agent, for the comparison with the next one.
 #[derive(Debug)]
 struct Previous {
     model: Name,
@@ -373,7 +375,7 @@ struct At<'a> {
 }
 
 impl At<'_> {
-    /// Adds to `now` the results of the tools that ran before this turn (`before:`).
+    /// Adds to `now` the results of the tools that ran before this turn (`before:`), and the passages that a view asks for.
     fn with_before(&self, model: &ModelAgent, mut now: String) -> String {
         let state = self.snapshot.agent(self.agent);
         for before in model.before.iter().filter(|before| before.show) {

@@ -33,7 +33,7 @@
 //! | [`values`] | JSON, types, expressions and templates, prices, rates |
 //! | [`snapshot`] | the state of a branch, and how a line changes it. It does not know the definition |
 //! | [`network`] | the checked definition |
-//! | [`view`] | what names mean to an agent: state, artifacts, memory, results of tools |
+//! | [`view`] | the names that expressions of an agent may read: state, artifacts, memory, results of tools |
 //! | [`questions`] | purposes of model calls, the tools by which a model answers, and the questions that the engine asks for itself |
 //! | [`routers`] | who acts next under a routed agent |
 //! | [`context`] | what a model sees |

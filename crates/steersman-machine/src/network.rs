@@ -97,7 +97,7 @@ pub struct Network {
     pub limits: Limits,
     /// The raw data that is recorded.
     pub record: Record,
-    /// States and routers in Rust, registered by name.
+    /// Nets and routers in Rust, registered by name.
     pub natives: nets::Natives,
 }
 
@@ -726,7 +726,7 @@ pub struct Context {
     pub parts: Vec<Part>,
     /// Template of the volatile facts.
     pub now: Option<Template>,
-    /// Number of newest exchanges that are rendered in full.
+    /// Least number of the newest exchanges that are shown. Older ones are left out.
     pub keep_exchanges: u32,
     /// Settings by which older parts are summarized. `None` means that they never are.
     pub compact: Option<Box<Compact>>,

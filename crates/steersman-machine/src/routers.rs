@@ -38,7 +38,7 @@ pub(crate) enum Decision {
 }
 
 impl Decision {
-    /// Returns true if a member acts or a model is asked after the decision.
+    /// Returns true unless the decision ends the turn or the task of the routed agent.
     pub(crate) fn goes_on(&self) -> bool {
         match self {
             Self::Chosen(choice, _) => !matches!(choice, Choice::Finish | Choice::Answer(_)),

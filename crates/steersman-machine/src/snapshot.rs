@@ -32,9 +32,10 @@ pub struct Snapshot {
     pub dry: bool,
     /// The commit at which the branch was forked; `Line::NONE` on `main`.
     pub forked_at: Line,
-    /// Index of the branch among its siblings and their number, both from 1.
+    /// Number of the branch among its siblings, from 1, and number of siblings, if an agent forked it.
     pub of: Option<(u32, u32)>,
-    /// The first line that took a simulated outcome or ended in a leaf. An adoption takes only the lines before it.
+    /// The first line that took a simulated outcome, or in which the dry branch could not go on (a leaf). An adoption takes only
+    /// the lines before it.
     pub first_simulated: Option<Line>,
     /// The agent that a session begins with. `None` before the first commit.
     pub root: Option<Id>,
@@ -104,7 +105,7 @@ pub struct Routing {
     pub places: OrdMap<Name, Place>,
     /// True if no message came in the state since it was entered or its exits were last checked.
     pub settled: bool,
-    /// The member that ended, or whose task ended, if no decision has followed yet.
+    /// The task that ended, or the member whose call ended outside of a task, if no decision has followed yet.
     pub over: Option<Name>,
     /// Tasks still to be done, oldest first, each with the message that asked for it.
     pub goals: Vec<(Name, Option<Body>)>,
@@ -112,7 +113,7 @@ pub struct Routing {
     pub done: OrdSet<Name>,
     /// True if no extraction has read the last message of a graph's state yet.
     pub unread: bool,
-    /// Number of messages of members.
+    /// Number of messages of members, and of answers that the router's model gave itself.
     pub said: u32,
     /// For each summary policy, the value of `said` when its last summary was written or tried.
     pub summed: OrdMap<Name, u32>,
@@ -171,8 +172,8 @@ pub struct Counters {
     /// Number of outstanding effects of the agent and everything it started, without questions to people and waits.
     pub working: u32,
     /// The clock of the answer is stopped while `working` is 0. While it runs, this is the number of milliseconds for which it
-    /// was stopped. While it is stopped, this is the moment `now` minus that number. So starting and stopping are the same
-    /// operation, and both within one commit change nothing.
+    /// was stopped. While it is stopped, this is the time at which it stopped, minus that number. So starting and stopping are
+    /// the same operation, and both within one commit change nothing.
     pub stood: i64,
     /// `calls.NAME` as the agent sees it, descendants included, since its task began (for the root: the session).
     pub calls: OrdMap<Name, Arc<Count>>,
@@ -272,7 +273,7 @@ pub struct OpenCall {
     pub owner: Id,
     /// The outstanding effect of the call.
     pub effect: Option<Id>,
-    /// Arguments that a person edited; they replace the call's.
+    /// Arguments that replace the call's: edited by a person, fixed by the definition, or completed with defaults.
     pub edited: Option<Body>,
     /// Time at which the call was opened. A wait on a forked or adopted branch is moved by the time in which the branch did not
     /// run.
@@ -283,7 +284,7 @@ pub struct OpenCall {
     pub begun: bool,
     /// True if a person approved the call with the arguments in `edited`.
     pub approved: bool,
-    /// The approver whose question was answered with the arguments in `edited`, and so counts as having approved these.
+    /// The approver in whose place a person changed the arguments to those in `edited`. This approver is not asked again.
     pub approver: Option<Name>,
     /// For a wait: the parts that are over, with the JSON of their results. `None` means that the part can no longer be met.
     pub met: Vec<(u32, Option<Body>)>,

@@ -51,8 +51,8 @@ pub(super) fn extraction(
     }
 }
 
-/// Returns the text of a message. For a call of a member that sees the others, these are the messages and calls
-/// of the others.
+/// Returns the text of a message. If it is the call of a member that sees the other members, the text is their messages and
+/// calls.
 fn message(
     cx: &Cx<'_>,
     history: &dyn History,

@@ -1,4 +1,4 @@
-//! Summaries of an agent's own context: the requests for them, their answers, and their place in the context.
+//! Summaries of an agent's own context: the requests for them, and their place in the context.
 
 use super::history::{head, summary};
 use super::units::{Chain, What};
@@ -14,7 +14,7 @@ use crate::view::{Cx, Trace, View};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Maximum size, in bytes, of one text in a request for a compaction.
+/// Maximum size, in bytes, of one text in a request for a compaction. A text with a tool's result may have four times as many.
 const PIECE: usize = 4 << 10;
 
 const PROMPT: &str = "You keep the record of somebody's work and take no part in it. From the summary so far and the record since, \

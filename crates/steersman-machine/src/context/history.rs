@@ -1,4 +1,5 @@
-//! The conversation as a model sees it: messages, summaries, and exchanges with each result directly after its call.
+//! The conversation as a model sees it: messages, summaries, and exchanges. In an exchange, the results of all calls follow the
+//! answer that made the calls.
 
 use super::policies::{self, Age, BEFORE_SUMMARY};
 use super::route::{Surroundings, told};
@@ -180,7 +181,7 @@ impl At<'_> {
                 // The results of tools that ran before this turn are part of `now`, so they are left out here.
                 for (chain, age) in unit
                     .aged(calls)
-                    .filter(|(chain, _)| !chain.first.is_ahead() && !fills(chain))
+                    .filter(|(chain, _)| !chain.first.is_ahead() && !is_extraction(chain))
                 {
                     if chain.first.judged().is_some() {
                         lines.extend(self.review(chain));
@@ -519,7 +520,7 @@ impl At<'_> {
             What::Engine(calls) => {
                 for chain in calls
                     .iter()
-                    .filter(|chain| !fills(chain) && chain.first.judged().is_none())
+                    .filter(|chain| !is_extraction(chain) && chain.first.judged().is_none())
                 {
                     if let Some(result) = &chain.result {
                         line(&last(chain).called(), &self.plain_result(result));
@@ -531,7 +532,7 @@ impl At<'_> {
 }
 
 /// Returns true if a call is an extraction. An extraction is not shown, because its result is in the state.
-fn fills(chain: &Chain) -> bool {
+fn is_extraction(chain: &Chain) -> bool {
     chain.first.is_extraction()
 }
 
@@ -582,7 +583,8 @@ fn word(how: How) -> &'static str {
     }
 }
 
-/// Returns the arguments as the model gave them. Providers accept only a JSON object, so any other text is wrapped in one.
+/// Returns the arguments as the model gave them, with sealed secrets replaced. Providers accept only a JSON object, so any other
+/// text is wrapped in one.
 pub(super) fn shown_args(history: &dyn History, call: &Call) -> String {
     let text = history.text(call.args);
     match crate::values::json::read::<Map<String, Json>>(&text) {

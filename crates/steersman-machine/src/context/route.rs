@@ -131,7 +131,7 @@ impl Surroundings<'_> {
         entered.filter(|_| self.view.of == Seen::SinceEntry)
     }
 
-    /// Returns the texts before and after a speaker's own system prompt.
+    /// Returns the texts around a speaker's own system prompt: the scene before it, and the speaker's instructions after it.
     pub(super) fn around(
         &self,
         cx: &Cx<'_>,

@@ -117,7 +117,7 @@ impl Talk {
                 Origin::Call(_) | Origin::Agent(_) | Origin::Continuation => {
                     self.entries.push(said(Who::Outside(None), *body));
                 }
-                // A released message was addressed to the speaker, and is an entry already.
+                // A released message is an entry already: it came before the turn of the member that released it, or in it.
                 Origin::Released(_)
                 | Origin::Route
                 | Origin::Correction

@@ -28,7 +28,7 @@ pub(super) struct Unit {
 pub(super) enum What {
     /// A message to the agent.
     Message { from: Origin, body: Body },
-    /// A summary of everything before.
+    /// A summary of the agent's scope ([`Covers::Scope`]).
     Summary(Body),
     /// An answer of the model, with its calls.
     Answer {
@@ -128,7 +128,8 @@ impl Units {
         }
     }
 
-    /// Returns the number of units before the first call that was made at or after this line.
+    /// Returns the number of units before the message of the first call to the agent at or after this line. 0 if there is no such
+    /// call.
     pub(super) fn before(&self, since: Line) -> usize {
         let is = |unit: &Unit| match &unit.what {
             What::Message {

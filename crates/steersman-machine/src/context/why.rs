@@ -63,7 +63,7 @@ pub struct Absent {
 
 /// Returns the request of [`super::request`] and the origin of each of its segments.
 ///
-/// An error is the failure of a template.
+/// It fails as that function does.
 pub fn explain(
     cx: &Cx<'_>,
     history: &dyn History,

@@ -14,7 +14,7 @@ pub struct Aging {
     pub beyond: Beyond,
     /// Text in place of the result. `None` means a sentence of the engine.
     pub stub: Option<Template>,
-    /// Names of arguments that are shown as `...`.
+    /// Names of arguments that are shown as `...` beyond the horizon.
     pub elide: Vec<Name>,
     /// The model that writes the summary; used with [`Beyond::Summary`] only.
     pub model: Name,

@@ -26,7 +26,7 @@ pub enum JoinOn {
 }
 
 impl JoinOn {
-    /// Checks that the condition can hold for this many branches.
+    /// Checks that there are enough branches for a condition that counts them. Every other condition fits.
     ///
     /// # Errors
     /// The reason why it cannot; a text for people.

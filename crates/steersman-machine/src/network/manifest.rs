@@ -264,7 +264,7 @@ impl Network {
                     let at = of.at.min(model.tools.len());
                     model.tools.splice(at..at, uses);
                 }
-                seen(&name, &model.tools, &mut wrong);
+                check_names(&name, &model.tools, &mut wrong);
             }
         }
         wrong.sort();
@@ -306,7 +306,7 @@ impl Network {
 }
 
 /// Reports tool names that a provider would refuse, or that a model could not tell apart.
-fn seen(agent: &Name, tools: &[ToolUse], wrong: &mut Vec<String>) {
+fn check_names(agent: &Name, tools: &[ToolUse], wrong: &mut Vec<String>) {
     let mut known: BTreeMap<String, &Name> = BTreeMap::new();
     for used in tools {
         let name = wire_name(&used.seen);

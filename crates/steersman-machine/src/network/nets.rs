@@ -1,4 +1,4 @@
-//! States in Rust: a net turns the answers of a model-driven agent's model into steps. `chat`, `react` and `refact` are built in;
+//! Nets: a net turns the answers of a model-driven agent's model into steps. `chat`, `react` and `refact` are built in;
 //! other nets are registered under a name. The module also holds the registry of routers in Rust.
 
 pub(crate) mod built_in;

@@ -1,14 +1,14 @@
-//! Tools and agents that a model is offered.
+//! Tools, agents and people that a model is offered.
 
 use super::{Approve, Requires};
 use crate::network::join::JoinOn;
 use crate::stored::ids::Name;
 use crate::values::expression::{Data, Expr};
 
-/// A tool or an agent that a model is offered, and the settings of the offer.
+/// A tool, an agent or a person that a model is offered, and the settings of the offer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolUse {
-    /// The tool or agent that is offered.
+    /// The tool, agent or person that is offered.
     pub of: Offer,
     /// The name that the model sees.
     pub seen: Name,
@@ -47,7 +47,7 @@ impl ToolUse {
         }
     }
 
-    /// Returns an offer under the tool's or agent's own name, with default settings.
+    /// Returns an offer with default settings, under the name of the tool, agent or person.
     pub fn plain(of: Offer) -> Self {
         let (Offer::Tool(name) | Offer::Agent(name)) = &of;
         Self {
@@ -80,11 +80,11 @@ pub enum Chooser {
     Person(Name),
 }
 
-/// Name of a tool or an agent that is offered.
+/// Name of a tool, an agent or a person that is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// A tool of the network.
     Tool(Name),
-    /// An agent of the network.
+    /// An agent or a person of the network.
     Agent(Name),
 }

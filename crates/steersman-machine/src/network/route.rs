@@ -328,7 +328,7 @@ pub enum GoOn {
 /// Reaction to a user who wants something else in the middle of a task.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnChange {
-    /// The other wish comes first.
+    /// The other request comes first.
     #[default]
     Switch,
     /// The user is asked whether to leave the task.

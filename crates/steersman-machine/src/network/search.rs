@@ -78,7 +78,7 @@ pub struct Plan {
     pub live: bool,
 }
 
-/// Default number of blocks of a branch.
+/// Default maximum number of blocks of a branch.
 pub const DEPTH: u32 = 32;
 
 /// Default number of branches.

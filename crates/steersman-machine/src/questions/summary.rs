@@ -105,7 +105,8 @@ fn of_members<'n>(
     })
 }
 
-/// Returns the policy of the summary that a member sees: its own, or the shared one. `None` if its own view has no summary.
+/// Returns the policy of the summary that a member sees: its own, or the shared one. `None` if the member's own view has no
+/// summary, or if no model drives the member.
 pub(crate) fn policy_of(route: &Route, member: &AgentDef) -> Option<Name> {
     let summary = member.view.as_ref()?.summary.as_ref()?;
     let Does::Model(_) = &member.does else {

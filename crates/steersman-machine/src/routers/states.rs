@@ -1,5 +1,5 @@
 //! `states`: a graph of states with speakers. After each message the exits are tried: first those that need no model, then one
-//! question about all judged ones. If the state stays, somebody speaks.
+//! question about all judged ones. If the state stays, the next speaker is chosen.
 
 use super::{Decision, Reads};
 use crate::network::texts::{self, Texts};
@@ -184,8 +184,8 @@ fn speaks(
         _ if begins => chosen(&node.speakers[0], place, "begins"),
         Order::InTurn => chosen(in_turn(node, place), place, "in_turn"),
         Order::Random => {
-            let spoke = |s: &&Speaker| Some(&s.role) != place.last.as_ref();
-            let others: Vec<&Speaker> = node.speakers.iter().filter(spoke).collect();
+            let is_other = |s: &&Speaker| Some(&s.role) != place.last.as_ref();
+            let others: Vec<&Speaker> = node.speakers.iter().filter(is_other).collect();
             let k = chance(cx, snapshot, agent, others.len());
             chosen(others[k], place, "random")
         }

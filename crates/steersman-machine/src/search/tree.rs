@@ -3,7 +3,7 @@
 use crate::network::search::{MOST, Method, Plan};
 use crate::stored::ids::{Id, Line};
 
-/// Cost of one block.
+/// Cost of one block, or of several.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Number of model calls.
@@ -171,7 +171,7 @@ pub struct Stop {
 pub enum Why {
     /// Everything that was planned was tried.
     Done,
-    /// A node is worth enough.
+    /// The score of a node is at least `enough` of the plan.
     Enough,
     /// The budget is used up.
     Budget,

@@ -214,7 +214,7 @@ impl Snapshot {
                 ..
             } => {
                 if *cause == Cause::Failed && self.agent(push.agent).stack.owed.is_some() {
-                    // The model was asked and failed: count the call, so that scripts answer the next one.
+                    // The model was asked and failed. Count the call, so that the next call gets the script's next answer.
                     self.agent_mut(push.agent).counters.model_calls_all += 1;
                 }
                 self.withdraw(now, push.agent);
@@ -245,7 +245,7 @@ impl Snapshot {
         }
     }
 
-    /// Records the agent that chooses among the branches of a call, if the call is one to branches.
+    /// Records the agent that chooses among the branches of a call, if the call waits for branches.
     fn chooses(&mut self, parent: Id, call: Id, child: Id) {
         let branches = self
             .call(parent, call)
@@ -271,7 +271,7 @@ impl Snapshot {
     fn push_call(&mut self, line: Line, now: Time, owner: Id, call: &Call, bodies: &[Text]) {
         self.withdraw(now, owner);
         let agent = self.agent_mut(owner);
-        // An agent at rest calls only where a person joins branches.
+        // An agent at rest makes a call only if a person joins branches.
         begin_answer(agent, line, now);
         agent.phase = Phase::Calling;
         agent.stack.opened(call.number.call);
@@ -317,8 +317,8 @@ impl Snapshot {
         self.calls.insert(key, Arc::new(open));
     }
 
-    /// Returns true if only a lack of room keeps a call from beginning. A call of a busy agent waits in that agent's queue and is
-    /// not among the unbegun calls.
+    /// Returns true if a call may begin as soon as the limits of parallel calls allow it. A call to a busy agent waits in that
+    /// agent's queue and is not among the unbegun calls.
     pub fn is_next(&self, open: &OpenCall) -> bool {
         let Target::Agent(child) = open.call.target else {
             return true;
@@ -532,7 +532,7 @@ impl Snapshot {
         if gave {
             agent.turn.missed = None;
         }
-        // "In a row" means that no other call was made in between.
+        // An exchange that does not call a tool ends the row of that tool.
         if !called.is_empty() {
             let sent_back = &mut agent.turn.sent_back;
             sent_back.retain(|(tool, _)| called.contains(tool));
@@ -590,7 +590,7 @@ impl Snapshot {
         self.effects.insert(wished.id, effect);
     }
 
-    /// Applies a change other than one of stacks, calls or state.
+    /// Applies a change that has no list of its own in the commit.
     pub(crate) fn change(&mut self, change: &Change) {
         match change {
             // Only people read the reason.
@@ -724,7 +724,7 @@ fn joined(bytes: &[u8], text: Option<Digest>) -> Digest {
 }
 
 /// Returns the digest of a text. A blob's hash is the hash of its text, so the digest does not depend on where the text is
-/// stored. For a text of another line, its place is used instead. That of several parts is made of theirs.
+/// stored. For a text of another line, its place is used instead. The digest of a list of parts is made of their digests.
 fn text_digest(line: Line, body: Body, bodies: &[Text]) -> Digest {
     let text = bodies.get(body.k() as usize);
     match text.filter(|_| body.line() == line) {

@@ -1,4 +1,4 @@
-//! Every size limit of the machine, with the reason for it.
+//! Limits of the data that the machine takes in and stores, with their reasons.
 //!
 //! ```text
 //! 256 KiB  MAX_LINE: the largest value that every store takes, so the limit for the bytes of a line
@@ -52,7 +52,7 @@ pub const CALLS: usize = 128;
 pub(crate) const GOALS: usize = 16;
 
 /// A routing model sees the newest messages of a conversation. The first of them moves on in steps of this many, so it sees
-/// fewer than twice as many.
+/// at most twice as many.
 pub const HEARD: usize = 30;
 
 /// Maximum size, in bytes, of a summary. A longer one is cut, and the text says so. Every request of an agent that sees it

@@ -12,8 +12,8 @@
 //! by the session's salt and by its place, so a tombstone does not reveal whether an equal text exists elsewhere. A line of
 //! another session, or in another place, does not verify.
 //!
-//! A text is hashed once ([`Hashed`]). A text and the reference to it as a blob have the same salted hash. That of a list of parts
-//! is made of its bytes in the same way, with a key of its own.
+//! A text is hashed once ([`Hashed`]). A text and the reference to it as a blob have the same salted hash. The salted hash of a
+//! list of parts is made of the bytes of the list in the same way, with a key of its own.
 
 mod form;
 mod kept;
@@ -70,7 +70,7 @@ impl fmt::Display for CodecError {
         match self {
             Self::Version(v) => write!(f, "form {v} of lines, this program knows {VERSION}"),
             Self::Newer(n, why) => {
-                write!(f, "line {n} says what this program does not know: {why}")
+                write!(f, "line {n} has data unknown to this program: {why}")
             }
             Self::Truncated => f.write_str("it ends in the middle"),
             Self::Trailing(n) => write!(f, "{n} bytes follow its end"),
@@ -211,7 +211,7 @@ fn values_can_be_read(line: &LogLine) -> Result<(), CodecError> {
         let text = line.bodies.get(value.k() as usize);
         let why = match text.filter(|_| value.line() == line.n) {
             None => Some("it is not among the texts of the line".to_owned()),
-            Some(Text::Blob { .. }) => Some("it lies outside the line".to_owned()),
+            Some(Text::Blob { .. }) => Some("it is stored outside of the line".to_owned()),
             Some(Text::Parts(_)) => Some("it has several parts".to_owned()),
             Some(Text::Erased { .. }) => None,
             Some(Text::Here(text)) => serde_json::from_str::<serde_json::Value>(text)
@@ -225,7 +225,7 @@ fn values_can_be_read(line: &LogLine) -> Result<(), CodecError> {
     Ok(())
 }
 
-/// Checks that the texts in lists of parts are texts of the line before the list, so that every reader comes to an end.
+/// Checks that each list of parts names only texts that come before the list in the line, so that every reader comes to an end.
 fn parts_are_there(line: &LogLine) -> Result<(), CodecError> {
     let is_text = |k: u32| !matches!(line.bodies[k as usize], Text::Parts(_));
     for (k, text) in (0..).zip(&line.bodies) {
@@ -257,8 +257,9 @@ fn revision_is_known(line: &LogLine) -> Result<(), CodecError> {
     }
 }
 
-/// Parses a line, and checks its hash against its content, the line before and the session. A line whose hash fits but that
-/// cannot be read is newer ([`CodecError::is_newer`]). Any other refused line is damaged or in the wrong place.
+/// Parses a line, and checks its hash against its content, the line before and the session. A refused line is damaged or in the
+/// wrong place, except in two cases in which it is newer ([`CodecError::is_newer`]): its version is higher than this program knows,
+/// or its hash fits but it cannot be read. A bad state value is always damage.
 pub fn verify(
     bytes: &[u8],
     prev_hash: &Hash,
@@ -402,7 +403,7 @@ pub(crate) fn size<T: Serialize>(value: &T, line: Line) -> usize {
         .len()
 }
 
-/// Maximum size, in bytes, of version, number, lengths and hash of a line.
+/// Maximum size, in bytes, of version, number, time, lengths and hash of a line.
 const FRAME: usize = 1 + 6 + 10 + 4 + 4 + 32;
 /// Bytes of the reference to a blob in its line.
 const BLOB: usize = 40;
@@ -484,7 +485,7 @@ pub fn decode_checkpoint<T: DeserializeOwned>(
     Some((at, hash, value))
 }
 
-/// Part of the hash key of texts of the kind [`TextKind::Other`]; their number is the other part.
+/// Bit that is set in the hash keys of texts of the kind [`TextKind::Other`], in addition to the number of the text.
 const OTHER: u64 = 1 << 32;
 const LINE_ITSELF: u64 = u64::MAX;
 const CHECKPOINT_ITSELF: u64 = u64::MAX - 1;
@@ -534,12 +535,12 @@ fn salted_of(text: &Text, n: Line, k: usize, salt: &[u8; 16]) -> Hash {
 }
 
 /// Returns the salted hash of a text of a line, from the text's hash and length. `which` is the number of the text; for a list
-/// of parts, with [`OTHER`], so that equal bytes of unlike kinds have unlike salted hashes.
+/// of parts, with [`OTHER`], so that equal bytes of two kinds have different salted hashes.
 fn salted(hash: &Hash, len: u64, n: Line, which: u64, salt: &[u8; 16]) -> Hash {
     *blake3::keyed_hash(&key(salt, n, which), &blob_slot(hash, len)).as_bytes()
 }
 
-/// Returns the reference that stands for a text in its line if the text is a blob.
+/// Returns the reference that is in the line in place of a text that is a blob.
 fn blob_slot(hash: &Hash, len: u64) -> [u8; 40] {
     let mut slot = [0; 40];
     slot[..32].copy_from_slice(hash);
@@ -586,7 +587,7 @@ fn put(out: &mut Vec<u8>, mut v: u64) {
     out.push(v as u8);
 }
 
-/// Returns a number that is small where the amount is small, whatever its sign.
+/// Maps a signed number to an unsigned one that is small if the absolute value is small.
 fn zigzag(v: i64) -> u64 {
     (v << 1 ^ v >> 63) as u64
 }

@@ -68,7 +68,7 @@ pub struct Commit {
     pub wished: Vec<Wished>,
     /// Other changes, in this order.
     pub changes: Vec<Change>,
-    /// Cost and tokens of the model calls that were admitted here.
+    /// Cost and tokens of the model calls whose outcomes were taken here.
     pub usage: Vec<Usage>,
     /// The binding that the commits from here on run under, if it changed.
     pub binding: Option<Binding>,
@@ -82,7 +82,7 @@ impl Commit {
             _ => None,
         })
     }
-    /// Returns the modes of an agent, oldest first, from the commits of a path, newest first. An adoption counts as one
+    /// Returns the modes of an agent, oldest first. `path` gives the commits of a path, newest first. An adoption counts as one
     /// change, to the mode that came with it.
     pub fn modes_along<'a>(path: impl Iterator<Item = &'a Self>, agent: Id) -> Vec<Name> {
         let mut modes: Vec<Name> = Vec::new();
@@ -166,12 +166,12 @@ impl Commit {
     }
 }
 
-/// A change other than one of stacks, calls or state.
+/// A change that has no list of its own in a [`Commit`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     /// The agent is in this mode now, for this reason.
     Mode(Id, Name, Turned),
-    /// A boundary of pruning, compaction or spilling moved.
+    /// A boundary of rendering moved.
     Watermark(Watermark),
     /// A label as rendered. `None` removes it.
     Label(Name, Option<Body>),
@@ -290,7 +290,7 @@ pub struct Admission {
     pub id: Option<Id>,
     /// For a message or event: its id from outside, which is accepted once.
     pub message: Option<Name>,
-    /// For a cancel or an edit: the person. The sender of a message is in its interaction, and the one that answered a question
+    /// For a cancel or an edit: the person. The sender of a message is in its interaction, and the person who answered a question
     /// is in the result.
     pub by: Option<By>,
     /// The text of the offer, if no pushed interaction holds it.
@@ -407,9 +407,9 @@ impl Want {
 pub struct Watermark {
     /// The agent whose context it is.
     pub agent: Id,
-    /// Name of the policy (`keep_exchanges`, `compact`, `spill`).
+    /// Name of the policy (`keep_exchanges`, `compact`, `horizon/TOOL`).
     pub policy: Name,
-    /// Number of exchanges of this agent before the boundary.
+    /// Number of exchanges before the boundary, counted as the policy counts them.
     pub exchanges: u32,
 }
 
@@ -438,7 +438,7 @@ pub struct Usage {
     pub request: Option<Digest>,
     /// Version of the renderer that made the request.
     pub render: u16,
-    /// Bytes, from the start, that the request shares with the request of this agent's call before.
+    /// Bytes, from the start, that the request shares with the agent's previous request. 0 if that went to another model.
     pub prefix: u64,
     /// The part that broke the shared prefix (`system`, `tools`, `history`, `now`). `None` means that nothing did.
     pub broke: Option<Name>,

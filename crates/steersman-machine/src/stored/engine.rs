@@ -11,7 +11,7 @@ use std::fmt;
 pub enum Caller {
     /// The agent's model, with its newest answer.
     Model,
-    /// The call follows another one, in the chain that this call began (`then:`, the follow-up of a wait).
+    /// The call follows another one (`then:`, the follow-up of a wait). The id is that of the first call of the chain.
     Chain(Id),
     /// The router of the agent: a member acts.
     Router,

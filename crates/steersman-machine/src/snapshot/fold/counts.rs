@@ -10,7 +10,7 @@ use imbl::OrdMap;
 use std::sync::Arc;
 
 /// Returns true if a call does work: it calls a tool or an agent, the engine did not make it for itself, it does not change the
-/// to-do list, and it does not end a turn or task.
+/// to-do list, and it neither ends a task nor passes the floor.
 pub(super) fn acts(call: &Call) -> bool {
     let works = match call.target {
         Target::Tool(_) | Target::Agent(_) | Target::Unknown => true,
@@ -95,7 +95,8 @@ impl Snapshot {
         self.count_model_call_above(id);
     }
 
-    /// Counts a model call for a decision. Calls that restate what is left have numbers of their own, as in scripts.
+    /// Counts a model call for a decision. A call that restates the request has its own counter, because scripts number these
+    /// calls separately.
     pub(super) fn count_decision(&mut self, id: Id, chosen: &Choice) {
         let counters = &mut self.agent_mut(id).counters;
         counters.model_calls += 1;

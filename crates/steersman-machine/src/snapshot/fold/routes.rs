@@ -114,7 +114,7 @@ fn spoke(routing: &mut Routing) {
     }
 }
 
-/// Returns a choice as text. Two choices are the same if the digests of their texts are equal.
+/// Returns a choice as text, for the digest that tells whether the same choice came again.
 pub(super) fn words(choice: &Choice) -> String {
     match choice {
         Choice::Agents(names) => names.join(","),

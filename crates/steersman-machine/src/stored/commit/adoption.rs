@@ -67,11 +67,11 @@ pub enum AgentFact {
     Queued(Id),
     /// A child that further calls continue, with its key among the children.
     Child(Name, Id),
-    /// Arguments of the call that it serves.
+    /// Arguments of the call that it serves; for a root, its first message from outside.
     Args(Body),
     /// The newest message.
     Message(Body),
-    /// A message since its last final `Finished`.
+    /// A message since it last ended a turn or a task.
     Unanswered(Body),
     /// Text of its newest assistant message of this answer.
     Said(Body),
@@ -107,8 +107,8 @@ pub enum AgentFact {
     Limited,
     /// The last line that moved the agent or a descendant.
     Moved(Line),
-    /// Start of the stopped clock of its answer, as in `stood` of [`crate::snapshot::Counters`]: no effect of the agent
-    /// is outstanding.
+    /// `stood` of [`crate::snapshot::Counters`]. The clock of its answer is stopped, because no effect of the agent is
+    /// outstanding.
     Stood(i64),
     /// Counts of a name of `calls`: `calls.NAME`.
     Calls {
@@ -131,7 +131,7 @@ pub enum AgentFact {
     Place(Name, u32, Option<Name>, Line),
     /// No message came in the state since it was entered or its exits were last checked.
     Settled,
-    /// The member that ended, or whose task ended, if no decision has followed.
+    /// The task that ended, or the member whose call ended outside of a task, if no decision has followed.
     Over(Name),
     /// A task that is still to be done, with the message that asked for it.
     Goal(Name, Option<Body>),
@@ -145,13 +145,13 @@ pub enum AgentFact {
     Unread(Body),
     /// No extraction has read the last message of a graph's state yet.
     SaidUnread,
-    /// For a routed agent: number of messages of members.
+    /// For a routed agent: `said` of [`crate::snapshot::Routing`].
     Heard(u32),
-    /// Number of messages of members when the summary of this policy was last written or tried.
+    /// The value of `said` when the summary of this policy was last written or tried.
     Summed(Name, u32),
     /// State of the agent's net.
     State(Name),
-    /// The last call that failed in this answer, with the text of its result, if no later call succeeded.
+    /// The last call that failed in this turn, with the text of its result, if no call of the same or a later exchange succeeded.
     Missed(Name, Option<Body>),
     /// Its newest answer has no call so far.
     Bare,
@@ -171,7 +171,7 @@ pub enum AgentFact {
     Draft(Option<Body>, Cause, DraftStands),
     /// A tool whose calls were sent back, and how often in a row.
     SentBack(Name, u32),
-    /// Highest number of its calls over its life. Calls that follow in a chain get no number of their own.
+    /// Highest number that a call of the agent has had. A call that follows in a chain repeats the number of the first call.
     Called(u32),
     /// The line in which its newest turn began, as in [`crate::snapshot::Turn`].
     Turn(Line),
@@ -262,7 +262,7 @@ pub struct AdoptedCall {
 /// A fact about an adopted call. Facts of a list are repeated, in order, for each element.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum CallFact {
-    /// Arguments that a person edited.
+    /// Arguments that replace the call's, as in `edited` of [`crate::snapshot::OpenCall`].
     Edited(Body),
     /// Time at which its effect was due or its wait ends.
     Due(Time),
@@ -280,7 +280,7 @@ pub enum CallFact {
     Met(u32, Option<Body>),
     /// For a wait: the key of the events of this part (JSON).
     Awaits(u32, Body),
-    /// The approver whose question was answered with the arguments in `Edited`.
+    /// The approver in whose place a person changed the arguments to those in `Edited`.
     Approver(Name),
     /// The call is closed: how it ended, and the digest of the call together with the result that the model sees.
     Closed(How, Digest),

@@ -11,7 +11,7 @@ pub struct Hold {
     pub effect: Id,
     /// Kind of the hold.
     pub why: Why,
-    /// Digest of the tool's name and of the arguments of the held call.
+    /// Digest of the tool's name and of the arguments of the held call; for `outage` of the place.
     pub digest: Digest,
     /// The roles that may answer: `user`, names of people, or `any`. One answer is enough. Empty for a wait, which no person
     /// ends.

@@ -136,7 +136,7 @@ pub enum LedgerEntry {
     },
     /// The branch of this id ended: the top agent of its scope rests, or the branch cannot go on (a leaf).
     Ended(Id),
-    /// The branch is superseded: no tick follows that line.
+    /// The branch is superseded after one of its lines: it gets no further tick, unless it becomes the current one again.
     Superseded {
         /// The superseded branch.
         branch: Id,

@@ -1,4 +1,4 @@
-//! Progress of tools that the engine runs for itself: they notify people, or probe whether an effect happened. Progress of
+//! Progress of tools that the engine runs for itself: they notify people, or probe whether an effect happened. Also progress of
 //! steps inside a tool, and changes by hooks.
 
 use crate::stored::ids::{Body, Id, Name, Time};
