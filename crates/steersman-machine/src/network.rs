@@ -296,8 +296,8 @@ impl Network {
             models.extend(summary.map(|summary| &summary.model));
             models
         });
-        let small = agents.iter().any(|agent| agent.extracts());
-        let small = small.then(|| self.small());
+        let extracts = agents.iter().any(|agent| agent.extracts());
+        let small = extracts.then(|| self.small());
         let tools = self.tools.iter();
         let tools = tools.filter(|(name, _)| reached.contains(name));
         // Without a manifest, the tools of a server that is offered as a whole are not known.

@@ -7,7 +7,7 @@ use super::talk::Talk;
 use super::units::{Chain, Head, Unit, Units, What};
 use super::{At, CallSpec, Content, History, RenderCache, Segment};
 use crate::network::{Aging, Beyond, Part, Seen};
-use crate::questions::judgement::told as told_by;
+use crate::questions::judgement::told as review_text;
 use crate::snapshot::Snapshot;
 use crate::stored::by::By;
 use crate::stored::codes::REVISE;
@@ -446,7 +446,7 @@ impl At<'_> {
             return None;
         }
         let text = self.text(result.body?);
-        Some(told_by(&chain.first, &text))
+        Some(review_text(&chain.first, &text))
     }
 
     fn plain_result(&self, result: &CallResult) -> String {

@@ -152,8 +152,8 @@ impl Transcript {
                         && around.view.of != Seen::Own
                     {
                         let policy = around.summary.as_deref();
-                        let told = self.talk.seen(*call, &around.view, policy, around.since());
-                        seen.extend(told.entries.iter().filter_map(|entry| match &entry.what {
+                        let heard = self.talk.seen(*call, &around.view, policy, around.since());
+                        seen.extend(heard.entries.iter().filter_map(|entry| match &entry.what {
                             What::Said(body) => Some(*body),
                             What::Did(..) => None,
                         }));
@@ -313,8 +313,8 @@ impl Own {
                 let drafted = std::mem::take(&mut self.drafted);
                 self.spoke = false;
                 let last = self.entries.iter().rev().find(|e| e.said && e.who == *own);
-                let told = last.map(|entry| entry.body);
-                if let Some(body) = body.filter(|body| drafted && told != Some(*body)) {
+                let last_said = last.map(|entry| entry.body);
+                if let Some(body) = body.filter(|body| drafted && last_said != Some(*body)) {
                     let number = message(self.said() + 1);
                     self.entries.push(Spoken {
                         body,
@@ -329,9 +329,9 @@ impl Own {
             Interaction::Call(call) => {
                 let tool = network.tools.get(&call.name);
                 let is_search = call.is_ahead() || *call.name == *notes::SEARCH;
-                let silent = tool.is_some_and(ToolDef::is_last);
+                let is_last = tool.is_some_and(ToolDef::is_last);
                 let named =
-                    (!is_search && !silent).then(|| (call.name.clone(), call.number, before));
+                    (!is_search && !is_last).then(|| (call.name.clone(), call.number, before));
                 self.calls.insert(call.id, named);
             }
             Interaction::Result(result) => {

@@ -154,7 +154,7 @@ pub fn due_watermarks(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Vec<Waterm
             continue;
         }
         // An agent's last model call does not wait for a summary.
-        let sums = sums(cx, &lag.policy).filter(|_| !state.counters.last_call);
+        let sums = summary_policy(cx, &lag.policy).filter(|_| !state.counters.last_call);
         let watermark = |policy| Watermark {
             agent,
             policy,
@@ -203,7 +203,7 @@ fn horizons<'a>(
 }
 
 /// Returns the name of the policy that summarizes the results beyond this horizon. `None` if they are not summarized.
-fn sums(cx: &Cx<'_>, policy: &str) -> Option<Name> {
+fn summary_policy(cx: &Cx<'_>, policy: &str) -> Option<Name> {
     let (Policy::Horizon(tool) | Policy::Own(tool)) = Policy::named(policy)? else {
         return None;
     };
@@ -223,14 +223,14 @@ fn compaction(snapshot: &Snapshot, state: &Agent, compact: &Compact) -> Option<L
         0 => 1,
         _ => (compact.keep_exchanges / 2).max(1),
     };
-    let cool = done
+    let cooled_down = done
         .failed
         .is_none_or(|at| state.context.exchanges >= at.saturating_add(COOLDOWN));
     let due = state.context.weight.estimate() >= compact.when_tokens
         && to >= done.covered.max(gone).saturating_add(chunk)
         // A summary cannot save tokens in prompts or in kept exchanges.
         && state.context.weight.before(state.context.exchanges, to) > BEFORE_SUMMARY.len() as u64
-        && cool
+        && cooled_down
         && !state.counters.last_call;
     due.then(|| Lag {
         policy: COMPACT.into(),

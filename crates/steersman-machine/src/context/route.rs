@@ -146,11 +146,11 @@ impl Surroundings<'_> {
         let own = View::new(cx, snapshot, Some(agent));
         let role = place.last.as_deref().unwrap_or_default();
         let speaker = node.speaker(role, &snapshot.agent(agent).def);
-        let told = speaker.and_then(|speaker| speaker.instructions.as_ref());
-        let told = told.map(|told| told.render(&own));
+        let instructions = speaker.and_then(|speaker| speaker.instructions.as_ref());
+        let instructions = instructions.map(|instructions| instructions.render(&own));
         Ok((
             scene.transpose()?.unwrap_or_default(),
-            told.transpose()?.unwrap_or_default(),
+            instructions.transpose()?.unwrap_or_default(),
         ))
     }
 }

@@ -334,7 +334,7 @@ fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
 /// Returns a turn as the other members see it: without judged drafts and without the texts of judgements, but with the final
 /// answer.
 fn counted(turn: Vec<Interaction>) -> Vec<Interaction> {
-    let (mut told, mut last): (Vec<Interaction>, Option<usize>) = (Vec::new(), None);
+    let (mut shown, mut last): (Vec<Interaction>, Option<usize>) = (Vec::new(), None);
     let (mut drafted, mut judges) = (None, false);
     for interaction in turn {
         match &interaction {
@@ -347,23 +347,23 @@ fn counted(turn: Vec<Interaction>) -> Vec<Interaction> {
                     drafted = Some(*effect);
                     continue;
                 }
-                last = Some(told.len());
+                last = Some(shown.len());
             }
             Interaction::Finished {
                 end: End::Draft, ..
             } => {
                 if let Some(Interaction::AssistantMessage { effect, .. }) =
-                    last.take().map(|n| told.remove(n))
+                    last.take().map(|n| shown.remove(n))
                 {
                     drafted = Some(effect);
                 }
             }
             Interaction::Finished { body, .. } => {
                 let is_there = last.is_some_and(|n| {
-                    matches!(&told[n], Interaction::AssistantMessage { text, .. } if text == body)
+                    matches!(&shown[n], Interaction::AssistantMessage { text, .. } if text == body)
                 });
                 if let (Some(effect), Some(_), false) = (drafted.take(), body, is_there) {
-                    told.push(Interaction::AssistantMessage {
+                    shown.push(Interaction::AssistantMessage {
                         effect,
                         text: *body,
                         opaque: None,
@@ -374,9 +374,9 @@ fn counted(turn: Vec<Interaction>) -> Vec<Interaction> {
             }
             _ => {}
         }
-        told.push(interaction);
+        shown.push(interaction);
     }
-    told
+    shown
 }
 
 /// Returns the pushes of a member from the message of a call to line `end`, in which the call closed.

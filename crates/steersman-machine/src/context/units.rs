@@ -174,12 +174,12 @@ impl Units {
         'down: while at.is_some() {
             let (block, below) = history.pushes(head.agent, at);
             for interaction in block.iter().rev() {
-                let bare = shown
+                let other_follows = shown
                     .last()
                     .is_some_and(|above| !matches!(above, Interaction::Call(_)));
                 match interaction {
                     // An answer without calls is an exchange of its own.
-                    Interaction::AssistantMessage { .. } if bare => {
+                    Interaction::AssistantMessage { .. } if other_follows => {
                         if exchanges <= head.before && wanted.is_empty() {
                             break 'down;
                         }
@@ -227,7 +227,7 @@ impl Units {
     fn push(&mut self, interaction: &Interaction) {
         let tail = std::mem::take(&mut self.tail);
         if tail == Tail::Opening && !matches!(interaction, Interaction::Call(_)) {
-            self.bare();
+            self.close_bare_answer();
         }
         match interaction {
             Interaction::UserMessage { from, body } => self.unit(What::Message {
@@ -255,7 +255,7 @@ impl Units {
     }
 
     /// Closes an answer without calls, which is an exchange of its own.
-    fn bare(&mut self) {
+    fn close_bare_answer(&mut self) {
         let exchanges = self.exchanges + 1;
         if let Some(unit) = self.list.back_mut()
             && let What::Answer { calls, .. } = &unit.what

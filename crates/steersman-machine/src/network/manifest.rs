@@ -102,21 +102,21 @@ impl Listing {
 
     /// Describes the changes since an older list, one text for each tool. Empty if the tools are equal.
     pub fn changes(&self, server: &Name, older: &Self) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut texts = Vec::new();
         for is in &self.tools {
             let name = format!("`{server}.{}`", is.name);
             match older.tool(&is.name) {
-                None => told.push(format!("{name} is new")),
+                None => texts.push(format!("{name} is new")),
                 Some(was) if was.input != is.input => {
-                    told.push(format!("{name} takes other arguments"));
+                    texts.push(format!("{name} takes other arguments"));
                 }
                 Some(was) if was.output != is.output => {
-                    told.push(format!("{name} gives other results"));
+                    texts.push(format!("{name} gives other results"));
                 }
                 Some(was) if (was.reads, was.idempotent) != (is.reads, is.idempotent) => {
-                    told.push(format!("{name} says otherwise what it may do"));
+                    texts.push(format!("{name} says otherwise what it may do"));
                 }
-                Some(was) if was != is => told.push(format!("{name} has another description")),
+                Some(was) if was != is => texts.push(format!("{name} has another description")),
                 Some(_) => {}
             }
         }
@@ -124,11 +124,11 @@ impl Listing {
             .tools
             .iter()
             .filter(|was| self.tool(&was.name).is_none());
-        told.extend(gone.map(|was| format!("`{server}.{}` is gone", was.name)));
-        if told.is_empty() && self.tools != older.tools {
-            told.push(format!("`{server}` lists its tools in another order"));
+        texts.extend(gone.map(|was| format!("`{server}.{}` is gone", was.name)));
+        if texts.is_empty() && self.tools != older.tools {
+            texts.push(format!("`{server}` lists its tools in another order"));
         }
-        told
+        texts
     }
 }
 

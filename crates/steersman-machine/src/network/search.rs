@@ -154,7 +154,9 @@ impl Plan {
         let method = match &json["method"] {
             Json::Null => Method::default(),
             word => word.as_str().and_then(Method::of).ok_or_else(|| {
-                format!("there is no method {word}: best_of, beam, rollouts and mcts are")
+                format!(
+                    "there is no method {word}: the methods are best_of, beam, rollouts and mcts"
+                )
             })?,
         };
         let n = count("n", BRANCHES, MOST)?;
@@ -220,8 +222,8 @@ impl Plan {
             Some(by @ (Scorer::Tool(name) | Scorer::Agent(name))) => {
                 if let Some(missing) = not_given(network, by) {
                     return Err(format!(
-                        "`{name}` cannot judge: nothing is given for its parameter `{missing}`; `answer`, `state`, entries of \
-                         the state by their names, and texts are"
+                        "`{name}` cannot judge: the search has no value for its parameter `{missing}`; a parameter must be \
+                         `answer`, `state`, the name of a state entry, a text, or optional"
                     ));
                 }
             }
@@ -273,7 +275,7 @@ fn scorer(name: &str, network: &Network) -> Result<Scorer, String> {
     if let Some(tool) = network.tools.get(name) {
         if !tool.effect.is_free() {
             return Err(format!(
-                "`{name}` cannot judge: it is {:?}, and who judges only looks",
+                "`{name}` cannot judge: its class is {:?}, and a judge must be `pure` or `read`",
                 tool.effect
             ));
         }

@@ -253,10 +253,10 @@ fn ask_who(
     } in &node.speakers
     {
         // The model that chooses needs to know who the speakers are. Only plain instructions are shown, not templates.
-        let told = instructions.as_ref().map_or("", |t| t.text().unwrap_or(""));
+        let plain = instructions.as_ref().map_or("", |t| t.text().unwrap_or(""));
         let _ = write!(system, "\n- {role}");
-        if !told.is_empty() {
-            let _ = write!(system, ": {told}");
+        if !plain.is_empty() {
+            let _ = write!(system, ": {plain}");
         }
     }
     let closing = match &place.last {

@@ -155,7 +155,7 @@ pub struct Sum {
 pub struct Weight {
     /// Input tokens of a model call whose usage is counted and whose answer is not pushed yet.
     pub asked: u64,
-    /// Input tokens of its newest own model call; 0 if they are unknown.
+    /// Input tokens of its newest own model call, less those of exchanges that left the context since; 0 if they are unknown.
     pub tokens: u64,
     /// Bytes that were pushed since that call.
     pub since: u64,

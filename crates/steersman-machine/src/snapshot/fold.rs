@@ -425,14 +425,14 @@ impl Snapshot {
             let input = &mut self.agent_mut(owner).input;
             input.before.insert(name.clone(), gave);
         }
-        let beside = call.is_extraction() || call.asks_itself();
+        let is_internal = call.is_extraction() || call.asks_itself();
         if let Caller::Extract(of) = call.by {
             self.extracted(owner, of, result);
         }
         if call.judged().is_some() {
             self.judged(owner, &call, result);
         }
-        let mut at = Some(owner).filter(|_| !beside);
+        let mut at = Some(owner).filter(|_| !is_internal);
         while let Some(id) = at {
             let agent = self.agent_mut(id);
             count(agent, &call.name, result, args);
@@ -513,9 +513,9 @@ impl Snapshot {
                 open.call.target,
                 Target::Tool(_) | Target::Agent(_) | Target::Unknown
             );
-            let beside = open.call.is_extraction() || open.call.judged().is_some();
-            counts |= of_agent && !beside;
-            called.extend((!beside).then(|| open.call.name.clone()));
+            let is_internal = open.call.is_extraction() || open.call.judged().is_some();
+            counts |= of_agent && !is_internal;
+            called.extend((!is_internal).then(|| open.call.name.clone()));
             gave |= acts(&open.call) && gives(closed.how);
             digests.extend_from_slice(&closed.digest.0);
             for (write, value) in &closed.writes {
@@ -532,7 +532,7 @@ impl Snapshot {
         if gave {
             agent.turn.missed = None;
         }
-        // An exchange that does not call a tool ends the row of that tool.
+        // An exchange that calls only other tools ends the row of a tool.
         if !called.is_empty() {
             let sent_back = &mut agent.turn.sent_back;
             sent_back.retain(|(tool, _)| called.contains(tool));

@@ -130,8 +130,9 @@ impl FromStr for Id {
     }
 }
 
-/// The place of a text, or of a list of parts ([`crate::stored::parts`]): the k-th body of line n. A text is stored once, in the line that it came in with. Everything that
-/// repeats it refers to this place, so erasing it once erases it everywhere. Bodies are numbered separately from [`Id`]s.
+/// The place of a text, or of a list of parts ([`crate::stored::parts`]): the k-th body of line n. A text is stored once, in the
+/// line that it came in with. Everything that repeats it refers to this place, so erasing it once erases it everywhere. Bodies are
+/// numbered separately from [`Id`]s.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Body(Id);
 

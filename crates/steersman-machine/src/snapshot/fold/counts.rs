@@ -17,8 +17,8 @@ pub(super) fn acts(call: &Call) -> bool {
         Target::Person(_) | Target::Wait | Target::Branches(_) => false,
     };
     let notes_or_ends = |tool: BuiltIn| tool.takes_notes() || tool.ends();
-    let beside = call.is_ahead() || call.is_extraction() || call.judged().is_some();
-    works && !beside && !BuiltIn::named(&call.name).is_some_and(notes_or_ends)
+    let is_internal = call.is_ahead() || call.is_extraction() || call.judged().is_some();
+    works && !is_internal && !BuiltIn::named(&call.name).is_some_and(notes_or_ends)
 }
 
 /// Returns true if a call with this end gave the result that it was made for.

@@ -129,7 +129,7 @@ pub fn kept_outcome(text: &str) -> Result<Mapped, String> {
         Ok(NewArtifact {
             name: artifact.name,
             media: artifact.media,
-            hash: hash.ok_or("the hash of an artifact is none")?,
+            hash: hash.ok_or("the hash of an artifact is not 64 hexadecimal digits")?,
             len: artifact.len,
             content: None,
         })
