@@ -180,7 +180,7 @@ impl Code {
         self.row().how
     }
 
-    /// Returns the entries of `on_error` that apply if there is none of the code's own name.
+    /// Returns the entries of `on_error` that apply if no entry has the code as its name.
     pub const fn caught(self) -> Caught {
         self.row().caught
     }
