@@ -137,7 +137,7 @@ pub enum Origin {
 /// A call of an agent: of a tool, an agent or a person, or a wait or a fork. Its result names it by its id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Id of the call, given by the machine. It is also the id of its first effect.
+    /// Id of the call, given by the machine. An effect that is wished in the line of the call has the same id.
     pub id: Id,
     /// Name of the tool or agent in the definition, or the name that the model invented.
     pub name: Name,
@@ -298,7 +298,7 @@ pub enum How {
     Simulated,
     /// The call failed, and it is known that it had no effect.
     Failed,
-    /// Not run, because of a precondition, an approval, a schema or an unknown name.
+    /// Not run: a precondition or the arguments do not fit, an approval was refused, or the name is unknown.
     Refused,
     /// Cancelled before it began, or while cutting it was harmless.
     Cancelled,
@@ -339,7 +339,8 @@ pub struct Write {
     pub value: Option<Body>,
     /// The rule by which the new value is joined to the old one.
     pub reduce: Reduce,
-    /// Time after which the entry becomes unset, in milliseconds from the commit in which the write takes effect.
+    /// Time after which the entry gets its default again or becomes unset, in milliseconds from the commit in which the write takes
+    /// effect.
     pub expires: Option<u64>,
 }
 
@@ -390,8 +391,8 @@ pub struct Route {
     /// State writes that unset entries because of the decision (`clear:` of a task).
     pub clear: Vec<Write>,
     /// JSON of the values that led to the decision, by path, and of the data that the router used: `rule` and `exit` (numbers
-    /// from 1), for a judge `statement`, for a model `reason` and `offered`, for a speaker `turn`, and the member that `failed`
-    /// or `expired`.
+    /// from 1; `exit` 0 if a model found that none holds), for a judge `statement`, for a model `reason` and `offered`, for a
+    /// speaker `turn`, and the member that `failed` or `expired`.
     pub read: Option<Body>,
 }
 

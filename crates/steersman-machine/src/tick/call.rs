@@ -46,7 +46,7 @@ enum To {
     Agent(Name, Option<String>),
 }
 
-/// A call that no model made with its answer.
+/// A call that the engine or a router makes.
 pub(crate) struct NewCall<'a> {
     pub(crate) name: &'a Name,
     pub(crate) by: Caller,
@@ -239,7 +239,7 @@ impl Tick<'_> {
     pub(crate) fn engine_call(&mut self, owner: Id, by: Caller, args: &Json, target: Target) {
         let name = by
             .name()
-            .expect("what the engine asks for itself has a name");
+            .expect("a call that the engine makes for itself has a name");
         self.push_call(owner, NewCall::new(&name, by, args), target);
     }
 
@@ -462,8 +462,8 @@ impl Tick<'_> {
 
     // ---- closing ---------------------------------------------------------------------------------------------
 
-    /// Closes a call: pushes its result with its writes and opens the call that follows it. Wakes its owner. If a write does not
-    /// fit, the call fails and none of its writes is made.
+    /// Closes a call: pushes its result with its writes and opens the call that follows it. Wakes its owner. If a write or the
+    /// mode does not fit, the call fails and none of its writes is made.
     pub(crate) fn close_call(&mut self, owner: Id, call: Id, mapped: Mapped) {
         let Some(open) = self
             .snapshot

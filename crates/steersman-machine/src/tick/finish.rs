@@ -481,7 +481,7 @@ impl Tick<'_> {
         );
     }
 
-    /// Ends a turn or a task by an answer that fits. If it does not fit, the model is told why.
+    /// Ends a turn or a task by an answer that fits. [`Self::unfit`] handles one that does not fit.
     pub(crate) fn conclude(&mut self, agent: Id, how: Conclude<'_>) {
         if how.call.is_none()
             && let Err(why) = floor::turn_is_task(&self.cx(), &self.snapshot, agent)

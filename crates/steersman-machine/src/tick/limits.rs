@@ -200,7 +200,7 @@ fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
         .or_else(|| over("ticks", &limits.ticks, |s| s.ticks.into()))
         .or_else(|| {
             let limit = limits.tokens.as_ref();
-            // Limits of the session on the tokens and cost of the whole session are kept by the driver, in the ledger.
+            // Limits of the session on the tokens and cost of the whole session are checked by the driver, in the ledger.
             let limit = limit.filter(|l| !(all && l.per == Period::Session))?;
             over("tokens", limit, |s| s.tokens)
         })

@@ -112,7 +112,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Returns the person whose question timed out last, and the member that acts instead.
+    /// Returns the person whose question was the last call of this route and timed out, and the member that acts instead.
     fn acts_instead(&self, agent: Id) -> Option<(Name, Name)> {
         let routing = &self.agent(agent).routing;
         routing.over.as_ref()?;

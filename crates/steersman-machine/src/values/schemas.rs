@@ -456,7 +456,7 @@ mod tests {
         Bounded::of(schema).map_or_else(|why| why, |_| "it is taken".to_owned())
     }
 
-    /// A size that is just too large is not told as the largest that is taken.
+    /// The message has the exact size: rounded to KiB, a size just above the bound would look like the bound.
     #[test]
     fn a_size_is_told_in_bytes() {
         let empty = json!({ "description": "" }).to_string().len();

@@ -1,7 +1,7 @@
 //! State of a wait: a tree of parts that is evaluated against everything that has come so far.
 //!
-//! Parts are numbered from 0 in the order in which they are written, those of inner `any` and `all` included. Input from outside
-//! (an event, the ends of branches) is recorded with the call; time, state and commits are checked at each look.
+//! Parts are the conditions other than `any` and `all`. They are numbered from 0 in the order in which they are written. Input from
+//! outside (an event, the ends of branches) is recorded with the call; time, state and commits are checked at each look.
 
 use crate::network::{Source, Wait, WaitOn};
 use crate::snapshot::{OpenCall, Snapshot};

@@ -75,7 +75,7 @@ impl Num {
 /// Compares two JSON numbers by value, without rounding.
 pub(crate) fn compare(a: &Number, b: &Number) -> Ordering {
     let order = Num::of_json(a).order(Num::of_json(b));
-    order.expect("JSON has a number for neither infinity nor its absence")
+    order.expect("JSON has neither infinite numbers nor NaN")
 }
 
 /// Compares an integer with a fraction, without rounding the integer.
