@@ -299,7 +299,7 @@ impl Tick<'_> {
 
     /// Resolves a name in an answer, and checks that the arguments fit.
     fn resolve(&self, owner: Id, model: &ModelAgent, ask: &Ask) -> Resolved {
-        let nothing = |refused: Mapped| Resolved {
+        let unknown = |refused: Mapped| Resolved {
             name: bounds::name(&ask.name),
             seen: None,
             to: To::Target(Target::Unknown),
@@ -308,7 +308,7 @@ impl Tick<'_> {
         let Some(used) = self.offered(owner, model, &ask.name) else {
             let mut text = unknown_text(model, &bounds::name(&ask.name));
             text.push_str(&self.elsewhere(owner, &ask.name));
-            return nothing(refuse(Code::UnknownTool, text));
+            return unknown(refuse(Code::UnknownTool, text));
         };
         let refused = if self.agent(owner).counters.last_call {
             Some(refuse(

@@ -374,14 +374,14 @@ fn numbered(list: &[Wait], first: u32) -> impl Iterator<Item = (u32, &Wait)> {
     let mut next = first;
     list.iter().map(move |wait| {
         let part = next;
-        next += parts(&wait.on);
+        next += count_of_parts(&wait.on);
         (part, wait)
     })
 }
 
-fn parts(on: &WaitOn) -> u32 {
+fn count_of_parts(on: &WaitOn) -> u32 {
     match on {
-        WaitOn::Any(list) | WaitOn::All(list) => list.iter().map(|w| parts(&w.on)).sum(),
+        WaitOn::Any(list) | WaitOn::All(list) => list.iter().map(|w| count_of_parts(&w.on)).sum(),
         WaitOn::Event { .. }
         | WaitOn::Time(_)
         | WaitOn::Until(_)
