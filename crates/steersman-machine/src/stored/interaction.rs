@@ -47,8 +47,8 @@ pub enum Interaction {
         body: Option<Body>,
         /// Code of a failure, or of the limit that was reached (`provider_overloaded`, `model_calls`).
         code: Option<Name>,
-        /// State writes that no result of a call carries: those of an agent without a caller, and those that reset an agent's
-        /// state for its next task.
+        /// State writes that no result of a call carries: those of an agent without a caller on its branch, and those that reset an
+        /// agent's state for its next task.
         writes: Vec<Write>,
     },
 }
@@ -71,7 +71,7 @@ impl Interaction {
 /// A summary, and the part of the conversation that it covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The effect that made the summary.
+    /// The effect that made the summary. If no model was asked, an id of its own, which names no effect.
     pub effect: Id,
     /// The policy that required the summary, as in [`crate::stored::commit::Watermark::policy`].
     pub policy: Name,
@@ -227,7 +227,7 @@ pub enum Target {
     Wait,
     /// Branches: those of a `fork`, or of a person's join. Empty until the fork begins.
     Branches(Vec<Id>),
-    /// Nothing of that name is offered.
+    /// Nothing: the name is not offered, or the call of an agent was refused before the agent was made.
     Unknown,
 }
 

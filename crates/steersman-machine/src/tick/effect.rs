@@ -269,7 +269,7 @@ pub struct BranchEnd {
     pub branch: Id,
     /// Label of the branch.
     pub label: Option<Name>,
-    /// Last line of the branch.
+    /// Last line of the branch when the end is reported.
     pub at: Line,
     /// Answer of its top agent.
     pub answer: Option<Arc<str>>,
@@ -438,7 +438,7 @@ pub enum Request {
         /// The line at which its end was reported. Later lines of the branch are not adopted.
         at: Line,
     },
-    /// The call that waited for these branches is closed. Branches that nothing else waits for are superseded.
+    /// A call no longer waits for these branches. Those that nothing else waits for are superseded.
     Supersede {
         /// The branches of the call.
         branches: Vec<Id>,

@@ -1,4 +1,4 @@
-//! Filters and tests. Most filters are minijinja's own functions. Filters of minijinja that would compare or convert unlike
+//! Filters and tests. Most filters are minijinja's own functions. Filters of minijinja that would compare unlike
 //! kinds are replaced, or are called only after a check that their input is of one kind.
 
 use super::ast::BinaryOp;
@@ -157,7 +157,7 @@ impl<'a> Given<'a> {
 
 /// Applies a filter. Every application passes through here: it pays for the values that the filter reads before it runs, and
 /// for the value that it makes afterwards. The evaluator passes undefined values only to `default`, and none only to `default`
-/// and `tojson`.
+/// and `tojson`; `map` passes every element that is no secret.
 pub(super) fn apply(
     meter: &Meter,
     name: &str,
