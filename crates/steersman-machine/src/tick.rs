@@ -1,9 +1,9 @@
 //! The tick: takes or leaves the offers, lets every woken agent move in path order until it rests, and returns the step.
 //!
-//! `Tick` is the working form. It pushes by folding: each push goes through the fold's own functions and into the commit, in
-//! the same order. The fold applies the parts of a commit in a fixed order (opening, adoption, binding, edits, usage, made,
-//! pushes, branching, wished, changes). So edits come before all pushes, and a wish that is withdrawn in the same tick is removed
-//! from the commit.
+//! `Tick` is a tick at work. It makes each change by a function of the fold and records it in the commit, so that a fold of the
+//! commit gives the same snapshot. The fold applies the parts of a commit in a fixed order (opening, adoption, binding, edits,
+//! usage, made, pushes, calls, wished, changes). So edits come before all pushes, and a wish that is withdrawn in the same tick is
+//! removed from the commit.
 
 pub mod branch;
 mod call;
@@ -235,7 +235,7 @@ impl<'a> Tick<'a> {
         self.commit.admitted.push(admission);
     }
 
-    /// Records an offer that was taken in short: its kind, and the effect or call that it names.
+    /// Records an offer that was taken, with only its kind and the effect, call or branch that it names.
     pub(crate) fn admit_as(&mut self, kind: Admitted, id: Option<Id>) {
         self.admit(Admission {
             kind,
@@ -350,8 +350,8 @@ impl<'a> Tick<'a> {
         in_order.sort_by_key(|(_, offer)| offer.kind());
         for (index, offer) in in_order {
             let is_early = matches!(offer.kind(), OfferKind::Edit | OfferKind::Clock);
-            // A branch that begins or is adopted counts its effects up to the time of the commit before, and edits are made at
-            // that time; all other offers happen now.
+            // While a branch opens or is adopted, or state is edited, the snapshot keeps the time of the last commit: remaining
+            // times of effects are counted from it. All other offers are taken at the time of this tick.
             let is_before = matches!(
                 offer,
                 Offered::Edit { .. } | Offered::Opened(_) | Offered::Adopt { .. }

@@ -452,19 +452,19 @@ impl<'a> View<'a> {
             return Some(self.shared(json));
         }
         Some(match root {
-            "state" => all(self.state_names(), |n| self.state(n)),
+            "state" => object_of(self.state_names(), |n| self.state(n)),
             "config" => {
                 let plain = self.cx.network.config.iter().filter(|(_, c)| !c.live);
-                all(plain.map(|(n, _)| n.clone()).collect(), |n| self.config(n))
+                object_of(plain.map(|(n, _)| n.clone()).collect(), |n| self.config(n))
             }
             "secrets" => {
                 let names = self.cx.network.secrets.keys().cloned().collect();
-                all(names, |n| self.secret(n))
+                object_of(names, |n| self.secret(n))
             }
             "calls" => {
                 let network = self.cx.network;
                 let names = network.tools.keys().chain(network.agents.keys());
-                all(names.cloned().collect(), |n| self.calls(n, None).0)
+                object_of(names.cloned().collect(), |n| self.calls(n, None).0)
             }
             "now" => shared(self.clock.get_or_init(|| Arc::new(self.moment()))),
             "args" => {
@@ -580,7 +580,7 @@ impl Scope for View<'_> {
 }
 
 /// Returns an object of these names with their values.
-fn all(names: Vec<Name>, value: impl Fn(&str) -> Value) -> Value {
+fn object_of(names: Vec<Name>, value: impl Fn(&str) -> Value) -> Value {
     Value::from_pairs(names.iter().map(|name| (name.to_string(), value(name))))
 }
 

@@ -47,8 +47,8 @@ pub enum Interaction {
         body: Option<Body>,
         /// Code of a failure, or of the limit that was reached (`provider_overloaded`, `model_calls`).
         code: Option<Name>,
-        /// State writes that no result of a call carries: those of an agent without a caller, and those that reset an agent's
-        /// state for its next task.
+        /// State writes that no result of a call carries: those of an agent without a caller on its branch, and those that reset an
+        /// agent's state for its next task.
         writes: Vec<Write>,
     },
 }
@@ -71,7 +71,7 @@ impl Interaction {
 /// A summary, and the part of the conversation that it covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The effect that made the summary.
+    /// The effect that made the summary. If no model was asked, an id of its own, which names no effect.
     pub effect: Id,
     /// The policy that required the summary, as in [`crate::stored::commit::Watermark::policy`].
     pub policy: Name,
@@ -137,7 +137,7 @@ pub enum Origin {
 /// A call of an agent: of a tool, an agent or a person, or a wait or a fork. Its result names it by its id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Id of the call, given by the machine. It is also the id of its first effect.
+    /// Id of the call, given by the machine. An effect that is wished in the line of the call has the same id.
     pub id: Id,
     /// Name of the tool or agent in the definition, or the name that the model invented.
     pub name: Name,
@@ -227,7 +227,7 @@ pub enum Target {
     Wait,
     /// Branches: those of a `fork`, or of a person's join. Empty until the fork begins.
     Branches(Vec<Id>),
-    /// Nothing of that name is offered.
+    /// Nothing: the name is not offered, or the call of an agent was refused before the agent was made.
     Unknown,
 }
 
@@ -298,7 +298,7 @@ pub enum How {
     Simulated,
     /// The call failed, and it is known that it had no effect.
     Failed,
-    /// Not run, because of a precondition, an approval, a schema or an unknown name.
+    /// Not run: a precondition or the arguments do not fit, an approval was refused, or the name is unknown.
     Refused,
     /// Cancelled before it began, or while cutting it was harmless.
     Cancelled,
@@ -339,7 +339,8 @@ pub struct Write {
     pub value: Option<Body>,
     /// The rule by which the new value is joined to the old one.
     pub reduce: Reduce,
-    /// Time after which the entry becomes unset, in milliseconds from the commit in which the write takes effect.
+    /// Time after which the entry gets its default again or becomes unset, in milliseconds from the commit in which the write takes
+    /// effect.
     pub expires: Option<u64>,
 }
 
@@ -390,8 +391,8 @@ pub struct Route {
     /// State writes that unset entries because of the decision (`clear:` of a task).
     pub clear: Vec<Write>,
     /// JSON of the values that led to the decision, by path, and of the data that the router used: `rule` and `exit` (numbers
-    /// from 1), for a judge `statement`, for a model `reason` and `offered`, for a speaker `turn`, and the member that `failed`
-    /// or `expired`.
+    /// from 1; `exit` 0 if a model found that none holds), for a judge `statement`, for a model `reason` and `offered`, for a
+    /// speaker `turn`, and the member that `failed` or `expired`.
     pub read: Option<Body>,
 }
 

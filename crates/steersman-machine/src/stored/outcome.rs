@@ -27,7 +27,7 @@ pub enum Outcome {
 /// The event or moment that met a part of a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Came {
-    /// The effect is due.
+    /// The due time of the effect has come.
     Time,
     /// An event came in.
     Event {
@@ -87,7 +87,7 @@ pub struct Mapped {
     pub artifacts: Vec<NewArtifact>,
     /// A tool that is called next, with its arguments.
     pub then: Option<(String, Json)>,
-    /// The one that answered in place of a tool or agent.
+    /// The decider that gave the result in place of a tool or agent.
     pub by: Option<Decider>,
     /// The next mode of the caller, if the call succeeds.
     pub mode: Option<String>,
@@ -162,17 +162,17 @@ impl Failure {
         FailureCode::named(&self.code)
     }
 
-    /// Returns true if another model may answer after this final failure. After an unknown code it may not.
+    /// Returns true if another model may answer after this final failure. False for an unknown code.
     pub fn may_fall_back(&self) -> bool {
         self.known().is_some_and(FailureCode::may_fall_back)
     }
 
-    /// Returns true if the failed call may have cost something. With an unknown code it may have.
+    /// Returns true if the failed call may have cost something. True for an unknown code.
     pub fn was_asked(&self) -> bool {
         self.known().is_none_or(FailureCode::was_asked)
     }
 
-    /// Returns the state of the place that the failure shows. With an unknown code the place answers.
+    /// Returns the state of the place that the failure shows: [`PlaceState::Answers`] for an unknown code.
     pub fn place(&self) -> PlaceState {
         self.known().map_or(PlaceState::Answers, FailureCode::place)
     }

@@ -3,8 +3,8 @@
 //! Most bodies are one text. A user message, a result or any other body may also be a list of parts: texts, and references to
 //! artifacts. The list is stored in place of the text ([`Text::Parts`](crate::stored::commit::Text::Parts)), so everything that
 //! names a body names all of its parts, and one text costs nothing more. Readers call
-//! [`Bodies::text`](crate::stored::ids::Bodies::text), in which every artifact is named, or
-//! [`Bodies::parts`](crate::stored::ids::Bodies::parts), which makes them look at each kind of part.
+//! [`Bodies::text`](crate::stored::ids::Bodies::text), which names each artifact in its place, or
+//! [`Bodies::parts`](crate::stored::ids::Bodies::parts) to handle each kind of part.
 
 use crate::stored::bounds::{self, PARTS};
 use crate::stored::ids::Name;
@@ -127,8 +127,8 @@ impl Parts {
     }
 }
 
-/// Returns why these cannot be the parts at the `k`-th place of a line, or `None` if they can. `is_text` tells whether there is
-/// one text at a place before, and no list.
+/// Returns why these parts cannot be text `k` of a line, or `None` if they can. `is_text` returns true for the number of an
+/// earlier text that is no list.
 pub(crate) fn misplaced(parts: &[Part], k: u32, is_text: impl Fn(u32) -> bool) -> Option<String> {
     parts.iter().find_map(|part| match part {
         Part::Text(of) if *of >= k || !is_text(*of) => {
@@ -147,8 +147,8 @@ pub enum NewPart {
     Artifact(NewArtifact),
 }
 
-/// Returns the parts of a body: its first text, if there is one, and what follows. Of more than [`PARTS`] the last ones are left
-/// out, and a text says how many. `add` stores a text and returns its number.
+/// Returns the parts of a body: its first text, if there is one, and what follows. A body has at most [`PARTS`] parts: if there
+/// are more, a text in place of the last ones says how many were left out. `add` stores a text and returns its number.
 pub(crate) fn placed(
     first: Option<u32>,
     mut more: Vec<NewPart>,
@@ -202,7 +202,7 @@ fn add(told: &mut String, part: &str) {
     told.push_str(part);
 }
 
-/// Returns the text that stands for an artifact.
+/// Returns the text that a reader sees in place of an artifact.
 pub(crate) fn stand_in(name: &str, media: &str, len: u64) -> String {
     format!("(artifact {name}: {media}, {len} bytes)")
 }

@@ -60,7 +60,7 @@ pub fn why_word(why: Why) -> &'static str {
     }
 }
 
-/// Returns the word for a moment of an agent's life.
+/// Returns the word for the moment at which a hook runs.
 pub(crate) fn moment_word(at: Moment) -> &'static str {
     match at {
         Moment::BeforeModel => "before_model",

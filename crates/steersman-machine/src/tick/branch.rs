@@ -1,5 +1,6 @@
 //! Branch operations. A fork, a rewind and an adoption share one mechanism for outstanding effects. An effect that may be
-//! repeated is wished again under an id of the branch that goes on; any other one closes with what the ledger knows of it.
+//! repeated is wished again under an id of the branch that goes on; the call of any other one closes with what the ledger knows of
+//! it.
 //!
 //! A `fork` call begins when it is the last open call of its exchange (`Tick::begin_fork`). Until it closes, the agents in
 //! its scope do not move ([`stands`]). It closes with the results of its branches, or when one of them is adopted. The
@@ -38,7 +39,7 @@ use std::sync::Arc;
 
 /// Name of the call by which a person joins branches. Its target differs from that of a tool with this name.
 pub const JOIN: &str = "join";
-/// Most branches of one fork, if the definition sets no `max`.
+/// Maximum number of branches of one fork, if the definition sets no `max`.
 pub const FORKS: u32 = 8;
 
 /// A call that waits for branches.
@@ -172,7 +173,7 @@ pub fn adopted_up_to(end: &Snapshot, before: impl FnOnce(Line) -> Line) -> Line 
     end.first_simulated.map_or(end.line, before)
 }
 
-/// An effect that was out where a branch was left. Ordered like moves, then by call.
+/// An outstanding effect of the snapshot from which a branch begins or is adopted. Ordered like moves, then by call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Out {
     path: Path,
@@ -210,7 +211,7 @@ pub(crate) fn out(snapshot: &Snapshot, scope: impl Fn(Id) -> bool) -> Vec<Out> {
     out
 }
 
-/// The kind of branch operation, which decides how effects that were out are renewed.
+/// The kind of branch operation, which decides how outstanding effects are renewed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Renewal {
     /// A fork or rewind: an effect that may have touched the world closes with what the ledger knows of it.
@@ -225,8 +226,8 @@ impl Tick<'_> {
     /// Builds the adoption of `from`, the snapshot of the adopted branch at the adopted line. State values become texts of
     /// the adopting line, because the fold reads no other texts.
     pub(crate) fn adoption(&mut self, branch: Id, from: &Snapshot) -> Adoption {
-        // Waits of the branch did not run between the adopted line and now.
-        let stood = self.now.0.saturating_sub(from.now.0);
+        // The time between the adopted line and now does not count for the waits of the branch.
+        let paused = self.now.0.saturating_sub(from.now.0);
         let agents = from.agents.values().filter(|a| from.in_scope(a.id));
         let agents = agents.map(|agent| {
             // The chooser is a child that was born on the target: later children must not get its birth number.
@@ -244,7 +245,7 @@ impl Tick<'_> {
         let calls = from.calls.values().filter(|c| from.in_scope(c.owner));
         let calls = calls.map(|call| {
             let opened = match call.call.target {
-                Target::Wait => Time(call.opened.0.saturating_add(stood)),
+                Target::Wait => Time(call.opened.0.saturating_add(paused)),
                 _ => call.opened,
             };
             let adopted = facts::of_call(call, |value| self.body(value.0.to_string()));
@@ -286,7 +287,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Renews the effects that were out: wishes those again that may be repeated, closes the calls of the others.
+    /// Renews the outstanding effects: wishes those again that may be repeated, and closes the calls of the others.
     pub(crate) fn renew(&mut self, out: &[Out], how: Renewal, known: &Known) {
         for out in out {
             let call = match out.what {
@@ -301,8 +302,9 @@ impl Tick<'_> {
                 continue;
             };
             let fact = known.iter().find(|(e, _)| *e == out.effect).map(|(_, f)| f);
-            let world = matches!(open.call.target, Target::Tool(class) if !class.is_free());
-            match (world, how) {
+            let may_touch_world =
+                matches!(open.call.target, Target::Tool(class) if !class.is_free());
+            match (may_touch_world, how) {
                 (true, Renewal::Fork) => self.not_here(&open, fact),
                 (true, Renewal::Adoption) => match fact {
                     None | Some(Fact::NeverStarted) => self.wish_anew(out, call),
@@ -489,14 +491,14 @@ impl Tick<'_> {
             Some(Chooser::Tool(name)) => {
                 let args = chooser_args(
                     &self.network.tool(&name).parameters,
-                    &in_place(&told(results)),
+                    &with_all_answers(&told(results)),
                 );
                 self.ask_to_choose(owner, call, &args);
             }
             Some(Chooser::Person(_)) => self.ask_to_choose(owner, call, results),
             Some(Chooser::Agent(name)) => {
                 let def = self.network.agent(&name);
-                let args = chooser_args(&def.parameters, &in_place(&told(results)));
+                let args = chooser_args(&def.parameters, &with_all_answers(&told(results)));
                 let Does::Model(_) = def.does else {
                     return self.joined(open, results);
                 };
@@ -555,7 +557,6 @@ impl Tick<'_> {
         self.close_branches(open, mapped);
     }
 
-    /// Closes a call to branches.
     pub(crate) fn close_branches(&mut self, open: &OpenCall, mapped: Mapped) {
         self.close_call(open.owner, open.call.id, mapped);
     }
@@ -726,8 +727,8 @@ pub(crate) fn told(results: &Json) -> Json {
     told
 }
 
-/// Builds the arguments of a tool or agent that chooses or follows, by the names and types of its parameters: `branches`
-/// gets the objects, a list of texts the answers, a text everything in words. Other parameters are left out.
+/// Builds the arguments of a tool or agent that chooses or follows, by the names and types of its parameters: a list
+/// `branches` gets the objects, any other list the answers, a text everything in words. Optional and other ones are left out.
 fn chooser_args(parameters: &Parameters, results: &Json) -> Json {
     let Parameters::Fields(fields) = parameters else {
         return results.clone();
@@ -748,7 +749,7 @@ fn chooser_args(parameters: &Parameters, results: &Json) -> Json {
 }
 
 /// Returns `results` with an answer for each branch, empty if it gave none, so that a chooser may count them.
-fn in_place(results: &Json) -> Json {
+fn with_all_answers(results: &Json) -> Json {
     let branches = results["branches"].as_array().into_iter().flatten();
     let answers = branches.map(|end| end["answer"].as_str().unwrap_or_default());
     let answers: Vec<&str> = answers.collect();

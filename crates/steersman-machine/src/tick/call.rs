@@ -46,7 +46,7 @@ enum To {
     Agent(Name, Option<String>),
 }
 
-/// A call that no model made with its answer.
+/// A call that the engine or a router makes.
 pub(crate) struct NewCall<'a> {
     pub(crate) name: &'a Name,
     pub(crate) by: Caller,
@@ -239,7 +239,7 @@ impl Tick<'_> {
     pub(crate) fn engine_call(&mut self, owner: Id, by: Caller, args: &Json, target: Target) {
         let name = by
             .name()
-            .expect("what the engine asks for itself has a name");
+            .expect("a call that the engine makes for itself has a name");
         self.push_call(owner, NewCall::new(&name, by, args), target);
     }
 
@@ -299,7 +299,7 @@ impl Tick<'_> {
 
     /// Resolves a name in an answer, and checks that the arguments fit.
     fn resolve(&self, owner: Id, model: &ModelAgent, ask: &Ask) -> Resolved {
-        let nothing = |refused: Mapped| Resolved {
+        let unknown = |refused: Mapped| Resolved {
             name: bounds::name(&ask.name),
             seen: None,
             to: To::Target(Target::Unknown),
@@ -308,7 +308,7 @@ impl Tick<'_> {
         let Some(used) = self.offered(owner, model, &ask.name) else {
             let mut text = unknown_text(model, &bounds::name(&ask.name));
             text.push_str(&self.elsewhere(owner, &ask.name));
-            return nothing(refuse(Code::UnknownTool, text));
+            return unknown(refuse(Code::UnknownTool, text));
         };
         let refused = if self.agent(owner).counters.last_call {
             Some(refuse(
@@ -462,8 +462,8 @@ impl Tick<'_> {
 
     // ---- closing ---------------------------------------------------------------------------------------------
 
-    /// Closes a call: pushes its result with its writes and opens the call that follows it. Wakes its owner. If a write does not
-    /// fit, the call fails and none of its writes is made.
+    /// Closes a call: pushes its result with its writes and opens the call that follows it. Wakes its owner. If a write or the
+    /// mode does not fit, the call fails and none of its writes is made.
     pub(crate) fn close_call(&mut self, owner: Id, call: Id, mapped: Mapped) {
         let Some(open) = self
             .snapshot

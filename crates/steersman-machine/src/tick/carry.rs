@@ -80,7 +80,7 @@ pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<
                 (Some(cell), _) if known.is_none_or(|(_, was)| was != ty) => {
                     let value = &*cell.value.0;
                     let why = if matches!(ty.kind, TypeKind::Secret) != is_sealed(value) {
-                        "a secret stays one, and nothing becomes one".to_owned()
+                        "a secret stays one, and no other entry becomes one".to_owned()
                     } else if matches!(ty.kind, TypeKind::Schema(_)) {
                         "its schema changed, and it has a value".to_owned()
                     } else if let Some(misfit) = misfit(ty, value) {
@@ -141,7 +141,7 @@ fn mode(is: &AgentDef, agent: &Agent) -> Result<(), String> {
 fn chosen(to: &Network, agent: &Agent) -> Result<(), String> {
     let gone = |name: &&Name| !to.agents.contains_key(*name) && !to.people.contains_key(*name);
     match agent.routing.pending.iter().find(gone) {
-        Some(name) => Err(format!("`{name}` is to act next, and is not in it")),
+        Some(name) => Err(format!("`{name}`, which acts next, is not in it")),
         None => Ok(()),
     }
 }

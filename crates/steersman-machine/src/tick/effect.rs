@@ -192,8 +192,8 @@ pub struct Start {
 pub struct Opened {
     /// True for a rewind: the branch is live and becomes current.
     pub rewound: bool,
-    /// Only this agent and its descendants act on the branch. `None` means the scope of the forked branch; on `main` that is the
-    /// session.
+    /// Only this agent and its descendants act on the branch. `None` means the agent that forks; without one, the scope of the
+    /// forked branch, which on `main` is the session.
     pub scope: Option<Id>,
     /// True if effects that touch the world are answered from the recording or simulated.
     pub dry: bool,
@@ -203,9 +203,9 @@ pub struct Opened {
     pub fork: Option<(Id, Id, u32, u32)>,
     /// The first message on the branch.
     pub say: Option<Said>,
-    /// Facts of the ledger about effects that were out at the fork.
+    /// Facts of the ledger about the effects that were outstanding at the fork.
     pub known: Known,
-    /// For a branch of a search: its number from 1, and the most that there may be.
+    /// For a branch of a search: its number from 1, and the maximum number of branches.
     pub of: Option<(u32, u32)>,
     /// An agent that judges another branch. It is made under the top agent of this branch, and only it acts here.
     pub judge: Option<Judge>,
@@ -269,7 +269,7 @@ pub struct BranchEnd {
     pub branch: Id,
     /// Label of the branch.
     pub label: Option<Name>,
-    /// Last line of the branch.
+    /// Last line of the branch when the end is reported.
     pub at: Line,
     /// Answer of its top agent.
     pub answer: Option<Arc<str>>,
@@ -362,8 +362,8 @@ pub struct ToolWork {
     pub class: Class,
     /// Arguments as a JSON object.
     pub args: Arc<str>,
-    /// Prefix for the names of contents that the tool returns without a name: the tool and the number of the call. Models read
-    /// these names, and unlike the effect's id the prefix does not change in a takeover.
+    /// Prefix for the names of contents that the tool returns without a name: the tool, the agent's path and the number of the
+    /// call. Models read these names, and unlike the effect's id the prefix does not change in a takeover.
     pub makes: Name,
     /// Approvals that are needed first, one after the other.
     pub approve: Vec<Approval>,
@@ -438,7 +438,7 @@ pub enum Request {
         /// The line at which its end was reported. Later lines of the branch are not adopted.
         at: Line,
     },
-    /// The call that waited for these branches is closed. Branches that nothing else waits for are superseded.
+    /// A call no longer waits for these branches. Those that nothing else waits for are superseded.
     Supersede {
         /// The branches of the call.
         branches: Vec<Id>,
@@ -467,7 +467,7 @@ pub enum Until {
 pub struct Step {
     /// The commit. `None` if no offer was taken.
     pub commit: Option<Commit>,
-    /// The texts that came in with the commit.
+    /// The texts of the line, in the order of their numbers.
     pub bodies: Vec<Text>,
     /// Snapshot of the branch after the commit.
     pub snapshot: Snapshot,

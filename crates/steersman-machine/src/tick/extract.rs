@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 impl Tick<'_> {
     /// Opens a call that fills state from the messages since the last one, before the agent does anything else. Returns true if
-    /// it did.
+    /// it opened one.
     pub(crate) fn extracts(&mut self, agent: Id) -> bool {
         let (of, entries) = {
             let state = self.agent(agent);
@@ -24,7 +24,7 @@ impl Tick<'_> {
             if !state.input.unread.is_empty() && !def.extract.is_empty() {
                 (Extracted::Message, def.extract.clone())
             } else if state.routing.unread
-                && let Some(speaker) = spoke(self, agent)
+                && let Some(speaker) = last_speaker(self, agent)
                 && !speaker.extract.is_empty()
             {
                 (Extracted::Turn, speaker.extract.clone())
@@ -66,7 +66,7 @@ impl Tick<'_> {
 }
 
 /// Returns the speaker who spoke last in the current state of a graph.
-fn spoke<'n>(tick: &Tick<'n>, agent: Id) -> Option<&'n Speaker> {
+fn last_speaker<'n>(tick: &Tick<'n>, agent: Id) -> Option<&'n Speaker> {
     let Does::Route(Route {
         by: RouteBy::States(graph),
         ..

@@ -219,8 +219,8 @@ impl Tick<'_> {
             return false;
         };
         let relevant = crate::context::relevant(&self.cx(), &self.snapshot, agent);
-        let nothing = model.before.is_empty() && relevant == 0;
-        if state.input.prepared || state.counters.last_call || nothing {
+        let no_tools = model.before.is_empty() && relevant == 0;
+        if state.input.prepared || state.counters.last_call || no_tools {
             return false;
         }
         // No call is opened before the arguments of all are known: an agent that fails has no open call.
@@ -481,7 +481,7 @@ impl Tick<'_> {
         );
     }
 
-    /// Ends a turn or a task by an answer that fits. If it does not fit, the model is told why.
+    /// Ends a turn or a task by an answer that fits. [`Self::unfit`] handles one that does not fit.
     pub(crate) fn conclude(&mut self, agent: Id, how: Conclude<'_>) {
         if how.call.is_none()
             && let Err(why) = floor::turn_is_task(&self.cx(), &self.snapshot, agent)
@@ -548,9 +548,10 @@ impl Tick<'_> {
             }
         }
         let turn = how.cause != Cause::Tool && self.end_of(agent) == End::Turn;
-        let nothing = def.set.is_empty() && def.output.as_ref().is_none_or(|o| o.into.is_none());
+        let writes_nothing =
+            def.set.is_empty() && def.output.as_ref().is_none_or(|o| o.into.is_none());
         // A dialogue that serves a call continues after its turn, so nothing is written yet.
-        if nothing || (turn && self.agent(agent).input.serving.is_some()) {
+        if writes_nothing || (turn && self.agent(agent).input.serving.is_some()) {
             return Ok(Vec::new());
         }
         let writes =

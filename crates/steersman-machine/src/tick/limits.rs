@@ -156,7 +156,7 @@ pub(crate) fn reached(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, now: Time) ->
 fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
     let c = &agent.counters;
     let model = agent.kind == Kind::Model;
-    let again = c.same.map_or(0, |(_, times)| u64::from(times));
+    let repeats = c.same.map_or(0, |(_, times)| u64::from(times));
     // The number of corrections includes one whose answer is still to come.
     let tries = u64::from(c.corrections).saturating_sub(1);
     let over = |name: &'static str, limit: &Limit, count: u64| {
@@ -169,7 +169,7 @@ fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
         calls,
         count(c, calls, c.model_calls, |s| s.model_calls),
     )
-    .or_else(|| over("same_call", &limits.same_call, again).filter(|_| model))
+    .or_else(|| over("same_call", &limits.same_call, repeats).filter(|_| model))
     .or_else(|| over("corrections", &limits.corrections, tries).filter(|_| model))
     .or_else(|| asked_for_agents(agent, limits, false).filter(|_| model))
     .or_else(|| {
@@ -200,7 +200,7 @@ fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
         .or_else(|| over("ticks", &limits.ticks, |s| s.ticks.into()))
         .or_else(|| {
             let limit = limits.tokens.as_ref();
-            // Limits of the session on the tokens and cost of the whole session are kept by the driver, in the ledger.
+            // Limits of the session on the tokens and cost of the whole session are checked by the driver, in the ledger.
             let limit = limit.filter(|l| !(all && l.per == Period::Session))?;
             over("tokens", limit, |s| s.tokens)
         })

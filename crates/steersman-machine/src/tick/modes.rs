@@ -1,5 +1,6 @@
-//! Changes of an agent's mode. The mode changes only when an exchange closes or when the agent owes a model call, and at most
-//! once in a tick. So all calls of an answer are judged in the mode in which the model was asked for the answer.
+//! Changes of an agent's mode. A tool or an exit changes it only when an exchange closes or when the agent owes a model call, and
+//! at most once in a tick. So all calls of an answer are judged in the mode in which the model was asked for the answer. New work
+//! may begin in the start mode again.
 
 use crate::network::{ExitsWhen, FINISH, ModeExit};
 use crate::stored::commit::{Change, Fired, Turned};

@@ -112,7 +112,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Returns the person whose question timed out last, and the member that acts instead.
+    /// Returns the person whose question was the last call of this route and timed out, and the member that acts instead.
     fn acts_instead(&self, agent: Id) -> Option<(Name, Name)> {
         let routing = &self.agent(agent).routing;
         routing.over.as_ref()?;
@@ -386,8 +386,8 @@ impl Tick<'_> {
         let route = routed(choice.clone(), Some(body));
         let digest = choice_digest(self.line, &route, self.texts.came_in());
         self.texts.forget(body);
-        let again = self.agent(agent).counters.same;
-        let times = again.filter(|(d, _)| *d == digest);
+        let last_choice = self.agent(agent).counters.same;
+        let times = last_choice.filter(|(d, _)| *d == digest);
         let times = times.map_or(0, |(_, times)| u64::from(times));
         let spent = times > 0 && times >= same.max;
         spent.then(|| Reached::new(Key::own("same_call"), &same, times))

@@ -101,8 +101,8 @@ impl Tick<'_> {
                 .filter(|f| f.scope == scope && f.name == name);
             let earlier = earlier.filter_map(|f| Some(f.value.as_ref()?.0));
             let waiting = self.snapshot.waiting_for(scope, &name).map(|v| &*v.0);
-            let there = self.snapshot.cell(scope, &name).map(|cell| &*cell.value.0);
-            let others: Vec<&Json> = there.into_iter().chain(waiting).chain(earlier).collect();
+            let stored = self.snapshot.cell(scope, &name).map(|cell| &*cell.value.0);
+            let others: Vec<&Json> = stored.into_iter().chain(waiting).chain(earlier).collect();
             joined_fits(ty, value, &others).map_err(Misfit::new)?;
         }
         Ok(Fits {

@@ -15,7 +15,7 @@ pub enum Event {
     Message,
     /// The outcome of the agent's model call or router.
     Decision,
-    /// The outcome of one of the agent's calls, or the end of a called agent.
+    /// The outcome of one of the agent's calls.
     CallOutcome,
     /// A call by the agent's parent.
     ParentCall,
@@ -23,7 +23,7 @@ pub enum Event {
     Join,
     /// A person edited the arguments of one of the agent's calls.
     CallChanged,
-    /// A cancel of one call or of everything.
+    /// A cancel of the agent. A cancel of one call or of everything is judged without the table.
     Cancel,
     /// A message that first cancels everything that its addressee has open.
     Interrupt,
@@ -55,7 +55,7 @@ pub enum Rule {
 /// Returns the rule for a phase and an event.
 #[expect(
     clippy::match_same_arms,
-    reason = "rows and columns as on the page, not as short as can be"
+    reason = "one arm for each phase and rule, as in the printed table"
 )]
 pub fn rule(phase: Phase, event: Event) -> Rule {
     use Event::{CallChanged, CallOutcome, Cancel, Decision, Interrupt, Join, Message, ParentCall};

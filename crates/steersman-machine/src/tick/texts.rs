@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The texts of this tick, together with those of the log.
 pub(crate) struct Texts<'a> {
-    below: &'a dyn Bodies,
+    log: &'a dyn Bodies,
     line: Line,
     new: Vec<Text>,
     /// Contents of artifacts that this tick made of texts that were too large.
@@ -23,9 +23,9 @@ pub(crate) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    pub(super) fn new(below: &'a dyn Bodies, line: Line) -> Self {
+    pub(super) fn new(log: &'a dyn Bodies, line: Line) -> Self {
         Self {
-            below,
+            log,
             line,
             new: Vec::new(),
             contents: Vec::new(),
@@ -102,7 +102,7 @@ impl<'a> Texts<'a> {
 impl Bodies for Texts<'_> {
     fn parts(&self, body: Body) -> Parts {
         if body.line() != self.line {
-            return self.below.parts(body);
+            return self.log.parts(body);
         }
         match &self.new[body.k() as usize] {
             Text::Here(text) => Parts::One(text.text().clone()),

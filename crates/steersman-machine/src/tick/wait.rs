@@ -1,8 +1,8 @@
 //! Waits for events, times, predicates over state, commits and branches; and the machine's own deadlines.
 //!
-//! A wait for something outside (an event, a time) is an effect with a due time. A wait for state or commits is not an effect; it is
-//! checked again in each tick. A wait of several parts is one effect for all of them. Results of parts are recorded with the
-//! call, and the same effect continues for the rest.
+//! A wait for something outside (an event, a time) is an effect; it has a due time if time alone can change it. A wait for state
+//! or commits is not an effect; it is checked again in each tick. A wait of several parts is one effect for all of them. Results of
+//! parts are recorded with the call, and the same effect continues for the rest.
 
 mod parts;
 

@@ -172,7 +172,7 @@ pub(super) fn origin(from: &Origin) -> String {
         Origin::Outside(by) => by.shown().map_or_else(String::new, |by| format!("{by} ")),
         Origin::Call(call) => format!("{call} "),
         Origin::Agent(agent) => format!("from {agent} "),
-        Origin::Released(call) => format!("released {call} "),
+        Origin::Released(agent) => format!("released {agent} "),
         Origin::Route => "route ".to_owned(),
         Origin::Continuation => "continuation ".to_owned(),
         Origin::Correction => "correction ".to_owned(),

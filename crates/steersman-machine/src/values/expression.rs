@@ -179,7 +179,7 @@ impl Expr {
         self.value(scope, false)
     }
 
-    /// Evaluates the expression as `outcome` does: a path through an unset optional is `none`.
+    /// Evaluates the expression like an entry of `outcome`: a path through an unset optional is `none`.
     pub fn eval_lenient(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
         self.value(scope, true)
     }

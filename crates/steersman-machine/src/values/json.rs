@@ -162,13 +162,13 @@ mod tests {
         ] {
             assert_eq!(super::read::<Json>(text).unwrap(), meant, "{text}");
         }
-        for none in [
+        for unchanged in [
             "00000000000000000000001",
             "\"\\",
             "1234567890123456789012-3",
         ] {
-            assert_eq!(exact(none), none);
-            assert!(super::read::<Json>(none).is_err(), "{none}");
+            assert_eq!(exact(unchanged), unchanged);
+            assert!(super::read::<Json>(unchanged).is_err(), "{unchanged}");
         }
     }
 }

@@ -56,9 +56,9 @@ impl Price {
 
     /// Returns the highest possible cost of a call that sends `input` tokens and receives `output` tokens.
     pub fn at_most(&self, input: u64, output: u64) -> u64 {
-        let dearest = self.input.max(self.cached).max(self.cache_write);
+        let highest = self.input.max(self.cached).max(self.cache_write);
         let bound = Self {
-            input: dearest,
+            input: highest,
             ..*self
         };
         bound.of(Tokens {
@@ -69,8 +69,8 @@ impl Price {
     }
 }
 
-/// Parses a decimal amount of money into millionths. Smaller parts are rounded up. `None` means that the text is not an amount or
-/// too large.
+/// Parses a decimal amount of money into millionths. Smaller parts are rounded up. `None` means that the text is not an amount, or
+/// that the amount is too large.
 pub fn micros(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let all = |text: &str| text.bytes().all(|c| c.is_ascii_digit());

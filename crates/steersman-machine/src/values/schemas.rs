@@ -137,7 +137,7 @@ const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 struct Graph {
     places: Vec<String>,
     /// For each schema the schemas that it applies. The flag is true if they apply to the same value.
-    leads: Vec<Vec<(usize, bool)>>,
+    edges: Vec<Vec<(usize, bool)>>,
     /// Schemas that apply each of their edges twice, because of an `unevaluated..` keyword.
     twice: BTreeSet<usize>,
 }
@@ -190,10 +190,10 @@ impl Graph {
         };
         finder.at(String::new(), root);
         let anchors = anchors(root);
-        let mut leads: Vec<Vec<(usize, bool)>> = Vec::new();
+        let mut edges: Vec<Vec<(usize, bool)>> = Vec::new();
         let mut twice = BTreeSet::new();
         // The loop adds schemas to `found` and visits them later.
-        while let Some((place, schema)) = finder.found.get(leads.len()).cloned() {
+        while let Some((place, schema)) = finder.found.get(edges.len()).cloned() {
             let mut to = Vec::new();
             for (word, value) in schema.as_object().into_iter().flatten() {
                 let at = format!("{place}/{}", escaped(word));
@@ -206,7 +206,7 @@ impl Graph {
                     }
                 }
                 if word.starts_with("unevaluated") {
-                    twice.insert(leads.len());
+                    twice.insert(edges.len());
                 }
                 if word == "$id" && !place.is_empty() && !is_anchor(value) {
                     return Err(format!(
@@ -219,11 +219,11 @@ impl Graph {
                     to.push((finder.at(place, schema), true));
                 }
             }
-            leads.push(to);
+            edges.push(to);
         }
         Ok(Self {
             places: finder.found.into_iter().map(|(place, _)| place).collect(),
-            leads,
+            edges,
             twice,
         })
     }
@@ -303,13 +303,13 @@ impl Graph {
         let mut stack = vec![(first, 0, Size::ONE)];
         let mut open = BTreeSet::from([first]);
         while let Some((at, next, size)) = stack.last_mut() {
-            let Some((to, judges_same)) = self.leads[*at].get(*next).copied() else {
+            let Some((to, judges_same)) = self.edges[*at].get(*next).copied() else {
                 let (at, size) = (*at, *size);
                 measured[at] = Some(size);
                 open.remove(&at);
                 stack.pop();
                 if let Some((from, _, all)) = stack.last_mut() {
-                    all.with(size, self.twice.contains(from));
+                    all.add(size, self.twice.contains(from));
                 }
                 continue;
             };
@@ -318,7 +318,7 @@ impl Graph {
                 continue;
             }
             if let Some(known) = measured[to] {
-                size.with(known, self.twice.contains(at));
+                size.add(known, self.twice.contains(at));
             } else if open.insert(to) {
                 if stack.len() >= DEPTH as usize {
                     return Err(too_deep());
@@ -347,7 +347,7 @@ struct Size {
 impl Size {
     const ONE: Self = Self { all: 1, depth: 1 };
 
-    fn with(&mut self, other: Self, twice: bool) {
+    fn add(&mut self, other: Self, twice: bool) {
         let times = if twice { 2 } else { 1 };
         self.all = self.all.saturating_add(other.all.saturating_mul(times));
         self.depth = self.depth.max(other.depth.saturating_add(1));
@@ -456,7 +456,7 @@ mod tests {
         Bounded::of(schema).map_or_else(|why| why, |_| "it is taken".to_owned())
     }
 
-    /// A size that is just too large is not told as the largest that is taken.
+    /// The message has the exact size: rounded to KiB, a size just above the bound would look like the bound.
     #[test]
     fn a_size_is_told_in_bytes() {
         let empty = json!({ "description": "" }).to_string().len();

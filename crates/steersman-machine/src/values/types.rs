@@ -22,7 +22,7 @@ pub struct Type {
     pub default: Option<Json>,
     /// Description that the model reads.
     pub description: Option<String>,
-    /// For state: milliseconds after its last write until the entry becomes unset.
+    /// For state: milliseconds after its last write until the entry gets its default again, or becomes unset.
     pub expires: Option<u64>,
     /// For state: how several writes of one exchange are joined.
     pub reduce: Reduce,
@@ -69,13 +69,13 @@ pub enum TypeKind {
     Enum(Vec<String>),
     /// A list of values of this type.
     List(Box<Type>),
-    /// An object with exactly these fields.
+    /// An object with these fields and no others.
     Fields(Vec<(Name, Type)>),
     /// An object of any shape.
     Object,
     /// Any JSON value.
     Any,
-    /// A sealed secret handle.
+    /// A secret: a text that is to be sealed, or its sealed handle.
     Secret,
     /// A reference to an artifact.
     Artifact,
@@ -163,8 +163,8 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// Returns the first part of a value that does not fit the type. `null` fits only an optional type. A JSON Schema accepts every
-/// value here; an adapter checks it.
+/// Returns the first part of a value that does not fit the type. `null` fits only an optional type and `any`. A JSON Schema
+/// accepts every value here; an adapter checks it.
 pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
     misfit_by(ty, value, &mut Patterns::default())
 }

@@ -230,13 +230,13 @@ pub fn seen(snapshot: &Snapshot, agent: Option<Id>) -> Vec<Seen<'_>> {
             .entry(*scope)
             .or_insert_with(|| sight(snapshot, viewer, *scope));
         let Some(sight) = sight else { continue };
-        let (name, far) = match sight {
-            Sight::Outward(far) => (name.to_string(), *far),
+        let (name, levels_up) = match sight {
+            Sight::Outward(levels_up) => (name.to_string(), *levels_up),
             Sight::Below(prefix) => (format!("{prefix}/{name}"), u32::MAX),
         };
         let known = seen.get(&name);
-        if known.is_none_or(|(there, _)| far < *there) {
-            seen.insert(name, (far, versions));
+        if known.is_none_or(|(there, _)| levels_up < *there) {
+            seen.insert(name, (levels_up, versions));
         }
     }
     let seen = seen
@@ -275,12 +275,12 @@ enum Sight {
 
 fn sight(snapshot: &Snapshot, viewer: Id, scope: Id) -> Option<Sight> {
     let mut at = Some(viewer);
-    let mut far = 0;
+    let mut levels_up = 0;
     while let Some(id) = at {
         if id == scope {
-            return Some(Sight::Outward(far));
+            return Some(Sight::Outward(levels_up));
         }
-        far += 1;
+        levels_up += 1;
         at = snapshot
             .agents
             .get(&id)

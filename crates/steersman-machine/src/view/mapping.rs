@@ -1,8 +1,8 @@
 //! Maps the raw result of a tool, person or wait to its consequences: the text for the model, the state writes, the secret
-//! fields. Pure functions. The driver calls them, seals the secrets, and then offers the outcome.
+//! fields. The functions are pure. For an effect the driver calls them, seals the secrets, and then offers the outcome.
 //!
 //! If `set` writes a field of a raw result to a secret, that field reads `(sealed)` in everything that is shown, stored or
-//! handed on. Nothing here returns an error: a result that does not fit becomes an outcome with a code.
+//! handed on. A raw result that does not fit is no error: it becomes an outcome with a code.
 
 mod secret;
 
@@ -89,7 +89,7 @@ impl Fault {
 
 /// Maps the raw outcome of an open call.
 ///
-/// The code of a fault that is proved not to have happened decides how the call ends ([`Code::how`]).
+/// If it is proved that the call did not happen, the code of its fault decides how it ends ([`Code::how`]).
 pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> Mapped {
     let Some(open) = snapshot.call(owner, call) else {
         return Mapped::plain(
@@ -125,8 +125,8 @@ pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> 
 /// Name for the whole of a result, in the list that [`needed`] returns.
 pub const WHOLE: &str = "result";
 
-/// Returns the parts of its result that a tool's `set`, `result`, `mode` and `then` read without a default: fields, in dots, or
-/// [`WHOLE`]. A person who says that a call happened has to give these.
+/// Returns the parts of its result that a tool's `set`, `result`, `mode` and `then` read without a default: fields, as dotted
+/// paths, or [`WHOLE`]. A person who says that a call happened has to give these.
 pub fn needed(tool: &ToolDef) -> Vec<String> {
     let set = tool.set.iter().map(|(_, data)| data);
     let then = tool.then.iter().flat_map(|then| &then.args).flatten();
@@ -160,7 +160,7 @@ pub fn answer(
     mapped
 }
 
-/// Maps the answer of dry mode in a tool's place, from its `simulate:`. `None` means that it has none, and the block ends there.
+/// Maps the answer of dry mode in a tool's place, from its `simulate:`. `None` means that it has none, and the branch ends there.
 pub fn simulate(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id) -> Option<Mapped> {
     let open = snapshot.call(owner, call)?;
     let at = At::new(cx, snapshot, open);
@@ -193,8 +193,8 @@ pub fn arguments(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Map<Strin
     }
 }
 
-/// Returns the arguments that the definition fixes for this use of a tool. If the template of one fails, it is left out, and so
-/// reported as missing by the check of arguments.
+/// Returns the arguments that the definition fixes for this use of a tool. If the template of one fails, it is left out. Only the
+/// check after a hold ([`crate::tick::allowed`]) reports it as missing.
 pub fn fixed(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -454,7 +454,7 @@ impl<'a> At<'a> {
         {
             return match template.value(&self.view()) {
                 Ok(answer) if answers => self.answered_by_time(&answer),
-                // This text tells the other side of the time-out. It is neither an answer nor an error.
+                // This text tells the caller that nobody answered in time. It is neither an answer nor an error.
                 Ok(said) => Mapped::plain(how, None, shown(&said)),
                 Err(e) => plain_fault(how, &fault.code, &format!("on_timeout: {e}")),
             };

@@ -14,7 +14,7 @@ pub(crate) const TAGS: usize = 16;
 pub(crate) const TAG: usize = 64;
 /// Maximum size, in bytes, of a scope.
 pub const SCOPE: usize = 256;
-/// Maximum size, in bytes, of one memory that one read returns.
+/// Maximum number of bytes of a memory that one read returns.
 pub const READ: usize = 15 << 10;
 
 /// Returns the scope in which a session saves and finds memories. Its template always reads the state that the root agent sees,

@@ -91,8 +91,8 @@ pub fn rated(entry: &str) -> Option<&str> {
     rates.flatten()
 }
 
-/// Names the version that an entry rates, and tells ratings by an agent from those by a person: `report.md`, `report.md,
-/// version 1, by an agent`. `None` means that the entry is not a rating, or that no stored version has its hash.
+/// Returns the version that an entry rates, in words, with a mark if an agent rated it: `report.md`, `report.md, version 1, by an
+/// agent`. `None` means that the entry is not a rating, or that no stored version has its hash.
 pub fn told_in(snapshot: &Snapshot, scope: Id, entry: &str) -> Option<String> {
     let mut parts = entry.strip_prefix(SIGN)?.splitn(3, '/');
     let (rater, digits, name) = (parts.next()?, parts.next()?, parts.next()?);

@@ -18,8 +18,8 @@ pub(crate) fn say(
     say_in(&cx.network.texts, &view, sentence, values)
 }
 
-/// Returns a sentence in the language that `state.language` of this scope names. The text of the definition takes precedence,
-/// if there is one and it can be rendered.
+/// Returns a sentence: the text of the definition, if it has one that can be rendered, otherwise the built-in one. If the
+/// definition has a text for each language, `state.language` of this scope names the language.
 pub(crate) fn say_in(
     texts: &Texts,
     scope: &dyn Scope,

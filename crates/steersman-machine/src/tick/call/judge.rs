@@ -31,10 +31,10 @@ impl Tick<'_> {
         }
         let tool = self.network.tools.get(&open.call.name)?;
         let used = use_of(&self.cx(), &self.snapshot, open);
-        let nothing = tool.requires.is_empty()
+        let no_conditions = tool.requires.is_empty()
             && tool.approve.is_empty()
             && used.is_none_or(|u| u.requires.is_empty() && u.approve.is_empty());
-        if nothing {
+        if no_conditions {
             return None;
         }
         let cx = self.cx();

@@ -47,7 +47,8 @@ pub(crate) struct Fitted<'a> {
 impl Tick<'_> {
     /// **The only way of a text into a result.** A text that is larger than allowed becomes an artifact of the caller; the result
     /// then has the beginning of the text and the artifact's name. This holds for every source: a tool, an agent, a person, an
-    /// event, a recording. Artifacts among the parts of the text follow the beginning.
+    /// event, a recording. Parts after a new text follow the beginning. Of a stored body, whose parts are all in the text, only the
+    /// artifacts do.
     ///
     /// An agent or person that a routed agent calls is the exception: its text is the routed agent's own answer, which no model
     /// of the router reads, so it stays unchanged.
@@ -101,8 +102,8 @@ impl Tick<'_> {
         let stem = artifact::spill_name(&open.name, &agent.family.path, open.number);
         let tool = self.network.tools.get(&open.name);
         let most = tool.map_or(bounds::SPILL, |tool| tool.render.spill);
-        let stands = tool.is_none() && agent.kind == Kind::Routed;
-        if text.len() <= most || stands {
+        let is_exempt = tool.is_none() && agent.kind == Kind::Routed;
+        if text.len() <= most || is_exempt {
             return None;
         }
         let (beginning, content) = artifact::spill(&stem, text);

@@ -110,8 +110,8 @@ fn write(list: Vec<Json>) -> NewWrite {
     }
 }
 
-/// Returns the reason why an item cannot be completed: the last call failed, and either the item is the first that is to be done,
-/// or the given result is the text of that failure.
+/// Returns the reason why an item cannot be completed: a call failed and none has succeeded since, and either the item is the
+/// first that is to be done, or the given result is the text of that failure.
 fn not_done(cx: &Cx<'_>, owner: &Agent, list: &[Json], id: &Json, result: &str) -> Option<String> {
     let (name, text) = owner.turn.missed.as_ref()?;
     let text = text.map_or_else(|| "".into(), |body| cx.bodies.text(body));

@@ -48,7 +48,7 @@ fn of_agent(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Work {
             name,
             input: input.to_string().into(),
         },
-        // The tick takes other steps at once, so they are never outstanding.
+        // `Think` is a model call. The tick takes the other steps at once, so they are never outstanding.
         Step::Think
         | Step::Take
         | Step::Thought
@@ -231,8 +231,8 @@ pub(crate) fn effective(
     (args != given).then_some(args)
 }
 
-/// Returns the approvals that a call needs, in order: those of the tool before those of its use. An approver who
-/// edited the arguments to these is not asked again.
+/// Returns the approvals that a call needs, in order: those of the tool before those of its use. The approver who
+/// approved the call with changed arguments is not asked again.
 pub(crate) fn approvals(
     cx: &Cx<'_>,
     snapshot: &Snapshot,

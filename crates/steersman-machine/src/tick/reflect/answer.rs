@@ -119,15 +119,15 @@ impl Tick<'_> {
                 self.stand(agent, &draft, draft.cause, Some(Code::Unusable.text()));
             }
             Verdict::Revise(text) => {
-                let whole = answer.text.as_deref().map(str::trim) == Some(&*text);
+                let is_whole_answer = answer.text.as_deref().map(str::trim) == Some(&*text);
                 self.conclude(
                     agent,
                     Conclude {
                         text: &text,
-                        body: said.filter(|_| whole),
+                        body: said.filter(|_| is_whole_answer),
                         cause: draft.cause,
                         call: None,
-                        misfit: answer.misfit.as_deref().filter(|_| whole),
+                        misfit: answer.misfit.as_deref().filter(|_| is_whole_answer),
                         code: None,
                     },
                 );

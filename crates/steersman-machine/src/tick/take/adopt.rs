@@ -51,21 +51,21 @@ impl Tick<'_> {
         };
         let adoption = match self.adoptable(branch, from) {
             Ok(adoption) => adoption,
-            Err((short, why)) => {
-                let fork = fork.ok_or(Until::Refused(short))?;
+            Err((for_person, why)) => {
+                let fork = fork.ok_or(Until::Refused(for_person))?;
                 self.not_adopted(&fork, branch, &why);
                 return Ok(());
             }
         };
         self.admit_as(Admitted::Adopted, Some(branch));
-        let gone: Vec<Id> = self
+        let replaced: Vec<Id> = self
             .snapshot
             .effects
             .iter()
             .filter(|(_, e)| self.snapshot.is_under(e.agent, top))
             .map(|(id, _)| *id)
             .collect();
-        for effect in gone {
+        for effect in replaced {
             self.stop(effect);
         }
         let serving = self.agent(top).input.serving;
@@ -123,16 +123,16 @@ impl Tick<'_> {
         match branch::adoptable(&self.snapshot, from) {
             Ok(()) => {}
             Err(Conflict::Moved(agent)) => {
-                let short = "the branch's agent went on here since the fork";
+                let for_person = "the branch's agent went on here since the fork";
                 let name = self.agent(agent).def.clone();
-                return Err((short, format!("`{name}` went on here since the fork")));
+                return Err((for_person, format!("`{name}` went on here since the fork")));
             }
             Err(Conflict::Written(entries)) => {
-                let short = "state that the branch wrote was written here since the fork";
+                let for_person = "state that the branch wrote was written here since the fork";
                 let names = entries.iter().map(|(_, name)| rating::told_entry(name));
                 let names: Vec<String> = names.collect();
                 let why = format!("{} changed here since the fork", names.join(", "));
-                return Err((short, why));
+                return Err((for_person, why));
             }
         }
         let before = self.texts.came_in().len();
@@ -141,10 +141,10 @@ impl Tick<'_> {
         let head = codec::size(&adoption, self.line);
         if !self.texts.have_room(values) || head > ADOPTED {
             self.texts.forget_behind(before);
-            let short = "the branch came to more than a line of the log may hold";
+            let for_person = "the branch came to more than a line of the log may hold";
             let why =
                 format!("it came to {head} bytes and {values} bytes of state, which is too much");
-            return Err((short, why));
+            return Err((for_person, why));
         }
         self.texts.count_values(values);
         Ok(adoption)

@@ -10,7 +10,8 @@ use crate::tick::take::Taken;
 use crate::tick::wait::awaits_branches;
 
 impl Tick<'_> {
-    /// Takes the ends of enough branches: the call's single result holds theirs, or its chooser begins.
+    /// Takes the ends of branches. A call to branches then closes with one result for all ends, or its chooser begins; of a wait,
+    /// the part for branches is met.
     pub(crate) fn take_ended(&mut self, call: (Id, Id), ends: &[BranchEnd]) -> Taken {
         let open = self.snapshot.call(call.0, call.1).cloned();
         let open = open.filter(|c| c.closed.is_none()).ok_or(Until::Stale)?;

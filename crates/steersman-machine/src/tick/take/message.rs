@@ -13,7 +13,7 @@ use crate::tick::{Tick, branch};
 use std::sync::Arc;
 
 impl Tick<'_> {
-    /// Takes a message for the question or agent that it names, or else for the agent that has the floor.
+    /// Takes a message for the open question that it names, or else for the agent that has the floor below the named or top agent.
     pub(crate) fn take_message(&mut self, said: &Said) -> Taken {
         if let Some(open) = said.to.and_then(|to| self.question(to)) {
             return self.answer(&open, said);

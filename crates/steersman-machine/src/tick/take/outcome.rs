@@ -180,8 +180,8 @@ impl Tick<'_> {
         }
     }
 
-    /// Ends the block, because dry mode can go no further. Everything open ends with it, up to the agent that serves no open call
-    /// on this branch: the top of the scope, or an agent that works on a message of its own.
+    /// Ends the agent's work in a leaf, because dry mode can go no further. Everything open ends, up to the agent that serves no
+    /// open call on this branch: the top of the scope, or an agent that works on a message of its own.
     fn leaf(&mut self, agent: Id, text: &str) {
         let mut at = agent;
         while let Some((parent, call)) = self.agent(at).caller()

@@ -41,8 +41,8 @@ impl Tick<'_> {
             }
         }
         if let Some(args) = start.args.as_ref().and_then(|args| args.as_object()) {
-            let there: Vec<&str> = start.came.iter().map(|came| &*came.name).collect();
-            if artifact::missing(&def.parameters, args, &there).is_some() {
+            let attached: Vec<&str> = start.came.iter().map(|came| &*came.name).collect();
+            if artifact::missing(&def.parameters, args, &attached).is_some() {
                 return Err(Until::Refused(
                     "the arguments name an artifact that did not come with them",
                 ));

@@ -1,7 +1,7 @@
 //! State of a wait: a tree of parts that is evaluated against everything that has come so far.
 //!
-//! Parts are numbered from 0 in the order in which they are written, those of inner `any` and `all` included. Input from outside
-//! (an event, the ends of branches) is recorded with the call; time, state and commits are checked at each look.
+//! Parts are the conditions other than `any` and `all`. They are numbered from 0 in the order in which they are written. Input from
+//! outside (an event, the ends of branches) is recorded with the call; time, state and commits are checked at each look.
 
 use crate::network::{Source, Wait, WaitOn};
 use crate::snapshot::{OpenCall, Snapshot};
@@ -374,14 +374,14 @@ fn numbered(list: &[Wait], first: u32) -> impl Iterator<Item = (u32, &Wait)> {
     let mut next = first;
     list.iter().map(move |wait| {
         let part = next;
-        next += parts(&wait.on);
+        next += count_of_parts(&wait.on);
         (part, wait)
     })
 }
 
-fn parts(on: &WaitOn) -> u32 {
+fn count_of_parts(on: &WaitOn) -> u32 {
     match on {
-        WaitOn::Any(list) | WaitOn::All(list) => list.iter().map(|w| parts(&w.on)).sum(),
+        WaitOn::Any(list) | WaitOn::All(list) => list.iter().map(|w| count_of_parts(&w.on)).sum(),
         WaitOn::Event { .. }
         | WaitOn::Time(_)
         | WaitOn::Until(_)

@@ -264,7 +264,7 @@ pub enum StmtKind {
         /// Body in which the names have these values.
         body: Vec<Stmt>,
     },
-    /// `{% set target = value %}`: the name has this value from here to the end of the enclosing loop or `with`.
+    /// `{% set target = value %}`: the name has this value up to the end of the enclosing loop, `with`, `set` or `filter`.
     Set {
         /// The name that is set.
         target: Target,

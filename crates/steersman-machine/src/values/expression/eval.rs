@@ -27,7 +27,7 @@ pub(super) struct Eval<'a> {
     pub(super) meter: Meter,
     pub(super) out: String,
     pub(super) locals: Vec<(Name, Value)>,
-    /// Index of the first name of the innermost loop or `with`.
+    /// Index of the first name of the innermost loop, `with`, `set` or `filter` block.
     pub(super) frame: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Filters and tests. Most filters are minijinja's own functions. Filters of minijinja that would compare or convert unlike
+//! Filters and tests. Most filters are minijinja's own functions. Filters of minijinja that would compare unlike
 //! kinds are replaced, or are called only after a check that their input is of one kind.
 
 use super::ast::BinaryOp;
@@ -103,10 +103,10 @@ pub(super) const TESTS: &[&str] = &[
     "upper",
 ];
 
-/// Largest number in the arguments of a filter for which numbers are counts.
-const ROOM: u16 = 10_000;
-/// Filters whose arguments may be any number. In the arguments of all other filters, numbers are at most [`ROOM`].
-const VALUES: &[&str] = &[
+/// Largest number in the arguments of the filters for which numbers are counts.
+const MAX_COUNT: u16 = 10_000;
+/// Filters whose arguments may be any number. In the arguments of all other filters, numbers are at most [`MAX_COUNT`].
+const ANY_NUMBER: &[&str] = &[
     "attr",
     "chain",
     "close",
@@ -157,7 +157,7 @@ impl<'a> Given<'a> {
 
 /// Applies a filter. Every application passes through here: it pays for the values that the filter reads before it runs, and
 /// for the value that it makes afterwards. The evaluator passes undefined values only to `default`, and none only to `default`
-/// and `tojson`.
+/// and `tojson`; `map` passes every element that is no secret.
 pub(super) fn apply(
     meter: &Meter,
     name: &str,
@@ -166,25 +166,25 @@ pub(super) fn apply(
     named: &[(Name, Value)],
 ) -> Applied {
     let given = Given { args, named };
-    small(name, &given)?;
+    counts_fit(name, &given)?;
     pay(meter, name, input, &given).map_err(message)?;
     let value = meter.within(|| run(meter, name, input, &given))?;
     value::made(meter, value).map_err(message)
 }
 
 /// Refuses counts among the arguments that are too large.
-fn small(name: &str, given: &Given<'_>) -> Result<(), String> {
+fn counts_fit(name: &str, given: &Given<'_>) -> Result<(), String> {
     let fits = |value: &Value| match (Kind::of(value), Num::of(value)) {
-        (_, Some(Num::Int(n))) => n.unsigned_abs() <= u128::from(ROOM),
-        (_, Some(Num::Float(x))) => x.abs() <= f64::from(ROOM),
+        (_, Some(Num::Int(n))) => n.unsigned_abs() <= u128::from(MAX_COUNT),
+        (_, Some(Num::Float(x))) => x.abs() <= f64::from(MAX_COUNT),
         // An integer beyond 128 bits.
         (Kind::Number, None) => false,
         _ => true,
     };
-    if VALUES.contains(&name) || given.all().all(fits) {
+    if ANY_NUMBER.contains(&name) || given.all().all(fits) {
         return Ok(());
     }
-    Err(format!("numbers here are at most {ROOM}"))
+    Err(format!("numbers here are at most {MAX_COUNT}"))
 }
 
 /// Pays for the values that a filter reads. Filters that are not listed pay for all values in full, at the highest rate.
@@ -488,7 +488,7 @@ fn shown(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns a value that was given as the name of a filter or a test, for a message.
-fn called(value: &Value) -> Cow<'_, str> {
+fn name_shown(value: &Value) -> Cow<'_, str> {
     match value.as_str() {
         Some(name) => shown(name),
         None => Cow::Owned(Kind::of(value).to_string()),
@@ -500,7 +500,7 @@ fn split_test(args: &[Value]) -> Result<(&str, &[Value]), String> {
         None => Ok(("", &[])),
         Some((name, rest)) => match name.as_str().filter(|n| TESTS.contains(n)) {
             Some(name) => Ok((name, rest)),
-            None => Err(format!("there is no test {}", called(name))),
+            None => Err(format!("there is no test {}", name_shown(name))),
         },
     }
 }
@@ -551,7 +551,7 @@ fn mapped(meter: &Meter, input: &Value, args: &[Value], named: &[(Name, Value)])
                     _ => apply(meter, name, item, rest, named),
                 })
                 .collect(),
-            None => Err(format!("there is no filter {}", called(name))),
+            None => Err(format!("there is no filter {}", name_shown(name))),
         },
         (None, None) => Err("takes the name of a filter, or attribute=".to_owned()),
     };

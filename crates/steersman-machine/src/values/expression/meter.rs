@@ -166,6 +166,7 @@ impl Meter {
         })
     }
 
+    /// Pays for a value at this depth and all values in it. `level` is the price, in grains, of each level of indentation.
     fn weigh(&self, value: &Value, rate: Rate, level: u64, depth: u32) -> Paid {
         if depth > DEEPEST {
             return self.stop(End::Deep);

@@ -72,17 +72,17 @@ impl Nesting {
                 self.nested += 1;
             }
             "elif" => {
-                if let Some(chain) = self.blocks.last_mut() {
-                    *chain += 1;
+                if let Some(elifs) = self.blocks.last_mut() {
+                    *elifs += 1;
                     self.nested += 1;
                 }
             }
             "endset" => {}
             _ if word.starts_with("end") => {
-                let chain = self.blocks.pop();
+                let elifs = self.blocks.pop();
                 self.nested = self
                     .nested
-                    .saturating_sub(chain.map_or(0, |chain| chain + 1));
+                    .saturating_sub(elifs.map_or(0, |elifs| elifs + 1));
             }
             _ => {}
         }

@@ -75,7 +75,7 @@ impl Num {
 /// Compares two JSON numbers by value, without rounding.
 pub(crate) fn compare(a: &Number, b: &Number) -> Ordering {
     let order = Num::of_json(a).order(Num::of_json(b));
-    order.expect("JSON has a number for neither infinity nor its absence")
+    order.expect("JSON has neither infinite numbers nor NaN")
 }
 
 /// Compares an integer with a fraction, without rounding the integer.
@@ -266,13 +266,17 @@ fn whole(op: BinaryOp, x: i128, y: i128) -> Result<Value, Refused> {
         BinaryOp::FloorDiv => {
             let (q, r) = (x.checked_div(y), x.checked_rem(y));
             q.zip(r).and_then(|(q, r)| {
-                let beyond = r != 0 && (r < 0) != (y < 0);
-                q.checked_sub(i128::from(beyond))
+                let is_above_floor = r != 0 && (r < 0) != (y < 0);
+                q.checked_sub(i128::from(is_above_floor))
             })
         }
         BinaryOp::Rem => x.checked_rem(y).and_then(|r| {
-            let beyond = r != 0 && (r < 0) != (y < 0);
-            if beyond { r.checked_add(y) } else { Some(r) }
+            let is_above_floor = r != 0 && (r < 0) != (y < 0);
+            if is_above_floor {
+                r.checked_add(y)
+            } else {
+                Some(r)
+            }
         }),
         BinaryOp::Pow => match u32::try_from(y) {
             Ok(y) => x.checked_pow(y),

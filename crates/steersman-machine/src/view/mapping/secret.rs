@@ -185,7 +185,7 @@ fn statements(body: &[Stmt], reads: &mut Reads) {
 /// Collects the paths that an expression reads of `result`. A path ends at its first computed step; all values below count as
 /// read.
 fn expressions(node: &Node, reads: &mut Reads) {
-    if let Some((steps, root)) = chain(node)
+    if let Some((steps, root)) = path_of(node)
         && root == "result"
     {
         reads.paths.push(steps);
@@ -225,7 +225,7 @@ fn keys(node: &Node, reads: &mut Reads) {
     }
 }
 
-fn chain(node: &Node) -> Option<(Vec<Step>, &str)> {
+fn path_of(node: &Node) -> Option<(Vec<Step>, &str)> {
     let mut steps = Vec::new();
     let mut at = node;
     loop {
