@@ -201,7 +201,7 @@ impl Feed {
     }
 
     async fn read(&mut self) -> Result<bool, StoreError> {
-        // Rows above the head may be visible while they are written. They do not count yet.
+        // Rows above the head may be visible while their batch is written. They do not count yet.
         let head = self.store.head(&self.session).await?;
         if head <= self.cursor {
             return Ok(false);
