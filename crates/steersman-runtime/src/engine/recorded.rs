@@ -32,7 +32,7 @@ pub(crate) struct Heard {
 #[derive(Default)]
 pub(crate) struct Recorded {
     left: Mutex<Left>,
-    /// True if a question without a recorded answer ends the agent's turn as a leaf (`Cause::Leaf`); false if the person is
+    /// True if a question without a recorded answer ends the branch as a leaf (`Cause::Leaf`); false if the person is
     /// asked.
     questions_end: bool,
     /// The clock of the process that makes the rerun; its time is not that of the recording.

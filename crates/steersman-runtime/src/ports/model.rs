@@ -27,7 +27,7 @@ pub trait Model: Send + Sync + 'static {
     /// [`Retry::After`](steersman_machine::stored::outcome::Retry::After) keeps all sessions from asking before that time.
     /// [`FailureCode::may_fall_back`] says after which failures the `fallback` is asked.
     ///
-    /// Up to its first wait it runs in the task of its session, which does nothing else meanwhile.
+    /// Until its first await that is pending, the call runs in the task of its session, which does nothing else meanwhile.
     fn call<'a>(
         &'a self,
         call: &'a ModelCall,

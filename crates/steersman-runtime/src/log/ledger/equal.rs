@@ -178,7 +178,7 @@ impl Ledger {
         before.chain(own).collect()
     }
 
-    /// Returns the state of an effect with an equal digest. `None` if all of its attempts are proved not to have happened.
+    /// Returns the state of an effect with an equal digest. `None` if it cannot have happened.
     fn equal(&self, id: Id, of: Beginning<'_>) -> Option<Equal> {
         let record = self.effects.get(&id)?;
         let beside = of.beside.iter();

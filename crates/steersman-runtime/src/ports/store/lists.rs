@@ -79,8 +79,8 @@ impl fmt::Debug for Worker {
 
 /// The time for which a worker owns its sessions.
 pub trait Lease: Send + Sync + 'static {
-    /// Returns false once other workers may own the sessions of this one. Then it begins nothing more, and its appends may be
-    /// fenced.
+    /// Returns false once other workers may own the sessions of this one. Then the worker begins nothing more, and its
+    /// appends may be fenced.
     fn is_live(&self) -> bool;
 }
 

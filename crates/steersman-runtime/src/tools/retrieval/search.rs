@@ -272,7 +272,7 @@ fn by_words(
     wanted: &Wanted,
     without: &BTreeSet<u64>,
 ) -> Result<Vec<(Piece, f64)>, SearchError> {
-    // A few more, so that ties are always resolved in the same way.
+    // More are found than wanted, so that ties are always resolved in the same way.
     let most = wanted.most * 4;
     let found = passages
         .index
@@ -312,8 +312,8 @@ fn pieces(passages: &Passages, found: Vec<(u64, f64)>) -> Vec<(Piece, f64)> {
     let mut all: Vec<(Piece, f64)> = found.into_iter().filter_map(known).collect();
     sort(&mut all);
     // Equal texts are returned once.
-    let mut told = BTreeSet::new();
-    all.retain(|(piece, _)| told.insert(piece.text.clone()));
+    let mut texts = BTreeSet::new();
+    all.retain(|(piece, _)| texts.insert(piece.text.clone()));
     all
 }
 
@@ -341,7 +341,7 @@ fn in_turn(found: Vec<Vec<(Piece, f64)>>) -> Vec<(Piece, f64)> {
     }
 }
 
-/// Gives every passage its vector. Returns the vector of the query. A search that is cut keeps the vectors that it has.
+/// Gives every passage its vector. Returns the vector of the query. The vectors that came before an error or a cancel are kept.
 async fn embedded(
     embedder: &Embedder,
     passages: &mut Passages,
