@@ -2,7 +2,7 @@
 //!
 //! A cursor is the number of a line on disk. A reader that comes back with a cursor, in any process, continues without a gap
 //! or a repetition. Lines come from the store alone. Streamed items are provisional: they carry effect and attempt, and are
-//! withdrawn when another attempt replaces theirs.
+//! withdrawn when their attempt fails or is cancelled.
 
 use crate::clock::Clock;
 use crate::load::{Hashes, Load};

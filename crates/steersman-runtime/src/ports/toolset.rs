@@ -37,8 +37,8 @@ pub trait Toolset: Send + Sync + 'static {
         None
     }
 
-    /// Asks an MCP server for its tools, if this toolset reaches servers. Called when a session starts, and when a list that the
-    /// session follows may have changed. Ends within the server's `timeout`.
+    /// Asks an MCP server for its tools, if this toolset reaches servers. Called when a session starts or gets another definition,
+    /// when a list that a session follows may have changed, and for checks. Ends within the server's `timeout`.
     fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
         let _ = ask;
         Box::pin(std::future::ready(Asked::Elsewhere))
