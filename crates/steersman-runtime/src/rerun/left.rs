@@ -96,19 +96,19 @@ impl Walk<'_> {
 
     /// Collects messages of people, and answers that they gave by addressing a question.
     fn heard(&self, commit: &Commit, before: &Snapshot, left: &mut Left) -> Result<(), StoreError> {
-        let mut said = false;
+        let mut has_message = false;
         for admission in &commit.admitted {
             if !matches!(admission.kind, Admitted::Message | Admitted::Interrupt) {
                 continue;
             }
             let Some(to) = admission.id else {
-                said = true;
+                has_message = true;
                 continue;
             };
             let (Some(Work::Ask { to, question, .. }), Some(open)) =
                 (self.works.get(&to), before.call_of(to))
             else {
-                said = true;
+                has_message = true;
                 continue;
             };
             for push in &commit.pushes {
@@ -129,7 +129,7 @@ impl Walk<'_> {
             }
         }
         // Each message is pushed once, onto the stack of the agent that heard it.
-        for push in commit.pushes.iter().filter(|_| said) {
+        for push in commit.pushes.iter().filter(|_| has_message) {
             if let Interaction::UserMessage {
                 from: Origin::Outside(by),
                 body,

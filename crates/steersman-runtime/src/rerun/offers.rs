@@ -396,15 +396,15 @@ pub(crate) fn attached(past: &Past, commit: &Commit, body: Body) -> (String, Vec
 
 /// Candidates for the beginning of a session: with its first message, or with a message that came right after it.
 fn begun(start: Start) -> Vec<Vec<Offered>> {
-    let mut ways = vec![vec![Offered::Start(start.clone())]];
+    let mut candidates = vec![vec![Offered::Start(start.clone())]];
     if let Some(message) = start.message.clone() {
         let alone = Start {
             message: None,
             ..start
         };
-        ways.push(vec![Offered::Start(alone), Offered::Message(message)]);
+        candidates.push(vec![Offered::Start(alone), Offered::Message(message)]);
     }
-    ways
+    candidates
 }
 
 /// Reconstructs the start of a session: with arguments, with a message, or with neither.

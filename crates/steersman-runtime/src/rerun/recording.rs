@@ -54,14 +54,14 @@ impl Recording {
                 let line = past.check(row).await?;
                 // Of a line with a commit, only the superseded branches and the change of the current branch are kept: they count
                 // even if the line is not followed.
-                let leaves = |e: &LedgerEntry| {
+                let is_kept = |e: &LedgerEntry| {
                     line.commit.is_none()
                         || matches!(e, LedgerEntry::Superseded { .. } | LedgerEntry::Current(_))
                 };
-                let said = line.ledger.iter().filter(|e| branch_of(e).is_some());
-                let said: Vec<LedgerEntry> = said.filter(|e| leaves(e)).cloned().collect();
-                if !said.is_empty() {
-                    beside.insert(line.n, said);
+                let entries = line.ledger.iter().filter(|e| branch_of(e).is_some());
+                let entries: Vec<LedgerEntry> = entries.filter(|e| is_kept(e)).cloned().collect();
+                if !entries.is_empty() {
+                    beside.insert(line.n, entries);
                 }
                 if line.commit.is_some() {
                     all.insert(line.n, line);

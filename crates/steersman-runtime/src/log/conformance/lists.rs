@@ -587,9 +587,9 @@ pub(super) async fn workers_are_woken(place: &impl Place) {
     assert_eq!(ids(&taken), ["a"]);
     assert!(by.lease.is_live());
     let until = async |wakes: &mut futures::stream::BoxStream<'static, Wake>, wanted: Wake| {
-        let came = async { while wakes.next().await.expect("it never ends") != wanted {} };
-        let came = tokio::time::timeout(SOON, came).await;
-        assert!(came.is_ok(), "{wanted:?} does not come");
+        let arrived = async { while wakes.next().await.expect("it never ends") != wanted {} };
+        let arrived = tokio::time::timeout(SOON, arrived).await;
+        assert!(arrived.is_ok(), "{wanted:?} does not come");
     };
     // A worker gets a hint about a message to its session, no matter which handle delivered it.
     assert!(other.deliver("a", message("m2", 2)).await.expect("new"));
