@@ -3,8 +3,9 @@
 //! First the recording is followed line by line. Each recorded outcome is taken as long as the request equals the recorded one:
 //! for models the digest of the neutral request and the model, for tools and questions the arguments. So nothing runs and nobody
 //! is asked. At the first line that does not match, the rerun leaves the recording: models are asked, and `pure` and `read` tools
-//! run. An effect that would touch the world is answered from the recording if tool and arguments are equal. Else it is
-//! simulated, or the block ends there as a leaf. The rest of the recording still answers equal requests.
+//! run. An effect that would touch the world is answered from the recording if tool and arguments are equal. Otherwise it
+//! is simulated, or the branch ends there as a *leaf*: it needs a result from outside. The rest of the recording still answers equal
+//! requests.
 //!
 //! If nothing is changed, nothing runs, nobody is asked, and both sessions are equal.
 
@@ -178,8 +179,8 @@ impl Engine {
         writing.keep(std::mem::take(&mut walked.contents)).await?;
         if let Some(why) = walked.diverged.as_ref().filter(|_| walked.lines.is_empty()) {
             return Err(EngineError::Refused(format!(
-                "it cannot begin under the other definition: {}; begin a new session under that one, or let the change come \
-                 behind a line",
+                "it cannot begin under the other definition: {}; begin a new session under that one, or apply the \
+                 change after a line",
                 why.why
             )));
         }
@@ -244,7 +245,7 @@ impl Engine {
         changed: &Changed,
         now: Time,
     ) -> Result<Rerunned, EngineError> {
-        let mut came = Rerunned {
+        let mut result = Rerunned {
             session: id.clone(),
             lines: walked.followed,
             diverged: walked.diverged,
@@ -256,8 +257,8 @@ impl Engine {
             micros: 0,
             tokens: 0,
         };
-        let mut simulated = None;
-        if came.diverged.is_some() && !paused {
+        let mut stand_in_cost = None;
+        if result.diverged.is_some() && !paused {
             let mut left = walked.left;
             if wanted.say.is_some() {
                 left.heard.pop_front();
@@ -278,30 +279,31 @@ impl Engine {
                 wanted: &wanted,
                 steps: std::sync::Mutex::new(wanted.steps.clone()),
             };
-            simulated = conductor.play(&id, changed).await?;
+            stand_in_cost = conductor.play(&id, changed).await?;
             let (given, live) = recorded.counted();
-            came.recorded_calls += given;
-            came.live_calls = live;
+            result.recorded_calls += given;
+            result.live_calls = live;
         }
         let after = self.inspect(&id).await?;
-        came.settled = Arc::new(match &came.diverged {
-            None if !paused && (wanted.at.is_none() || came.lines > 0) => {
+        result.settled = Arc::new(match &result.diverged {
+            None if !paused && (wanted.at.is_none() || result.lines > 0) => {
                 let branch = seen.branches.iter().find(|b| Some(b.id) == wanted.branch);
                 branch.map_or_else(|| seen.settled.clone(), |b| seen.settled_on(b))
             }
             _ => after.settled.clone(),
         });
-        came.leaf = leaf(&after);
-        let (micros, tokens) = simulated.unwrap_or_default();
+        result.leaf = leaf(&after);
+        let (micros, tokens) = stand_in_cost.unwrap_or_default();
         let spent = after.ledger.spent.plus(Amount::new(tokens, micros));
-        (came.micros, came.tokens) = (spent.micros, spent.tokens);
-        if came.diverged.is_none() || paused {
+        (result.micros, result.tokens) = (spent.micros, spent.tokens);
+        if result.diverged.is_none() || paused {
             self.list(&after).await?;
         }
-        Ok(came)
+        Ok(result)
     }
 
-    /// Writes the list entries of a rerun that nobody had to drive. It is listed as made now, even if the time in it is another.
+    /// Writes the list entries of a rerun that nobody had to drive. Its time of change is now: the times in its log are those of the
+    /// recording.
     async fn list(&self, after: &Inspection) -> Result<(), EngineError> {
         let store = self.store();
         let claim = store.claim(&after.info.id, self.worker().await?).await?;
@@ -322,8 +324,8 @@ impl Engine {
     }
 }
 
-/// Follows a recording and asks the callback after each line, if there is one. Returns the request with texts that were said on
-/// the way, and true if the rerun is to be left paused.
+/// Follows a recording and asks the callback after each line, if there is one. Returns the request, with the text of a
+/// [`Go::Redirect`] if there was one, and true if the rerun is to be left paused.
 async fn walk_on(
     walk: &mut Walk<'_>,
     writing: &mut Writing<'_>,
@@ -401,7 +403,7 @@ fn leaf(seen: &Inspection) -> Option<String> {
     })
 }
 
-/// Plays the part of people and of time.
+/// Drives a rerun that has left the recording: repeats messages, answers questions, skips waits for a time.
 struct Conductor<'a> {
     engine: &'a Engine,
     clock: RerunClock,
@@ -526,7 +528,7 @@ impl Conductor<'_> {
                     }
                 }
                 Settled::Waits(_) => {
-                    // A rerun skips long waits. A live rerun waits for the world.
+                    // A rerun skips the wait. A live rerun ends here, because only the world can end the wait.
                     let mut standing = session.standing();
                     let due = session.outside().await?.due;
                     let Some(due) = due.filter(|_| !self.wanted.live) else {

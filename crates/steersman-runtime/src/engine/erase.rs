@@ -67,7 +67,7 @@ impl Engine {
         }
     }
 
-    /// Erases under a claim. What is open is looked for under the claim, because nobody else can open anything from then on.
+    /// Erases under a claim. Checks again that nothing is open, because from now on nobody else can open anything.
     async fn erase_owned(&self, claim: &Claim, what: What) -> Result<Erased, EngineError> {
         let id = &claim.session;
         let seen = self.idle(id).await?;
@@ -90,8 +90,8 @@ impl Engine {
         Ok(erased)
     }
 
-    /// Updates the lists, because they show texts of the session too. The texts are read again from what is left of the log.
-    /// `events` are the messages that were in the inbox before erasing. Messages that arrived since are kept.
+    /// Updates the state and the labels that lists show, because they hold texts of the session too. The state is computed again
+    /// from the erased log. `events` are the messages that were in the inbox before erasing. Messages that arrived since are kept.
     async fn update_lists(
         &self,
         claim: &Claim,
@@ -174,7 +174,9 @@ fn open(seen: &Inspection) -> Option<String> {
                 .unwrap_or_else(|| Name::from(b.id.to_string()));
             let open = !snapshot.effects.is_empty() || !snapshot.calls.is_empty();
             open.then(|| {
-                format!("`{name}` is at work or waits: what it goes on with cannot be erased")
+                format!(
+                    "`{name}` is at work or waits: inputs that are still needed cannot be erased"
+                )
             })
         })
 }
@@ -222,7 +224,7 @@ fn contents(rows: &[(Row, LogLine)], what: What) -> Vec<[u8; 32]> {
         What::Effect(effect) => calls_of(rows, effect),
         What::All | What::Line(_) => BTreeSet::new(),
     };
-    let (mut meant, mut all) = (BTreeSet::new(), BTreeSet::new());
+    let (mut selected, mut all) = (BTreeSet::new(), BTreeSet::new());
     let mut bound = BTreeSet::new();
     for (line, commit) in commits() {
         bound.extend(commit.binding.iter().map(|binding| binding.source));
@@ -234,13 +236,13 @@ fn contents(rows: &[(Row, LogLine)], what: What) -> Vec<[u8; 32]> {
                 What::Effect(_) => calls.contains(&artifact.call),
             };
             if is_selected {
-                meant.insert(one.clone());
+                selected.insert(one.clone());
             }
             all.insert(one);
         }
     }
-    let other: BTreeSet<[u8; 32]> = all.difference(&meant).map(|(hash, ..)| *hash).collect();
-    let hashes: BTreeSet<[u8; 32]> = meant.iter().map(|(hash, ..)| *hash).collect();
+    let other: BTreeSet<[u8; 32]> = all.difference(&selected).map(|(hash, ..)| *hash).collect();
+    let hashes: BTreeSet<[u8; 32]> = selected.iter().map(|(hash, ..)| *hash).collect();
     let stays = |hash: &[u8; 32]| other.contains(hash) || bound.contains(hash);
     hashes.into_iter().filter(|hash| !stays(hash)).collect()
 }

@@ -29,7 +29,7 @@ pub(crate) const AS_WORD: usize = 4;
 #[derive(Clone)]
 pub struct Known {
     sealer: Sealer,
-    /// Sealed texts that were seen before. `None` for one that was opened, or that is not sealed by this program.
+    /// Sealed texts that were seen before. `None` for one that was opened, and for one whose form this program does not know.
     seen: BTreeMap<String, Option<Closed>>,
     /// Secrets in every encoding, the longest first, because one may be part of another.
     texts: Vec<String>,
@@ -337,7 +337,7 @@ impl Known {
     }
 
     /// Returns why secrets may be missed: sealed values whose key is not here or that are damaged, or declared secrets that cannot
-    /// be read here. `None` means that nothing that was given as a secret is missed.
+    /// be read here. `None` means that none is missed, except secrets of fewer than four bytes, which are never searched for.
     pub fn misses(&self) -> Option<String> {
         let mut why = Vec::new();
         let mut closed: BTreeMap<Closed, usize> = BTreeMap::new();
@@ -363,7 +363,7 @@ impl Known {
     }
 }
 
-/// Returns this name, with a number behind it if the object has a field of this name.
+/// Returns this name, followed by a number if the object already has a field of this name.
 fn free_name(fields: &serde_json::Map<String, Json>, name: String) -> String {
     if !fields.contains_key(&name) {
         return name;

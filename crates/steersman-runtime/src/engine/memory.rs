@@ -112,7 +112,7 @@ impl Engine {
             ..MemoryQuery::default()
         };
         let memories = self.memories(query_of).await?;
-        // Each part has an index of its own.
+        // Each part has an index of its own. A search in all tenants uses that of the part without tenant and subject.
         let index = match part {
             Some(part) if *part != Scope::default() => format!("{part:?} {scope}"),
             _ => scope.to_owned(),
@@ -281,7 +281,7 @@ impl MemoryTools {
             .search_memories(Some(&self.part), scope, query, most)
             .await?;
         let passages = found.into_iter().map(|found| Passage {
-            from: told(&found.memory, run),
+            from: origin(&found.memory, run),
             text: found.text,
         });
         Ok(findings(passages.collect(), None))
@@ -296,7 +296,7 @@ impl MemoryTools {
         let number = |key: &str| args[key].as_u64().and_then(|n| usize::try_from(n).ok());
         let (text, note) = artifact::lines(&text, number("from"), number("lines"), memory::READ);
         let passage = Passage {
-            from: told(&memory, run),
+            from: origin(&memory, run),
             text,
         };
         Ok(findings(vec![passage], note))
@@ -310,15 +310,15 @@ impl MemoryTools {
             reason: args["reason"].as_str().map(Arc::from),
             by: self.by(),
         };
-        let mut told = format!("Rated {} of {BEST}.", rated.rating);
+        let mut result = format!("Rated {} of {BEST}.", rated.rating);
         self.engine.rate_as(memory.id, rated, false).await?;
         if let Some(person) = memory.by_people {
-            told = format!(
-                "{told} A person's rating counts before it: {}.",
+            result = format!(
+                "{result} A person's rating counts before it: {}.",
                 person.rating
             );
         }
-        Ok(json!(told))
+        Ok(json!(result))
     }
 
     fn by(&self) -> Name {
@@ -345,7 +345,7 @@ fn findings(passages: Vec<Passage>, note: Option<String>) -> Json {
 }
 
 /// Returns the origin of a memory. A model learns only whether the session that saved it is its own.
-fn told(memory: &Memory, run: &ToolRun) -> String {
+fn origin(memory: &Memory, run: &ToolRun) -> String {
     let Memory {
         id,
         name,
@@ -369,11 +369,11 @@ fn told(memory: &Memory, run: &ToolRun) -> String {
 }
 
 async fn from_artifact(run: &ToolRun, name: &str) -> Result<(String, String), MemoryError> {
-    let told = |error: ArtifactError| match error {
+    let failed = |error: ArtifactError| match error {
         ArtifactError::Store(error) => MemoryError::Store(error),
         other => MemoryError::Unfit(other.to_string()),
     };
-    let version = run.artifacts.find(name, None).map_err(told)?;
+    let version = run.artifacts.find(name, None).map_err(failed)?;
     if version.len > CONTENT as u64 {
         let most = CONTENT >> 10;
         return Err(MemoryError::Unfit(format!(
@@ -381,7 +381,7 @@ async fn from_artifact(run: &ToolRun, name: &str) -> Result<(String, String), Me
             version.len
         )));
     }
-    let content = run.artifacts.content(&version).await.map_err(told)?;
+    let content = run.artifacts.content(&version).await.map_err(failed)?;
     let text = String::from_utf8(content.to_vec()).map_err(|_| {
         let why = format!(
             "`{name}` is not text but {}; only texts can be memories",

@@ -130,7 +130,7 @@ pub(crate) struct Inner {
     pub(crate) recorded: Option<Arc<recorded::Recorded>>,
     /// This process as a worker of the store, once it has owned a session.
     worker: tokio::sync::OnceCell<Worker>,
-    /// Held while sessions are taken, until their handles are known.
+    /// Held while sessions are taken, until their handles are in `driven`.
     pub(crate) taking: tokio::sync::Mutex<()>,
     /// Cancelled by [`Engine::kill`].
     pub(crate) alive: CancellationToken,
@@ -148,8 +148,8 @@ impl Inner {
     fn loses_all(&self) {
         let mut driven = self.driven.lock().expect("nobody panics while holding it");
         for (_, session) in driven.drain() {
-            // A driver whose channel is full begins nothing more, and its next write is refused once another worker owns the
-            // session.
+            // A driver whose channel is full begins nothing more either, because it checks the lease. Its next write is refused
+            // once another worker owns the session.
             let _ = session.to.try_send(ToDriver::Lost);
         }
     }
@@ -281,7 +281,7 @@ impl Engine {
     ) -> Result<SessionId, EngineError> {
         let inner = &self.0;
         let nets = self.nets(&network)?;
-        begins(&network, &options).map_err(EngineError::Refused)?;
+        check_begin(&network, &options).map_err(EngineError::Refused)?;
         let mut seed = [0_u8; 8];
         getrandom::fill(&mut seed).expect("the operating system gives random bytes");
         let mut values = Values {
@@ -396,8 +396,9 @@ impl Engine {
         driven.values().cloned().collect()
     }
 
-    /// Puts a message into a session's inbox, durably. If this process owns the session, its driver is woken. If nobody owns it,
-    /// the receipt says `Lies`; open the session to have it driven.
+    /// Puts a message into a session's inbox, durably. If this process owns the session, its driver is woken.
+    /// Otherwise the receipt says `Lies`: an owner in another process gets a hint from the store; if nobody owns the session, open
+    /// it to have it driven.
     pub async fn deliver(&self, id: &str, message: Message) -> Result<Receipt, EngineError> {
         self.deliver_as(id, random_id(), message).await
     }
@@ -509,8 +510,8 @@ impl Engine {
         networks.insert(key, network);
     }
 
-    /// Returns the network that a session is bound to. The definition comes from the owner or is compiled from the store, and is
-    /// completed with the stored manifest. No server is asked.
+    /// Returns the network that a session is bound to. The definition is one that this engine remembers, or is compiled from the
+    /// store. It is completed with the stored manifest. No server is asked.
     pub(crate) async fn bound_network(
         &self,
         session: &SessionId,
@@ -576,7 +577,7 @@ impl Engine {
         })
     }
 
-    /// Reads a stored text. The inner error says in words why there is no text.
+    /// Reads a stored text. The inner error is a message that says why there is no text.
     async fn blob_text(
         &self,
         hash: &[u8; 32],
@@ -600,7 +601,7 @@ impl Engine {
 }
 
 /// Checks that a session can begin with these options: its arguments fit, and the artifacts that they name come with them.
-fn begins(network: &Network, options: &StartOptions) -> Result<(), String> {
+fn check_begin(network: &Network, options: &StartOptions) -> Result<(), String> {
     if let Some(why) = artifact::unfit(&options.files) {
         return Err(why);
     }
@@ -615,8 +616,8 @@ fn begins(network: &Network, options: &StartOptions) -> Result<(), String> {
     if let Some(misfit) = arguments_misfit(&def.parameters, args) {
         return Err(misfit.under("args").to_string());
     }
-    let there: Vec<&str> = options.files.iter().map(|file| &*file.name).collect();
-    artifact::missing(&def.parameters, args, &there).map_or(Ok(()), Err)
+    let attached: Vec<&str> = options.files.iter().map(|file| &*file.name).collect();
+    artifact::missing(&def.parameters, args, &attached).map_or(Ok(()), Err)
 }
 
 /// Events that [`Engine::run_all_told`] reports.

@@ -130,8 +130,8 @@ impl Engine {
     }
 }
 
-/// Returns the needs of a program that drives a session with this network: tools, nets and routers in Rust, by kind, name and
-/// version.
+/// Returns what a program must have to drive a session with this network: tools, nets and routers in Rust, by kind and name; tools
+/// and routers also by version.
 pub(crate) fn needs(network: &Network) -> Needs {
     let tools = network.tools.iter().filter_map(|(name, tool)| {
         let Source::Native { version } = &tool.source else {
@@ -152,7 +152,8 @@ pub(crate) fn needs(network: &Network) -> Needs {
 }
 
 impl Engine {
-    /// Returns true if this program can drive a session with these needs.
+    /// Returns true if this program can drive a session with these needs. The version of a net is checked when the session is
+    /// opened.
     pub(crate) fn can(&self, needs: &Needs) -> bool {
         let known = self.0.natives.lock();
         let has = |native: &Name| {

@@ -32,7 +32,8 @@ pub(crate) struct Heard {
 #[derive(Default)]
 pub(crate) struct Recorded {
     left: Mutex<Left>,
-    /// True if a question to a person without a recorded answer ends its block as a leaf; false if the person is asked.
+    /// True if a question without a recorded answer ends the branch as a leaf (`Cause::Leaf`); false if the person is
+    /// asked.
     questions_end: bool,
     /// The clock of the process that makes the rerun; its time is not that of the recording.
     clock: Option<Arc<dyn Clock>>,
@@ -78,7 +79,7 @@ impl Recorded {
         self.left().outcomes.get_mut(asked)?.pop_front()
     }
 
-    /// Takes the next answer to the same request, if one of these models gave it. It costs nothing.
+    /// Takes the next answer that one of these models gave to the same request. It costs nothing.
     pub(crate) fn answer(&self, request: Digest, labels: &[Name]) -> Option<Answer> {
         let mut left = self.left();
         let answers = left.answers.get_mut(&request)?;

@@ -94,7 +94,8 @@ pub(crate) async fn ask(
     Ok(manifest)
 }
 
-/// Completes a network with a manifest, and returns the manifest's text. Returns the network itself if no server was asked.
+/// Completes a network with a manifest, and returns the manifest's text. Returns the network itself if the manifest is
+/// empty.
 pub(crate) fn bound(
     network: &Arc<Network>,
     manifest: Manifest,

@@ -34,8 +34,8 @@ pub enum Go {
     Free,
     /// Pause the session. It continues when it is resumed.
     Pause,
-    /// Say this text to the session. Effects that are due and have not begun are cancelled. If an effect is running, the text is
-    /// taken as soon as that effect has ended.
+    /// Say this text to the session. If no effect is running, those that have not begun are cancelled, and the text is taken with
+    /// the next line. If one is running, none is cancelled, and the text is taken when that effect has ended.
     Redirect(String),
 }
 
@@ -98,15 +98,15 @@ impl Session {
         }
     }
 
-    /// Continues the session after the line at which it stopped. The text of [`Go::Redirect`] is taken with the next line, before
-    /// anything else happens. Returns a receipt if a message had to be put into the inbox.
+    /// Continues the session after the line at which it stopped. A text of [`Go::Redirect`] is put into the inbox before
+    /// anything else can begin. Returns a receipt if a message had to be put into the inbox.
     ///
     /// # Errors
     /// Errors of the store.
     pub async fn go(&self, go: Go) -> Result<Option<Receipt>, EngineError> {
         match go {
-            Go::Line => self.lets(Let::Line).await,
-            Go::Free => self.lets(Let::Free).await,
+            Go::Line => self.instruct(Let::Line).await,
+            Go::Free => self.instruct(Let::Free).await,
             Go::Pause => return self.pause().await.map(Some),
             Go::Redirect(text) => return self.redirect(text).await.map(Some),
         }
@@ -134,7 +134,7 @@ impl Session {
             .await
             .map_err(drop)
             .ok();
-        self.lets(Let::Line).await;
+        self.instruct(Let::Line).await;
         Ok(answer.await.unwrap_or(Receipt {
             id,
             fate: Fate::Lies,
@@ -142,7 +142,7 @@ impl Session {
     }
 
     /// Sends an instruction to the driver and waits until the driver has read it.
-    async fn lets(&self, how: Let) {
+    async fn instruct(&self, how: Let) {
         let (reply, answer) = oneshot::channel();
         if self.to.send(ToDriver::Step(how, reply)).await.is_ok() {
             let _ = answer.await;

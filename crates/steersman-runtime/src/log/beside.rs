@@ -1,6 +1,6 @@
 //! Checks the tables that a store keeps next to the log of a session: its seat, waits for events, labels, the state shown in
 //! lists, and the ids of accepted messages. All of them follow from the log, and this module compares them with it. A driven
-//! session relies on its log alone. But a session whose seat says a wrong time is not woken when its time has come.
+//! session relies on its log alone. But if the time in its seat is wrong, a session is not woken when a timer is due.
 
 use crate::feed::Feed;
 use crate::log::error::EngineError;
@@ -124,10 +124,10 @@ fn due(inspection: &Inspection, pending: &Pending) -> Option<Time> {
     };
     let own = pending.due.filter(|_| acts);
     // A later `reach` attempt for the effect and the probe of a doubt wake the session too.
-    let told = inspection.ledger.reaches_again();
-    let told = told.filter(|(_, reach)| reach.of == pending.effect);
+    let reaches = inspection.ledger.reaches_again();
+    let reaches = reaches.filter(|(_, reach)| reach.of == pending.effect);
     let probe = pending.probe.as_ref().and_then(|probe| probe.again);
-    let asks = told.filter_map(|(_, reach)| reach.again).chain(probe);
+    let asks = reaches.filter_map(|(_, reach)| reach.again).chain(probe);
     own.into_iter().chain(asks.filter(|_| begins)).min()
 }
 
@@ -146,8 +146,9 @@ fn waiting(inspection: &Inspection) -> Vec<Wish> {
         .collect()
 }
 
-/// Compares the time at which a worker takes the session, and the place for which it is listed. A session that its last owner did
-/// not release is taken immediately, so nothing else has to be right.
+/// Compares the time at which a worker takes the session, and the place for which it is listed. Two kinds of sessions are skipped:
+/// one that is wanted immediately, because nothing else matters then, and one whose last owner failed, because its time is that of
+/// the next try.
 fn seat(inspection: &Inspection, meant: &Kept, kept: &Kept, found: &mut Vec<String>) {
     if kept.wants == Some(IMMEDIATELY) || inspection.info.left.trouble.is_some() {
         return;
@@ -199,7 +200,7 @@ fn messages(inspection: &Inspection, lines: &[Arc<LogLine>], kept: &Kept, found:
     for message in &inspection.inbox {
         if inspection.ledger.accepted(&message.id) {
             found.push(format!(
-                "message `{}` lies in the inbox, and a line took it",
+                "message `{}` is in the inbox, and a line took it",
                 message.id
             ));
         }
@@ -236,12 +237,12 @@ fn listed(inspection: &Inspection, lines: &[Arc<LogLine>], found: &mut Vec<Strin
         ));
     }
     // Lists show `running` for a session whose process died, until another process takes the session over.
-    let stands = inspection.settled.word();
+    let status = inspection.settled.word();
     // `moved`: this log does not say what the session does in another store.
     let at_work = matches!(&*state.status, "" | "running" | "moved");
-    if !at_work && inspection.network.is_some() && *state.status != *stands {
+    if !at_work && inspection.network.is_some() && *state.status != *status {
         found.push(format!(
-            "lists show it as `{}`, and it is `{stands}`",
+            "lists show it as `{}`, and it is `{status}`",
             state.status
         ));
     }

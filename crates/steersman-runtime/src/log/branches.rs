@@ -18,6 +18,7 @@ impl Inspection {
     /// Returns true if the effect may have happened, no process runs it, and no branch waits for it any more (its branch was
     /// superseded, or the effect was cancelled).
     pub fn is_left_in_doubt(&self, effect: Id) -> bool {
+        // Without an owner, the attempts of the last owner are run by nobody either.
         let driven = self.info.owner.is_some();
         let epoch = self.ledger.epoch + u64::from(!driven);
         let mut live = self.branches.iter().filter(|branch| !branch.superseded);
@@ -154,12 +155,12 @@ fn lost(here: &Snapshot, from: &Snapshot, forked: Line) -> String {
 }
 
 /// Returns why the current branch cannot wait for these branches: one does not exist, or one waits for the current branch,
-/// directly or through others, so that neither would ever end. `stand` holds the present snapshots of the branches that have
-/// ticks.
+/// directly or through others, so that neither would ever end. `snapshots` holds the present snapshots of the branches
+/// that have ticks.
 pub(crate) fn unjoinable(
     cx: &Cx<'_>,
     ledger: &Ledger,
-    stand: &BTreeMap<Id, &Snapshot>,
+    snapshots: &BTreeMap<Id, &Snapshot>,
     branches: &[Id],
 ) -> Option<String> {
     if let Some(branch) = branches.iter().find(|id| ledger.branch(**id).is_none()) {
@@ -170,7 +171,7 @@ pub(crate) fn unjoinable(
         all.filter(move |(_, known)| known.from.is_some_and(|(of, _)| of == from))
     };
     let waits_for = |id: Id| -> BTreeSet<Id> {
-        let Some(snapshot) = stand.get(&id) else {
+        let Some(snapshot) = snapshots.get(&id) else {
             return BTreeSet::new();
         };
         let mut waits_for = joined(snapshot);
@@ -218,8 +219,8 @@ fn not_joined(seen: &Inspection, branches: &[Id], on: &str, then: Option<&Name>)
             bodies: &*seen.history,
         };
         let live = seen.branches.iter().filter(|branch| !branch.superseded);
-        let stand = live.map(|branch| (branch.id, &branch.snapshot));
-        let why = unjoinable(&cx, &seen.ledger, &stand.collect(), branches);
+        let snapshots = live.map(|branch| (branch.id, &branch.snapshot));
+        let why = unjoinable(&cx, &seen.ledger, &snapshots.collect(), branches);
         if why.is_some() {
             return why;
         }

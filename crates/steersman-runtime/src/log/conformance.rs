@@ -29,7 +29,7 @@ pub trait Place: Send + Sync + 'static {
     fn open(&self) -> Result<Arc<dyn Store>, StoreError>;
     /// Flips the lowest bit of one byte of a row while the store is closed. Returns false if the place does not support this.
     fn damage(&self, session: &str, n: Line, byte: usize) -> bool;
-    /// Lets the leases of owners end that are gone, if the store cannot know sooner that they are.
+    /// Ends the leases of owners that are gone. Needed only for a store that does not notice their end itself.
     fn owners_are_gone(&self) {}
     /// Makes the store look as if a newer version had written it. Returns false if the place does not support this.
     fn make_newer(&self) -> bool {
@@ -47,7 +47,7 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     one_owner_at_a_time(&make()).await;
     an_old_epoch_writes_nothing(&make()).await;
     two_writers_never_both_succeed(make()).await;
-    all_of_it_is_there_after_reopening(&make()).await;
+    everything_is_kept_after_reopening(&make()).await;
     messages_are_accepted_once(&make()).await;
     events::events_find_their_waits(&make()).await;
     events::tenants_have_boxes_of_their_own(&make()).await;
@@ -81,7 +81,7 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     bounds::ids_have_bounds(&make()).await;
     bounds::inboxes_have_bounds(&make()).await;
     bounds::the_box_has_a_bound(&make()).await;
-    batches_nobody_waits_for_are_written(&make()).await;
+    batches_that_are_not_urgent_are_written(&make()).await;
     newer_stores_are_refused(&make()).await;
     memory::memories_are_saved_once(&make()).await;
     memory::scopes_are_apart(&make()).await;
@@ -99,7 +99,7 @@ fn open(place: &impl Place) -> Arc<dyn Store> {
     place.open().expect("the store opens")
 }
 
-/// A text in the form of a sealed one, which nothing opens.
+/// A text in the form of a sealed one. No key opens it.
 fn sealed_text(n: u8) -> Arc<str> {
     format!("1.{n:08x}.{n:024x}.{n:032x}.{n:032x}").into()
 }
@@ -200,7 +200,7 @@ async fn a_batch_is_all_or_nothing(place: &impl Place) {
         ..rows(vec![row(4, b"four"), row(4, b"again")])
     };
     let refused = store.append(&claim, out_of_order);
-    let behind = store.append(&claim, rows(vec![row(9, b"nine")]));
+    let later = store.append(&claim, rows(vec![row(9, b"nine")]));
     let refused = refused.await.expect_err("out of order");
     assert!(matches!(
         refused,
@@ -210,9 +210,9 @@ async fn a_batch_is_all_or_nothing(place: &impl Place) {
             ..
         }
     ));
-    let fenced = behind
+    let fenced = later
         .await
-        .expect_err("nothing behind a refused batch is written");
+        .expect_err("nothing after a refused batch is written");
     assert!(
         matches!(fenced, StoreError::Fenced { epoch: 1, .. }),
         "{fenced}"
@@ -259,7 +259,7 @@ async fn one_owner_at_a_time(place: &impl Place) {
         .await
         .expect("written");
     drop(next);
-    // Line 130, and 64 lines that the owner may have been ahead of the disk.
+    // The owner may have been 64 lines ahead of line 130, at 194: the next owner begins at the next hundred.
     let next = own(&store, "a").await.expect("granted at once");
     assert_eq!(
         (next.epoch, next.head, next.first),
@@ -294,11 +294,11 @@ async fn an_old_epoch_writes_nothing(place: &impl Place) {
         consumed: vec!["m1".into()],
         ..rows(vec![row(2, b"two")])
     };
-    let only_beside = Batch {
+    let only_labels = Batch {
         labels: vec![("who".into(), Some("me".into()))],
         ..rows(vec![])
     };
-    for batch in [late, only_beside, rows(vec![row(200, b"far")])] {
+    for batch in [late, only_labels, rows(vec![row(200, b"far")])] {
         let fenced = store.append(&old, batch).await.expect_err("fenced");
         assert!(
             matches!(fenced, StoreError::Fenced { epoch: 1, .. }),
@@ -403,7 +403,7 @@ fn everything() -> Batch {
     }
 }
 
-async fn all_of_it_is_there_after_reopening(place: &impl Place) {
+async fn everything_is_kept_after_reopening(place: &impl Place) {
     let hash = *blake3::hash(b"blob").as_bytes();
     {
         let store = open(place);
@@ -475,7 +475,7 @@ async fn messages_are_accepted_once(place: &impl Place) {
         ..rows(vec![row(1, b"x")])
     };
     store.append(&claim, consumed).await.expect("written");
-    // A late duplicate of m2 may be shown; the ledger decides.
+    // A store may return m2 once more. Its owner knows from the ledger that a line took it.
     let left: Vec<String> = ids(other.inbox("a").await.expect("read").1);
     let left: Vec<&str> = left
         .iter()
@@ -566,7 +566,7 @@ async fn blobs_are_dropped(place: &impl Place) {
     assert!(store.blob(&hash(b"two")).await.expect("read").is_some());
 }
 
-async fn batches_nobody_waits_for_are_written(place: &impl Place) {
+async fn batches_that_are_not_urgent_are_written(place: &impl Place) {
     let store = open(place);
     let claim = claimed(&store, "a").await;
     let calm = |n: u64| Batch {
@@ -576,7 +576,7 @@ async fn batches_nobody_waits_for_are_written(place: &impl Place) {
     store
         .append(&claim, calm(1))
         .await
-        .expect("written though nobody urges");
+        .expect("written although it is not urgent");
     // The futures are dropped: the batches were queued when `append` was called.
     for n in 2..50 {
         drop(store.append(&claim, calm(n)));

@@ -17,7 +17,7 @@ pub enum EngineError {
     /// The message that begins the session cannot be read.
     #[error(transparent)]
     Inbox(#[from] DecodeError),
-    /// The definition that the session is bound to cannot be compiled by this version.
+    /// The definition that the session is bound to, or the manifest of its MCP servers, cannot be read or compiled here.
     #[error("session `{session}` is bound to a definition that this version does not take: {why}")]
     Definition {
         /// Id of the session.

@@ -2,7 +2,7 @@
 //!
 //! A cursor is the number of a line on disk. A reader that comes back with a cursor, in any process, continues without a gap
 //! or a repetition. Lines come from the store alone. Streamed items are provisional: they carry effect and attempt, and are
-//! withdrawn when another attempt replaces theirs.
+//! withdrawn when their attempt fails or is cancelled.
 
 use crate::clock::Clock;
 use crate::load::{Hashes, Load};
@@ -201,7 +201,7 @@ impl Feed {
     }
 
     async fn read(&mut self) -> Result<bool, StoreError> {
-        // Rows above the head may be visible while they are written. They do not count yet.
+        // Rows above the head may be visible while their batch is written. They do not count yet.
         let head = self.store.head(&self.session).await?;
         if head <= self.cursor {
             return Ok(false);

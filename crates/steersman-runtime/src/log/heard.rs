@@ -13,7 +13,7 @@ use steersman_machine::stored::interaction::{CallResult, End, How, Interaction, 
 
 /// Returns the text that a user hears of a task that ended: the answer of an agent, the words of another person, or the text of
 /// the definition that replaces the answer of a person who ran out of time. The user's own words are left out.
-fn told_by(target: &Target, result: &CallResult) -> Option<Body> {
+fn heard_text(target: &Target, result: &CallResult) -> Option<Body> {
     let person = result.by.as_ref().and_then(Decider::person);
     let by_user = person.is_some_and(|by| by.named().is_none());
     let heard = match (target, result.how) {
@@ -25,7 +25,7 @@ fn told_by(target: &Target, result: &CallResult) -> Option<Body> {
     result.body.filter(|_| heard)
 }
 
-/// Finds these texts on one branch.
+/// Finds the texts of ended tasks that a user hears on one branch.
 pub(super) struct Heard<'a> {
     pub(super) network: &'a Network,
     pub(super) snapshot: &'a Snapshot,
@@ -45,17 +45,17 @@ impl Heard<'_> {
         // count, too.
         path.reverse();
         let mut at = speaker;
-        while let Some(below) = self.gave(at) {
+        while let Some(below) = self.passed_on(at) {
             path.push(below);
             at = below;
         }
         let desks = path.into_iter().filter(|agent| self.is_desk(*agent));
-        let told = desks.map(|desk| self.at_desk(desk, answer));
-        told.collect::<Vec<_>>().concat()
+        let texts = desks.map(|desk| self.at_desk(desk, answer));
+        texts.collect::<Vec<_>>().concat()
     }
 
     /// Returns the routed member whose answer a resting routed agent passed on.
-    fn gave(&self, agent: Id) -> Option<Id> {
+    fn passed_on(&self, agent: Id) -> Option<Id> {
         let is_routed = |id: Id| self.snapshot.agent(id).kind == Kind::Routed;
         if self.snapshot.agent(agent).phase != Phase::Resting || !is_routed(agent) {
             return None;
@@ -87,10 +87,11 @@ impl Heard<'_> {
         matches!(does, Some(Does::Route(route)) if by(route))
     }
 
+    /// Returns the texts of the tasks of a desk that ended since the previous answer, in order.
     fn at_desk(&self, desk: Id, answer: &str) -> Vec<Arc<str>> {
         // If the desk rests, its own end is on top and is the answer; each end below it was heard before.
         let mut ends = u32::from(self.snapshot.agent(desk).phase == Phase::Resting);
-        let mut told: Vec<Arc<str>> = Vec::new();
+        let mut texts: Vec<Arc<str>> = Vec::new();
         let mut closed: Vec<CallResult> = Vec::new();
         for interaction in self.down(desk) {
             match interaction {
@@ -109,11 +110,11 @@ impl Heard<'_> {
                         Target::Person(_) => 1,
                         Target::Tool(_) | Target::Wait | Target::Branches(_) | Target::Unknown => 0,
                     };
-                    if let Some(body) = result.and_then(|result| told_by(&call.target, result)) {
+                    if let Some(body) = result.and_then(|result| heard_text(&call.target, result)) {
                         let text = self.history.text(body);
-                        let is_answer = ends == 0 && told.is_empty() && *text == *answer;
+                        let is_answer = ends == 0 && texts.is_empty() && *text == *answer;
                         if !is_answer && !text.trim().is_empty() {
-                            told.push(text);
+                            texts.push(text);
                         }
                     }
                     // The newest turn of the speaker is the answer itself.
@@ -124,12 +125,12 @@ impl Heard<'_> {
                 _ => {}
             }
         }
-        told.reverse();
-        told
+        texts.reverse();
+        texts
     }
 
-    /// Returns the number of turns that an agent ended, and so was heard, while it served a call; 2 means two or more, so that a
-    /// long conversation is not read to its beginning.
+    /// Returns the number of turns that an agent ended, and so was heard, while it served a call. Counting stops once there are
+    /// two, so that a long conversation is not read to its beginning.
     fn turns(&self, agent: Id, call: Id) -> u32 {
         let mut turns = 0;
         for interaction in self.down(agent) {

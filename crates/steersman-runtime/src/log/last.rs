@@ -25,7 +25,7 @@ pub(crate) fn last(snapshot: &Snapshot, history: &dyn History) -> Arc<str> {
     shortened(&said.unwrap_or_default())
 }
 
-/// Returns the first [`LAST`] characters of a text, with single blanks between words.
+/// Returns a text with single blanks between words. If it has more than [`LAST`] characters, it is cut, and the last one is `…`.
 fn shortened(text: &str) -> Arc<str> {
     let mut short = String::new();
     let mut count = 0;

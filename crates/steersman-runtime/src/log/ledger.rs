@@ -207,7 +207,7 @@ pub struct Record {
     pub progress: Progress,
     /// Open holds, by the lines that opened them.
     pub holds: BTreeMap<Line, Hold>,
-    /// Reasons and releases of earlier holds. They cover all attempts.
+    /// Reasons and releases of earlier holds. They apply to all attempts.
     pub ended: Vec<(Why, Release)>,
     /// The approvers of the effect: the `by` of its approval holds that were released.
     pub approved: Vec<Name>,
@@ -363,7 +363,7 @@ impl Ledger {
                 digest,
                 class,
             } => self.begun(line, *effect, *attempt, *epoch, *digest, *class),
-            LedgerEntry::Done { effect, kept, .. } => self.is_done(line, *effect, *kept),
+            LedgerEntry::Done { effect, kept, .. } => self.done(line, *effect, *kept),
             LedgerEntry::NotPerformed { effect, attempt } => {
                 let record = self.record(line, *effect);
                 if *attempt == record.attempt {
@@ -439,13 +439,13 @@ impl Ledger {
         // The effect waits for a person now, and no longer for a time.
         record.again = None;
         // A new hold asks a new question, so people who were notified of an earlier hold must be notified again.
-        let told = self.reaches.values_mut();
-        for reach in told.filter(|reach| reach.of == hold.effect) {
+        let reaches = self.reaches.values_mut();
+        for reach in reaches.filter(|reach| reach.of == hold.effect) {
             reach.earlier = true;
         }
     }
 
-    fn is_done(&mut self, line: &LogLine, effect: Id, kept: Option<Body>) {
+    fn done(&mut self, line: &LogLine, effect: Id, kept: Option<Body>) {
         let done = Progress::Done { at: line.n, kept };
         self.record(line, effect).settle(done);
         self.probes.retain(|_, probe| probe.of != effect);
@@ -483,7 +483,7 @@ impl Ledger {
             return;
         };
         if (why, how) == (Why::Repeat, Release::Go) {
-            // An approval whose question mentioned the repetition is still open here. Its release allows the repetition too.
+            // Without a hold of its own, the repetition was mentioned in the question of the approval, which is still open here.
             let (repeat, approval) = (record.opened(why), record.opened(Why::Approval));
             record.word = record.word.max(repeat.or(approval));
         }
@@ -577,7 +577,7 @@ impl Ledger {
         self.effects.values().flat_map(|r| r.holds.values())
     }
 
-    /// Returns an open hold of an effect.
+    /// Returns the open hold of an effect for this reason.
     pub fn hold(&self, effect: Id, why: Why) -> Option<&Hold> {
         let mut holds = self.effects.get(&effect)?.holds.values();
         holds.find(|h| h.why == why)

@@ -42,7 +42,7 @@ impl Since {
         self.rows > 64 && self.bytes > 8 * self.size
     }
 
-    /// Records a new checkpoint of this size. Returns true if it should be written: not if it is larger than expected.
+    /// Records a new checkpoint of this size. Returns true if it should be written: [`Self::is_due`] must still hold with this size.
     pub fn made(&mut self, size: usize) -> bool {
         self.size = size as u64;
         let due = self.is_due();
@@ -201,7 +201,10 @@ impl Load {
                 checkpoint = self.branch_checkpoint(of, Line(at.0 - 1)).await?;
             }
             if prev >= cursor {
-                return Err(self.corrupt(cursor, "it names a line behind it as the one before"));
+                return Err(self.corrupt(
+                    cursor,
+                    "the line that it names as the one before it is not before it",
+                ));
             }
             path.push(row);
             cursor = prev;
@@ -318,7 +321,7 @@ impl Load {
         if place.0 == row.n {
             Ok(place)
         } else {
-            Err(self.corrupt(row.n, format_args!("line {} lies in its place", place.0)))
+            Err(self.corrupt(row.n, format_args!("line {} is in its place", place.0)))
         }
     }
 
@@ -328,7 +331,7 @@ impl Load {
         if line.n == row.n {
             Ok((line, hash))
         } else {
-            Err(self.corrupt(row.n, format_args!("line {} lies in its place", line.n)))
+            Err(self.corrupt(row.n, format_args!("line {} is in its place", line.n)))
         }
     }
 
@@ -359,7 +362,8 @@ impl Load {
         }
     }
 
-    /// Returns the lines of checkpoints that differ from the fold of the rows. Checkpoints are a cache: dropping them is safe.
+    /// Compares the newest checkpoint of the ledger and of each branch with the fold of the rows. Returns the lines of those that
+    /// differ. Checkpoints are a cache: dropping them is safe.
     pub async fn stale_checkpoints(&self) -> Result<Vec<Line>, StoreError> {
         let head = self.store.head(&self.session).await?;
         let cold = self.cold();
@@ -562,7 +566,7 @@ impl<'a> Rows<'a> {
             self.used += 1;
             return Ok(row);
         }
-        // If rows of other branches lie between, most rows of a piece are not needed.
+        // If rows of other branches are between these, most rows of a piece are not needed.
         if self.used < (self.piece.len() + self.used) / 8 {
             self.span = 1;
         }

@@ -14,7 +14,8 @@ use steersman_machine::view::artifact;
 type Whole<'r> = (Option<String>, Vec<NewPart>, Vec<&'r Artifact>);
 
 impl Past {
-    /// Reconstructs an outcome as it was before a branch took it: its writes, and the call that followed it.
+    /// Reconstructs an outcome as it was before a branch took it. `next` is the push after the result, which may be the call that the
+    /// outcome opened.
     pub(crate) fn mapped_of(
         &self,
         line: &LogLine,
@@ -97,7 +98,7 @@ impl Past {
         if chain != call && self.chain_of(call)? != Some(chain) {
             return Ok(None);
         }
-        // Erased arguments become empty, so that the call is visibly refused as a misfit.
+        // Erased arguments become `null`, so that the call is visibly refused as a misfit.
         let args = self.stored(next.args)?;
         let args = args.and_then(|text| serde_json::from_str(&text).ok());
         Ok(Some((next.name.to_string(), args.unwrap_or_default())))

@@ -129,7 +129,7 @@ impl Past {
         kept.shrink(self.bound);
     }
 
-    /// Drops a line and its texts, because the line was rewritten (erasure).
+    /// Drops a line, because it was rewritten (erasure). Texts in blobs are not dropped.
     pub fn forget(&self, n: Line) {
         let mut kept = self.kept();
         if let Some(entry) = kept.entries.remove(&Key::Line(n)) {
@@ -216,8 +216,8 @@ impl Past {
         Ok(())
     }
 
-    /// Returns a text for callers that do more than show it. `None` means that it was erased. Artifacts among several parts are
-    /// named in it.
+    /// Returns a text, for callers that act on it: unlike [`Bodies`], this reports errors, and `None` means that the text was erased.
+    /// If the body has several parts, the text names its artifacts.
     pub fn stored(&self, body: Body) -> Result<Option<Arc<str>>, StoreError> {
         Ok(match self.stored_parts(body)? {
             None => None,
@@ -226,7 +226,7 @@ impl Past {
         })
     }
 
-    /// Returns the parts of a body for callers that do more than show them. `None` means that it was erased.
+    /// Returns the parts of a body, for callers that act on them, as [`Past::stored`] does. `None` means that it was erased.
     pub(crate) fn stored_parts(&self, body: Body) -> Result<Option<Parts>, StoreError> {
         let line = self.line(body.line())?;
         let parts = match line.bodies.get(body.k() as usize) {
@@ -325,7 +325,7 @@ impl Kept {
     }
 
     fn shrink(&mut self, bound: usize) {
-        // Each entry is visited at most twice: once to clear its mark, once to drop it.
+        // Each entry is visited at most twice: once to clear `used`, once to drop it.
         let mut looks = self.round.len() * 2;
         while self.bytes > bound && looks > 0 {
             looks -= 1;

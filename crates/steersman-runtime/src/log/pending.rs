@@ -156,8 +156,7 @@ pub(crate) fn may(network: &Network, wanted: &[Name], by: &str) -> Result<(), St
     Err(format!("only {roles} may answer this, not `{by}`"))
 }
 
-/// Value of [`Pending::because`] for an effect that is held by an order without a tool. Such an order is ended without a tool,
-/// too.
+/// Value of [`Pending::because`] for an effect that is held by an order without a tool. Only an order without a tool ends it.
 pub const HELD_ALL: &str = "all that may change the world is held";
 
 /// Kinds of waits for something outside.
@@ -256,11 +255,12 @@ fn sum(text: &str) -> String {
 
 /// Returns the JSON of the text in lists, or `None` if it is damaged.
 fn verified(list: &str) -> Option<&str> {
-    let (told, text) = list.split_at_checked(SUM)?;
-    (told == sum(text)).then_some(text)
+    let (stored, text) = list.split_at_checked(SUM)?;
+    (stored == sum(text)).then_some(text)
 }
 
-/// Returns true if the text in lists differs from the real waits.
+/// Returns true if the text in lists is damaged, or if its effects or their kinds differ from the real waits. A list that was too
+/// long is not compared.
 pub(crate) fn is_misread(list: &str, all: &[Pending]) -> bool {
     let waits = |all: &[Pending]| -> BTreeSet<(Id, PendingKind)> {
         all.iter().map(|one| (one.effect, one.kind)).collect()

@@ -139,7 +139,8 @@ pub(crate) fn readable(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<
     all
 }
 
-/// Percent-encodes a text for a path or query, or for a form, where a blank becomes `+`.
+/// Percent-encodes a text for a path or query, or for a form, where a blank becomes `+`. Letters, digits and the bytes in `kept`
+/// stay.
 pub(crate) fn encoded(text: &str, kept: &[u8], form: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

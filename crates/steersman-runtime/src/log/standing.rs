@@ -1,4 +1,4 @@
-//! Standing of a branch that has settled: its result, and the outcome that its definition names.
+//! The state of a branch that has settled, and the outcome of a session.
 
 use super::heard::Heard;
 use super::settled::Settled;
@@ -15,11 +15,11 @@ use steersman_machine::tick::floor;
 use steersman_machine::values::expression::to_json;
 use steersman_machine::view::{Cx, View};
 
-/// Maximum number of bytes of an outcome in lists; equal to the bound of a single value of state.
+/// Maximum number of bytes of an outcome in lists; equal to the bound on all values of state that one line writes.
 const OUTCOME: usize = steersman_machine::stored::bounds::VALUES;
 
-/// Returns the outcome of a session, as its definition names it. Values that are not JSON, fail or exceed the size for lists are
-/// left out.
+/// Returns the outcome of a session, as `outcome:` of its definition declares it. Values that are not JSON, fail or exceed the size
+/// for lists are left out.
 pub(crate) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
     let view = View::new(cx, snapshot, snapshot.root);
     let (mut values, mut bytes) = (Map::new(), 0);
@@ -36,7 +36,7 @@ pub(crate) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
     Json::Object(values)
 }
 
-/// Returns the standing of a branch that has settled.
+/// Returns the state of a branch that has settled.
 pub(crate) fn settled(
     network: &Network,
     ledger: &Ledger,

@@ -1,4 +1,4 @@
-//! Opens and reads files of this machine. Each read has a bound. A file that a definition or a program names has to be a plain
+//! Opens and reads files of this computer. Each read has a bound. A file that a definition or a program names has to be a plain
 //! file: opening a pipe waits for a writer, and a device may never end.
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
@@ -18,7 +18,7 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
     }
     let opened = match options.open(path) {
-        // A program (such as Samba, for another machine) holds a lease on the plain file. The system revokes the lease, and the
+        // A program (such as Samba, for another computer) holds a lease on the plain file. The system revokes the lease, and the
         // second try waits for that.
         Err(e) if e.kind() == ErrorKind::WouldBlock => {
             #[cfg(unix)]

@@ -164,8 +164,8 @@ pub enum Wanted {
         on: String,
         /// A tool that is called next.
         then: Option<Name>,
-        /// Arguments of the tool: a JSON object whose texts are templates over `result`. `None` means what the tool reads from
-        /// it.
+        /// Arguments of the tool: a JSON object whose texts are templates over `result`. `None` hands on `result`
+        /// itself ([`crate::session::Session::join`]).
         args: Option<String>,
     },
     /// The current branch adopts another branch.
@@ -434,14 +434,14 @@ impl Message {
         self
     }
 
-    /// Returns the artifacts that came with the message.
+    /// Takes the artifacts that came with the message out of it.
     pub(crate) fn came(&mut self) -> Vec<NewArtifact> {
         let files = std::mem::take(&mut self.files);
         files.into_iter().map(File::version).collect()
     }
 
-    /// Returns the stored form: a version byte, the positional encoding, and eight bytes of hash over the id and all of it. The
-    /// hash distinguishes damaged messages from those of a newer program.
+    /// Returns the stored form: a version byte, the positional encoding, and eight bytes of a hash of the id and of everything
+    /// before. The hash distinguishes damaged messages from those of a newer program.
     pub fn encode(&self, id: Name, at: Time) -> InboxMessage {
         let mut bytes = postcard::to_extend(self, vec![VERSION])
             .expect("a message holds nothing that cannot be encoded");
@@ -456,16 +456,16 @@ impl Message {
     /// Reads a stored message.
     pub fn decode(message: &InboxMessage) -> Result<Self, DecodeError> {
         let corrupt = || DecodeError::Corrupt(message.id.clone());
-        let (said, of) = message.bytes.split_last_chunk::<8>().ok_or_else(corrupt)?;
+        let (hashed, hash) = message.bytes.split_last_chunk::<8>().ok_or_else(corrupt)?;
         let newer = |what: String| DecodeError::Newer(message.id.clone(), what);
-        match said.split_first() {
-            Some((&VERSION, rest)) if *of == sum(&message.id, said) => {
+        match hashed.split_first() {
+            Some((&VERSION, rest)) if *hash == sum(&message.id, hashed) => {
                 postcard::from_bytes(rest).map_err(|e| newer(e.to_string()))
             }
             Some((&version, rest)) if version > VERSION => {
                 // If the hash matches under our own version, only the version byte is damaged.
                 let ours = [&[VERSION], rest].concat();
-                if *of == sum(&message.id, &ours) {
+                if *hash == sum(&message.id, &ours) {
                     return Err(corrupt());
                 }
                 Err(newer(format!("form {version}, this one knows {VERSION}")))
@@ -475,11 +475,11 @@ impl Message {
     }
 }
 
-fn sum(id: &str, said: &[u8]) -> [u8; 8] {
+fn sum(id: &str, hashed: &[u8]) -> [u8; 8] {
     let mut over = blake3::Hasher::new();
     over.update(&(id.len() as u64).to_le_bytes());
     over.update(id.as_bytes());
-    over.update(said);
+    over.update(hashed);
     let mut sum = [0; 8];
     sum.copy_from_slice(&over.finalize().as_bytes()[..8]);
     sum

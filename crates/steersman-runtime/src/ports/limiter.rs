@@ -8,11 +8,11 @@
 //! * a **circuit breaker**: after `FAILURES` failed calls in a row no call is let through for a while. Then one call probes
 //!   the place, and the others follow if it gets through.
 //!
-//! A caller that has to wait stands in the lane of its rate and model. Only the first in a lane reads the clock, so a change
+//! A caller that has to wait joins the lane of its rate and model. Only the first in a lane reads the clock, so a change
 //! does not wake many callers. Sessions take turns in a lane, however many calls one of them makes. After a pause that a
 //! server asked for, the lane starts slowly. All times come from the [`Clock`].
 //!
-//! Callers that are parked by an outage stand in the lane ahead of the others, in the order in which they were parked. They
+//! Callers that are parked by an outage are in the lane ahead of the others, in the order in which they were parked. They
 //! are never refused ([`Limiter::wait`]). While the breaker is open, each time its span is over one of them is let through, the
 //! one with the fewest tries first. So a call that always fails keeps no other from trying.
 
@@ -80,7 +80,7 @@ pub struct Ask {
     pub rate: Option<Rate>,
     /// Tokens that the call will probably take.
     pub tokens: u64,
-    /// True if the call ignores the breaker, because nothing at the place can be out of order.
+    /// True if the call ignores the breaker. The driver sets this for scripted models and for tools.
     pub unbroken: bool,
 }
 
@@ -446,8 +446,8 @@ impl State {
         now
     }
 
-    /// Returns true if nothing that is remembered can delay a call any more. Calls start slowly after a pause for the sake of
-    /// those that waited, and nobody waits here.
+    /// Returns true if nothing that is remembered can delay a call any more. The slow start after a pause does not count: it is
+    /// for callers that waited, and there are none.
     fn is_idle(&mut self, now: Time) -> bool {
         let now = self.told_time(now);
         let is_past = |until: Option<Time>| until.is_none_or(|until| until <= now);

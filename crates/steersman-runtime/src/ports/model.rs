@@ -27,7 +27,7 @@ pub trait Model: Send + Sync + 'static {
     /// [`Retry::After`](steersman_machine::stored::outcome::Retry::After) keeps all sessions from asking before that time.
     /// [`FailureCode::may_fall_back`] says after which failures the `fallback` is asked.
     ///
-    /// Up to its first wait it runs in the task of its session, which does nothing else meanwhile.
+    /// Until its first await that is pending, the call runs in the task of its session, which does nothing else meanwhile.
     fn call<'a>(
         &'a self,
         call: &'a ModelCall,
@@ -75,7 +75,8 @@ pub struct ModelCall {
     pub branch: Arc<str>,
     /// Number of the branch, from 1, in the fork of an agent or in a search.
     pub index: Option<u32>,
-    /// Number of model calls of this agent on its branch that were committed before this one: the position in a script.
+    /// Number of model calls of the same kind (such as those of the agent itself) that this agent committed on its path before this
+    /// one: the position in a script.
     pub position: u32,
     /// Number of those calls since the branch began: the position in a script for that branch.
     pub position_on_branch: u32,
@@ -197,7 +198,8 @@ pub struct ModelsError {
     pub message: String,
 }
 
-/// Receiver of streamed pieces. They are provisional: marked with effect and attempt, and withdrawn when superseded.
+/// Receiver of streamed pieces. They are provisional: marked with effect and attempt, and withdrawn when the attempt fails or is
+/// cancelled.
 pub trait Sink: Send + Sync {
     /// Receives one piece of the answer.
     fn delta(&self, delta: Delta);

@@ -260,7 +260,8 @@ impl Sealer {
         }
     }
 
-    /// Returns the digest of a sealed value under a key. `None` if the value has another form, as the handle of a declared secret.
+    /// Returns the digest of a sealed value under a key. `None` if the value has another form, such as the handle of a declared
+    /// secret.
     fn digest(&self, sealed: &Json, key: &Key) -> Option<String> {
         let text = sealed[SEALED].as_str()?;
         let parts = Parts::of(text)?;
@@ -326,7 +327,7 @@ fn length(bytes: &[u8]) -> Option<usize> {
         }
         rest = behind.strip_prefix(b".")?;
     }
-    // A digit that follows the text in other bytes is no half of a byte of it.
+    // Two digits are one byte, so an odd digit at the end is not part of the text.
     let cipher = rest.iter().take_while(is_digit).count() & !1;
     (cipher >= SHORTEST).then(|| bytes.len() - rest.len() + cipher)
 }

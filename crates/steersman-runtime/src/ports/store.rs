@@ -110,7 +110,7 @@ pub enum StoreError {
         /// Process id, and host if it is known.
         process: String,
     },
-    /// Another owner claimed the session after this one.
+    /// Another owner claimed the session after this one, or an earlier batch under the same claim failed.
     #[error("epoch {epoch} of session `{session}` is over: another owner has taken it")]
     Fenced {
         /// Id of the session.

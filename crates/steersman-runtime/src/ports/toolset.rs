@@ -37,8 +37,8 @@ pub trait Toolset: Send + Sync + 'static {
         None
     }
 
-    /// Asks an MCP server for its tools, if this toolset reaches servers. Called when a session starts, and when a list that the
-    /// session follows may have changed. Ends within the server's `timeout`.
+    /// Asks an MCP server for its tools, if this toolset reaches servers. Called when a session starts or gets another definition,
+    /// when a list that a session follows may have changed, and for checks. Ends within the server's `timeout`.
     fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
         let _ = ask;
         Box::pin(std::future::ready(Asked::Elsewhere))
@@ -64,8 +64,8 @@ pub trait Toolset: Send + Sync + 'static {
 
     /// Runs a tool once. Never panics, for any arguments. If the run is cancelled, the [`Raw`] says what may have happened.
     ///
-    /// Up to its first wait it runs in the task of its session, which does nothing else meanwhile. Work that blocks or computes
-    /// for long belongs into a task of its own.
+    /// Until its first await that is pending, the run is in the task of its session, which does nothing else meanwhile. Work that
+    /// blocks or computes for long belongs in a task of its own.
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw>;
 }
 

@@ -51,7 +51,7 @@ impl Clock for RerunClock {
             loop {
                 let jumped = clock.0.jumped.notified();
                 tokio::pin!(jumped);
-                // registered before the check, so that a jump between them is not missed
+                // Registered before the check, so that a jump between them is not missed.
                 jumped.as_mut().enable();
                 let left = u64::try_from(until.0.saturating_sub(clock.now().0)).unwrap_or(0);
                 if left == 0 {

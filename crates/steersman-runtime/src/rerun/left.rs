@@ -21,7 +21,8 @@ impl Walk<'_> {
         left: &mut Left,
     ) -> Result<(), StoreError> {
         let before = self.old.before(line);
-        let mut told = None;
+        // Reconstructed once, for all answers of the line.
+        let mut offers = None;
         for admission in &commit.admitted {
             let (Admitted::Outcome, Some(effect)) = (admission.kind, admission.id) else {
                 continue;
@@ -30,11 +31,11 @@ impl Walk<'_> {
                 continue;
             };
             if let Work::Model = work {
-                let told = match &told {
-                    Some(told) => told,
-                    None => told.insert(self.told(line, commit)?.unwrap_or_default()),
+                let offers = match &offers {
+                    Some(offers) => offers,
+                    None => offers.insert(self.told(line, commit)?.unwrap_or_default()),
                 };
-                let answer = told.iter().find_map(|offered| match offered {
+                let answer = offers.iter().find_map(|offered| match offered {
                     Offered::Outcome {
                         effect: e,
                         outcome: Outcome::Answer(answer),
@@ -95,19 +96,19 @@ impl Walk<'_> {
 
     /// Collects messages of people, and answers that they gave by addressing a question.
     fn heard(&self, commit: &Commit, before: &Snapshot, left: &mut Left) -> Result<(), StoreError> {
-        let mut said = false;
+        let mut has_message = false;
         for admission in &commit.admitted {
             if !matches!(admission.kind, Admitted::Message | Admitted::Interrupt) {
                 continue;
             }
             let Some(to) = admission.id else {
-                said = true;
+                has_message = true;
                 continue;
             };
             let (Some(Work::Ask { to, question, .. }), Some(open)) =
                 (self.works.get(&to), before.call_of(to))
             else {
-                said = true;
+                has_message = true;
                 continue;
             };
             for push in &commit.pushes {
@@ -128,7 +129,7 @@ impl Walk<'_> {
             }
         }
         // Each message is pushed once, onto the stack of the agent that heard it.
-        for push in commit.pushes.iter().filter(|_| said) {
+        for push in commit.pushes.iter().filter(|_| has_message) {
             if let Interaction::UserMessage {
                 from: Origin::Outside(by),
                 body,
@@ -144,7 +145,7 @@ impl Walk<'_> {
     }
 }
 
-/// Acts of a person in a line other than talking, in words: they are not repeated once the recording is left.
+/// Returns the acts of a person in a line other than messages, in words. They are not repeated once the recording is left.
 pub(super) fn deeds(line: &LogLine, commit: &Commit) -> Vec<String> {
     let ledger = &line.ledger;
     let searched = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Search { .. });

@@ -19,7 +19,7 @@ use steersman_machine::stored::outcome::{
 };
 use steersman_machine::tick::effect::{Offered, Said, Start};
 
-/// The beginning of a session, where its first line is reconstructed for another definition.
+/// The binding and the values with which a session began, for reconstructing its first line.
 pub(crate) struct Began<'a> {
     pub(crate) binding: &'a Binding,
     pub(crate) values: &'a str,
@@ -43,7 +43,7 @@ pub(crate) fn offers(
         let start = began.and_then(|began| start(past, commit, began));
         return Ok(start.map(begun).unwrap_or_default());
     }
-    let told = Told {
+    let recorded = RecordedLine {
         past,
         before,
         line,
@@ -52,11 +52,12 @@ pub(crate) fn offers(
     let mut all: Vec<Vec<Offered>> = vec![Vec::new()];
     for admission in &commit.admitted {
         let found = match (admission.kind, admission.id) {
-            (Admitted::Outcome, Some(effect)) => told.outcomes(effect)?,
+            (Admitted::Outcome, Some(effect)) => recorded.outcomes(effect)?,
             (Admitted::Clock, _) => vec![Offered::Clock],
             (Admitted::Message, to) => {
                 let id = admission.message.clone().unwrap_or_default();
-                told.said(id, to)
+                recorded
+                    .said(id, to)
                     .into_iter()
                     .map(Offered::Message)
                     .collect()
@@ -86,14 +87,15 @@ const MOST: usize = 64;
 /// Number of texts of a line that are tried as the text of a judgement.
 const JUDGED: usize = 8;
 
-struct Told<'a> {
+/// A recorded line, and the state before it.
+struct RecordedLine<'a> {
     past: &'a Past,
     before: &'a Snapshot,
     line: &'a LogLine,
     commit: &'a Commit,
 }
 
-impl Told<'_> {
+impl RecordedLine<'_> {
     fn text(&self, body: Body) -> String {
         self.past.text(body).to_string()
     }
@@ -347,7 +349,7 @@ impl Told<'_> {
 }
 
 /// Returns the failure of a model that failed for good, from the end of its agent.
-fn failed(told: &Told<'_>, mine: &[&Interaction]) -> Option<Outcome> {
+fn failed(recorded: &RecordedLine<'_>, mine: &[&Interaction]) -> Option<Outcome> {
     mine.iter().find_map(|pushed| match pushed {
         Interaction::Finished {
             code: Some(code),
@@ -355,7 +357,7 @@ fn failed(told: &Told<'_>, mine: &[&Interaction]) -> Option<Outcome> {
             ..
         } => Some(Outcome::Failed(Failure {
             code: code.to_string(),
-            message: told.text(*body),
+            message: recorded.text(*body),
             retry: Retry::Never,
         })),
         _ => None,
@@ -394,15 +396,15 @@ pub(crate) fn attached(past: &Past, commit: &Commit, body: Body) -> (String, Vec
 
 /// Candidates for the beginning of a session: with its first message, or with a message that came right after it.
 fn begun(start: Start) -> Vec<Vec<Offered>> {
-    let mut ways = vec![vec![Offered::Start(start.clone())]];
+    let mut candidates = vec![vec![Offered::Start(start.clone())]];
     if let Some(message) = start.message.clone() {
         let alone = Start {
             message: None,
             ..start
         };
-        ways.push(vec![Offered::Start(alone), Offered::Message(message)]);
+        candidates.push(vec![Offered::Start(alone), Offered::Message(message)]);
     }
-    ways
+    candidates
 }
 
 /// Reconstructs the start of a session: with arguments, with a message, or with neither.

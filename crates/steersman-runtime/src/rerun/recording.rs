@@ -52,15 +52,16 @@ impl Recording {
             from = last.n.next();
             for row in &rows {
                 let line = past.check(row).await?;
-                // Of a line that is not followed, only the superseded branches and the change of the current branch are kept.
-                let leaves = |e: &LedgerEntry| {
+                // Of a line with a commit, only the superseded branches and the change of the current branch are kept: they count
+                // even if the line is not followed.
+                let is_kept = |e: &LedgerEntry| {
                     line.commit.is_none()
                         || matches!(e, LedgerEntry::Superseded { .. } | LedgerEntry::Current(_))
                 };
-                let said = line.ledger.iter().filter(|e| branch_of(e).is_some());
-                let said: Vec<LedgerEntry> = said.filter(|e| leaves(e)).cloned().collect();
-                if !said.is_empty() {
-                    beside.insert(line.n, said);
+                let entries = line.ledger.iter().filter(|e| branch_of(e).is_some());
+                let entries: Vec<LedgerEntry> = entries.filter(|e| is_kept(e)).cloned().collect();
+                if !entries.is_empty() {
+                    beside.insert(line.n, entries);
                 }
                 if line.commit.is_some() {
                     all.insert(line.n, line);
@@ -152,7 +153,7 @@ fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet
             if !needed.contains(&line.n) {
                 continue;
             }
-            for branch in told_of(commit) {
+            for branch in taken_branches(commit) {
                 let last = last_of(branch, line.n);
                 more.extend(last.map(|l| chain(all, l.n)).into_iter().flatten());
             }
@@ -182,8 +183,8 @@ fn digest_of(line: &LogLine) -> Option<Digest> {
     commit.binding.as_ref().map(|binding| binding.digest)
 }
 
-/// Returns the branches whose end or whose stacks a commit takes in.
-fn told_of(commit: &Commit) -> impl Iterator<Item = Id> {
+/// Returns the branches whose end a commit takes, and those that it adopts.
+fn taken_branches(commit: &Commit) -> impl Iterator<Item = Id> {
     let kinds = [Admitted::Ended, Admitted::Adopted];
     let admitted = commit.admitted.iter();
     admitted
@@ -191,7 +192,7 @@ fn told_of(commit: &Commit) -> impl Iterator<Item = Id> {
         .filter_map(|a| a.id)
 }
 
-/// Snapshots of all branches, carried forward line by line.
+/// One side of a rerun, the recording or the new session: the snapshots of all branches, carried forward line by line.
 pub(crate) struct Side {
     pub(crate) network: Arc<Network>,
     pub(crate) past: Arc<Past>,

@@ -27,7 +27,7 @@ impl Walk<'_> {
         let id = random_id();
         let before = self.new.branches[&branch].clone();
         let now = before.now;
-        let offered = said(&id, text, before.effects.is_empty());
+        let offered = offer(&id, text, before.effects.is_empty());
         let step = tick(&self.new.cx(), before, n, now, &[offered]);
         fault(&self.new.past)?;
         let refused = step.left.first().map(|(_, until)| format!("{until:?}"));
@@ -58,7 +58,7 @@ impl Walk<'_> {
 }
 
 /// Returns the offer: a plain message if no effect is outstanding, otherwise an interrupt that replaces the effects.
-fn said(id: &Name, text: &str, rests: bool) -> Offered {
+fn offer(id: &Name, text: &str, rests: bool) -> Offered {
     let message = Said {
         id: id.clone(),
         text: text.into(),

@@ -54,7 +54,7 @@ impl StandIn {
         })
     }
 
-    /// Ends the agent's session. Returns its cost: millionths, and tokens.
+    /// Ends the agent's session. Returns its cost: money in millionths of the currency, and tokens.
     pub(super) async fn over(self) -> Result<(u64, u64), EngineError> {
         let seen = self.session.inspect().await?;
         self.engine.stop().await;

@@ -81,7 +81,7 @@ fn comparable(commit: &Commit, is_other: bool) -> Commit {
 }
 
 /// Result of a rerun.
-struct Came {
+struct RerunResult {
     /// Number of lines that were followed.
     followed: u64,
     /// The place and reason of the first divergence.
@@ -95,7 +95,7 @@ fn rerun(
     branch: Id,
     is_other: bool,
     spoils: impl Fn(&mut LogLine),
-) -> Result<Came, String> {
+) -> Result<RerunResult, String> {
     let all: BTreeMap<Line, Arc<LogLine>> = world
         .lines()
         .iter()
@@ -151,7 +151,7 @@ fn rerun(
             return Err(format!("line {} differs: {both:?}", was.n));
         }
     }
-    Ok(Came {
+    Ok(RerunResult {
         followed: walked.followed,
         left: walked.diverged,
     })
@@ -214,11 +214,11 @@ fn session(seed: u64) -> Result<[Sum; 2], String> {
     for (sum, is_other) in sums.iter_mut().zip([false, true]) {
         for branch in &branches {
             let place = format!("seed {seed}, branch {branch}");
-            let came = rerun(&world, *branch, is_other, |_| {});
-            let came = came.map_err(|why| format!("{place}: {why}"))?;
+            let result = rerun(&world, *branch, is_other, |_| {});
+            let result = result.map_err(|why| format!("{place}: {why}"))?;
             sum.reruns += 1;
-            sum.lines += came.followed;
-            let Some(left) = came.left else { continue };
+            sum.lines += result.followed;
+            let Some(left) = result.left else { continue };
             if !is_other {
                 return Err(format!("{place}: left at line {}: {}", left.line, left.why));
             }
@@ -271,12 +271,12 @@ fn random_sessions_are_followed_with_nothing_changed_and_under_another_definitio
         same.lines
     );
     let left: u64 = other.left.values().sum();
-    let told = format!("{left} of {} were left: {:#?}", other.reruns, other.left);
-    println!("{told}");
-    // some are left early, because their offers cannot be reconstructed
+    let summary = format!("{left} of {} were left: {:#?}", other.reruns, other.left);
+    println!("{summary}");
+    // Some are left early, because their offers cannot be reconstructed.
     assert!(
         other.lines * 10 > same.lines * 6,
-        "{} of {} lines; {told}",
+        "{} of {} lines; {summary}",
         other.lines,
         same.lines
     );
@@ -292,19 +292,19 @@ fn a_model_that_was_asked_something_else_then_is_noticed() {
             let usage = line.commit.iter().flat_map(|commit| &commit.usage);
             usage.filter(|usage| usage.effect.is_some()).count()
         };
-        // the first answer on `main`; every other branch shares it
+        // The first answer on `main`: every other branch shares it.
         let lines = world.lines().iter();
         let main = lines.filter(|line| line.branch == Id::MAIN && asked(line) > 0);
         let Some(first) = main.map(|line| line.n).next() else {
             continue;
         };
-        let came = rerun(&world, Id::MAIN, false, |line| {
+        let result = rerun(&world, Id::MAIN, false, |line| {
             let commit = line.commit.as_mut().filter(|_| line.n == first);
             for usage in commit.into_iter().flat_map(|commit| &mut commit.usage) {
                 usage.request = Some(Digest::of(b"something else"));
             }
         });
-        let left = came.unwrap().left.expect("it was another request");
+        let left = result.unwrap().left.expect("it was another request");
         assert_eq!(left.line, first, "seed {seed}: {}", left.why);
         noticed += 1;
     }

@@ -38,7 +38,7 @@ pub(crate) struct Changed {
     pub(crate) is_other: bool,
     /// The changes apply after this line of the branch; `None` means from the beginning.
     pub(crate) at: Option<Line>,
-    /// A different message is sent there.
+    /// True if a different message is sent there.
     pub(crate) says: bool,
     pub(crate) live: bool,
     pub(crate) labels: Vec<(Name, String)>,
@@ -104,10 +104,10 @@ pub(crate) struct Walk<'a> {
     current: Id,
     /// Entries about branches that no line has written yet.
     owed: Vec<LedgerEntry>,
-    /// Entries of lines without a commit were collected up to this line.
+    /// Entries of lines that are not followed were collected up to this line.
     beside: Line,
     answers: u64,
-    /// Every line so far did the same as the recorded one.
+    /// True if every line so far did the same as the recorded one.
     equal: bool,
 }
 
@@ -164,29 +164,29 @@ impl<'a> Walk<'a> {
             self.passes(None);
             return Ok(Next::End);
         };
-        let behind = self.changed.at.is_some_and(|at| first.n > at);
+        let after_change = self.changed.at.is_some_and(|at| first.n > at);
         let together = bound_together(rest.iter().map(|line| &**line)).max(1);
-        let mut came = Next::Left;
+        let mut next = Next::Left;
         for line in &rest[..together] {
-            came = self.next_line(line, behind)?;
+            next = self.next_line(line, after_change)?;
         }
-        Ok(came)
+        Ok(next)
     }
 
-    fn next_line(&mut self, line: &Arc<LogLine>, behind: bool) -> Result<Next, EngineError> {
+    fn next_line(&mut self, line: &Arc<LogLine>, after_change: bool) -> Result<Next, EngineError> {
         self.passes(Some(line.n));
         self.at += 1;
         let commit = line
             .commit
             .as_ref()
             .expect("only lines with commits are read");
-        let mut came = Next::Left;
+        let mut next = Next::Left;
         if self.diverged.is_none() {
-            if behind && self.changed.says {
+            if after_change && self.changed.says {
                 self.leaves(line.n, SAID);
             } else {
-                match self.line(line, commit, behind)? {
-                    Ok(()) => came = Next::Made(line.n),
+                match self.line(line, commit, after_change)? {
+                    Ok(()) => next = Next::Made(line.n),
                     Err(why) => self.leaves(line.n, &why),
                 }
             }
@@ -198,7 +198,7 @@ impl<'a> Walk<'a> {
             self.not_repeated.extend(deeds(line, commit));
         }
         self.carry_old(line)?;
-        Ok(came)
+        Ok(next)
     }
 
     fn leaves(&mut self, line: Line, why: &str) {
@@ -230,13 +230,13 @@ impl<'a> Walk<'a> {
         let beside = self.recording.beside.range(self.beside..);
         let passed = beside.take_while(|(n, _)| upto.is_none_or(|upto| **n < upto));
         let passed: Vec<LedgerEntry> = passed.flat_map(|(_, entries)| entries.clone()).collect();
-        let passed = self.said_of_branches(passed);
+        let passed = self.about_branches(passed);
         self.owed.extend(passed);
         self.beside = upto.unwrap_or(Line(u64::MAX));
     }
 
-    /// Keeps the ledger entries about branches of the recording.
-    fn said_of_branches(&mut self, mut entries: Vec<LedgerEntry>) -> Vec<LedgerEntry> {
+    /// Keeps the ledger entries about branches of the recording, with their lines limited to those that the rerun has.
+    fn about_branches(&mut self, mut entries: Vec<LedgerEntry>) -> Vec<LedgerEntry> {
         let known = &self.recording.branches;
         entries.retain(|entry| match entry {
             // The branch that is rerun goes on, even if it was superseded in the recording.
@@ -308,12 +308,12 @@ impl<'a> Walk<'a> {
         &mut self,
         line: &Arc<LogLine>,
         commit: &Commit,
-        behind: bool,
+        after_change: bool,
     ) -> Result<Result<(), String>, EngineError> {
         let before = self.new.before(line);
         // Nothing is compared up to the line of the change.
-        let is_other = self.changed.is_other && (behind || self.changed.at.is_none());
-        let compared = behind || self.changed.at.is_none();
+        let is_other = self.changed.is_other && (after_change || self.changed.at.is_none());
+        let compared = after_change || self.changed.at.is_none();
         if compared && let Err(why) = self.matches(commit, &before, is_other) {
             return Ok(Err(why));
         }
@@ -537,7 +537,7 @@ impl<'a> Walk<'a> {
         was: &Commit,
     ) -> Result<LogLine, String> {
         let first = !was.parent.is_some();
-        made.ledger = self.said_of_branches(std::mem::take(&mut made.ledger));
+        made.ledger = self.about_branches(std::mem::take(&mut made.ledger));
         self.with_owed(&mut made);
         let begins = was.opening.is_some() && !first;
         made.prev = if begins {
@@ -646,7 +646,7 @@ pub(crate) fn text_of(values: &Values) -> String {
     serde_json::to_string(values).expect("values are JSON")
 }
 
-/// Returns a first commit without the marks of a rerun: the offers to the machine made none of them.
+/// Returns a first commit without the labels and the opening that a rerun adds: they do not come from offers to the machine.
 fn as_begun(commit: &Commit) -> Cow<'_, Commit> {
     let is_of_rerun = |change: &Change| matches!(change, Change::Label(name, _) if **name == *RERUN_OF || **name == *RERUN);
     if commit.parent.is_some() || !commit.changes.iter().any(is_of_rerun) {

@@ -198,7 +198,7 @@ impl Toolset for ArtifactSearch {
                 return Raw::NotPerformed(Fault::new(Code::Misfit, why));
             }
             match run.artifacts.search(query, self.0.as_deref()).await {
-                Ok(found) => Raw::Done(Json::from(told_found(&found))),
+                Ok(found) => Raw::Done(Json::from(rendered(&found))),
                 Err(error) => Raw::NotPerformed(failed(error)),
             }
         }
@@ -206,7 +206,7 @@ impl Toolset for ArtifactSearch {
     }
 }
 
-fn told_found(found: &[FoundArtifact]) -> String {
+fn rendered(found: &[FoundArtifact]) -> String {
     if found.is_empty() {
         return "No artifact has these words.".to_owned();
     }

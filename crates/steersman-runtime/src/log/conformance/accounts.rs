@@ -236,7 +236,7 @@ pub(super) async fn conversations_are_found(place: &impl Place) {
         .put_conversation(head("", 2, 9, late))
         .await
         .expect("kept");
-    assert!(found("", 1).await.is_some(), "its time is just not over");
+    assert!(found("", 1).await.is_some(), "it has not expired yet");
     store
         .put_conversation(head("", 2, 9, late + 1))
         .await

@@ -11,10 +11,10 @@ use steersman_machine::stored::ids::{Id, Line, Time};
 fn refused<T: std::fmt::Debug>(done: Result<T, StoreError>, what: &str) {
     match done {
         Err(error @ StoreError::BadId { .. }) => {
-            let told = error.to_string();
+            let message = error.to_string();
             assert!(
-                told.len() < 500 && !told.contains(char::is_control),
-                "{told:?}"
+                message.len() < 500 && !message.contains(char::is_control),
+                "{message:?}"
             );
         }
         other => panic!("{what:?}: {other:?}"),

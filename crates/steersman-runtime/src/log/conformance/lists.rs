@@ -409,7 +409,7 @@ pub(super) async fn mail_that_nobody_read_is_a_reason(place: &impl Place) {
     assert_eq!(ids(&taken), ["a"]);
     let claim = taken.claims[0].clone();
     assert_eq!((claim.mail, claim.before.mail), (2, 1));
-    // It was delivered after the owner read its inbox, and is still there when the session is released.
+    // This message comes after the owner has read the inbox, and is still there when the session is released.
     assert!(other.deliver("a", message("m3", 8)).await.expect("new"));
     let left = nothing(&claim);
     drop(taken);
@@ -483,7 +483,7 @@ pub(super) async fn a_worker_takes_what_it_can_drive(place: &impl Place) {
     assert_eq!(ids(&taken), ["plain"]);
     let taken = take(&store, &by, can(&["tool:pay:1"], 1)).await;
     assert_eq!(ids(&taken), ["pays"]);
-    // An owner says what its session needs now.
+    // The owner changes the needs of its session.
     let claim = taken.claims[0].clone();
     drop(taken);
     let batch = Batch {
@@ -543,7 +543,7 @@ pub(super) async fn a_copy_is_wanted_when_it_is_whole(place: &impl Place) {
     place.owners_are_gone();
     assert!(
         take(&store, &by, room(9)).await.claims.is_empty(),
-        "nobody goes on with a part of it"
+        "nobody takes a session that is only partly copied"
     );
     let claim = own(&store, "a").await.expect("free");
     assert_eq!((claim.epoch, claim.head), (2, Line(1)));
@@ -587,11 +587,11 @@ pub(super) async fn workers_are_woken(place: &impl Place) {
     assert_eq!(ids(&taken), ["a"]);
     assert!(by.lease.is_live());
     let until = async |wakes: &mut futures::stream::BoxStream<'static, Wake>, wanted: Wake| {
-        let came = async { while wakes.next().await.expect("it never ends") != wanted {} };
-        let came = tokio::time::timeout(SOON, came).await;
-        assert!(came.is_ok(), "{wanted:?} does not come");
+        let arrived = async { while wakes.next().await.expect("it never ends") != wanted {} };
+        let arrived = tokio::time::timeout(SOON, arrived).await;
+        assert!(arrived.is_ok(), "{wanted:?} does not come");
     };
-    // A worker is told of a message to its session, through whichever handle it was delivered.
+    // A worker gets a hint about a message to its session, no matter which handle delivered it.
     assert!(other.deliver("a", message("m2", 2)).await.expect("new"));
     until(&mut wakes, Wake::Mail("a".into())).await;
     assert!(store.deliver("a", message("m3", 2)).await.expect("new"));

@@ -13,7 +13,7 @@ use steersman_machine::stored::ids::{Id, Line};
 
 type Story = Vec<(LogLine, Vec<u8>)>;
 
-async fn told(store: &Arc<dyn Store>, story: &Story) -> Load {
+async fn write_story(store: &Arc<dyn Store>, story: &Story) -> Load {
     let claim = claimed(store, "a").await;
     let written = story.iter().map(|(line, bytes)| Row {
         n: line.n,
@@ -32,7 +32,7 @@ fn load(store: &Arc<dyn Store>) -> Load {
 
 /// Returns the fold of a path, computed from the lines alone.
 fn folded(story: &Story, at: Line) -> Snapshot {
-    let line = |n: Line| &story.iter().find(|(l, _)| l.n == n).expect("it is told").0;
+    let line = |n: Line| &story.iter().find(|(l, _)| l.n == n).expect("it is there").0;
     let mut path = Vec::new();
     let mut cursor = at;
     while cursor.is_some() {
@@ -54,7 +54,7 @@ fn last(story: &Story, branch: Id) -> Line {
 pub(super) async fn branches_load_along_their_path(place: &impl Place) {
     let store = open(place);
     let story = story(300, Some(40));
-    let load = told(&store, &story).await;
+    let load = write_story(&store, &story).await;
     let (ledger, _) = load.ledger(last(&story, Id::MAIN)).await.expect("it loads");
     let branches: Vec<Id> = ledger.branches().map(|(id, _)| id).collect();
     assert_eq!(branches.len(), 2);
@@ -146,7 +146,7 @@ pub(super) async fn checkpoints_are_a_cache(place: &impl Place) {
     let before = before.expect("read").expect("there are older ones");
     assert!(before.at < newest.at);
 
-    // A damaged checkpoint is skipped, a deleted one is computed again; nothing is lost.
+    // A damaged checkpoint is skipped. Without checkpoints, everything is folded from the lines.
     let claim = claimed(&store, "a").await;
     let mut damaged = newest.bytes.to_vec();
     damaged[40] ^= 1;
@@ -188,7 +188,7 @@ pub(super) async fn checkpoints_are_a_cache(place: &impl Place) {
 pub(super) async fn erased_texts_verify(place: &impl Place) {
     let store = open(place);
     let story = story(20, Some(10));
-    let load = told(&store, &story).await;
+    let load = write_story(&store, &story).await;
     let claim = own(&store, "a").await.expect("free");
     let checkpoint = Checkpoint {
         at: Line(20),
@@ -231,10 +231,10 @@ pub(super) async fn damage_is_found_and_named(place: &impl Place) {
     let (at, bytes) = story
         .iter()
         .find(|(l, _)| l.n == broken)
-        .expect("it is told");
+        .expect("it is there");
     let branch = at.branch;
     {
-        told(&open(place), &story).await;
+        write_story(&open(place), &story).await;
     }
     // Flips a bit in each part of the row: version, number, time, length, head, text, hash.
     for byte in [0, 1, 2, 4, 8, 22, bytes.len() - 40, bytes.len() - 1] {
@@ -274,9 +274,9 @@ pub(super) async fn damage_is_found_and_named(place: &impl Place) {
 
 pub(super) async fn rows_in_the_wrong_place_are_found(place: &impl Place) {
     let store = open(place);
-    let told = story(6, None);
+    let story = story(6, None);
     let claim = claimed(&store, "a").await;
-    let mut written: Vec<Row> = told
+    let mut written: Vec<Row> = story
         .iter()
         .map(|(l, bytes)| Row {
             n: l.n,

@@ -103,7 +103,7 @@ pub(super) async fn memories_are_saved_once(place: &impl Place) {
         .blob(&found[0].hash)
         .await
         .expect("the store does it")
-        .expect("however large");
+        .expect("a content may be of any size");
     assert_eq!(content, large.content);
     large.key = "k4".into();
     large.name = "x".repeat(MAX_VALUE).into();
@@ -242,7 +242,11 @@ pub(super) async fn memories_are_rated_and_forgotten(place: &impl Place) {
         .expect("the store does it");
     assert!(next > id, "no number is used again");
     let found = store.memories(of("a")).await.expect("the store does it");
-    assert_eq!(found[0].rating(), None, "ratings go with what they rate");
+    assert_eq!(
+        found[0].rating(),
+        None,
+        "ratings are forgotten with the memory"
+    );
 }
 
 /// An expired memory is not listed, and is dropped when the next one is saved, even if that has its key.
@@ -273,7 +277,7 @@ pub(super) async fn memories_are_kept_for_their_time(place: &impl Place) {
     assert_eq!(
         ids(&store, at(0)).await,
         [new, long],
-        "what is past is gone"
+        "expired memories are gone"
     );
     let again = NewMemory {
         at: Time(41),

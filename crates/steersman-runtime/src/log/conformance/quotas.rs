@@ -75,7 +75,7 @@ pub(super) async fn pauses_are_known_to_all(place: &impl Place) {
         pause(1, "b", 50),
         pause(1, "a", 10),
         pause(1, "a", 40),
-        // It was told last and ends earlier.
+        // Reported last, but ends before the known pause of this model.
         pause(1, "b", 20),
     ] {
         store.pause(given).await.expect("known");

@@ -63,12 +63,12 @@ pub(super) async fn credentials_are_renewed_once(place: &impl Place) {
     let refused = store.put_credential(&all, 0, other_text(&long)).await;
     assert!(matches!(refused, Err(StoreError::TooLarge { .. })));
     let refused = store.put_credential(&all, 0, other_text("hunter2")).await;
-    let said = refused
+    let message = refused
         .expect_err("a secret in clear is refused")
         .to_string();
     assert!(
-        said.contains("is not sealed") && !said.contains("hunter2"),
-        "{said}"
+        message.contains("is not sealed") && !message.contains("hunter2"),
+        "{message}"
     );
     assert_eq!(store.credential(&all).await.expect("read"), None);
     let nobody = of("https://s", "one", Some(""));

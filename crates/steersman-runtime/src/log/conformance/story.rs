@@ -13,14 +13,14 @@ use steersman_machine::stored::interaction::{Cause, End, Interaction, Origin};
 /// The salt of all sessions of the suite.
 pub const SALT: [u8; 16] = [42; 16];
 
-/// Makes lines of a session with their bytes: `lines` lines on `main`, each with a text. With `forked`, also a branch with half
-/// as many lines that is forked there; its lines alternate with those of `main` from then on.
+/// Makes lines of a session with their bytes: `lines` lines on `main`, each with a text. If `forked` is a line, also makes a branch
+/// with half as many lines that is forked at that line. From then on its lines alternate with those of `main`.
 pub fn story(lines: u64, forked: Option<u64>) -> Vec<(LogLine, Vec<u8>)> {
-    let mut told = Told::default();
+    let mut writer = Writer::default();
     let mut left = lines;
     let mut on_branch = 0;
     while left > 0 {
-        told.tell(Id::MAIN);
+        writer.interact(Id::MAIN);
         left -= 1;
         let main = lines - left;
         if let Some(at) = forked
@@ -29,19 +29,19 @@ pub fn story(lines: u64, forked: Option<u64>) -> Vec<(LogLine, Vec<u8>)> {
         {
             on_branch += 1;
             if on_branch == 1 {
-                told.fork(Line(at));
+                writer.fork(Line(at));
             } else {
-                told.tell(told.branch());
+                writer.interact(writer.branch());
             }
         }
     }
-    told.lines
+    writer.lines
 }
 
 #[derive(Default)]
-struct Told {
+struct Writer {
     lines: Vec<(LogLine, Vec<u8>)>,
-    /// For each branch: its last line, and the number of lines on its path.
+    /// For each branch: its last line, and the number of pushes on its path.
     heads: BTreeMap<Id, (Line, u64)>,
     hashes: BTreeMap<Line, Hash>,
     forked: Option<Id>,
@@ -49,7 +49,7 @@ struct Told {
 
 const ROOT: Line = Line(1);
 
-impl Told {
+impl Writer {
     fn branch(&self) -> Id {
         self.forked.unwrap_or(Id::MAIN)
     }
@@ -59,12 +59,12 @@ impl Told {
     }
 
     /// Writes, alternately, a message or the end of a turn.
-    fn tell(&mut self, branch: Id) {
+    fn interact(&mut self, branch: Id) {
         let n = self.next();
-        let (prev, told) = self.heads.get(&branch).copied().unwrap_or_default();
+        let (prev, count) = self.heads.get(&branch).copied().unwrap_or_default();
         let root = Id::new(ROOT, 0);
         let body = Body::new(n, 0);
-        let what = if told % 2 == 0 {
+        let what = if count % 2 == 0 {
             Interaction::UserMessage {
                 from: Origin::Outside(By::default()),
                 body,
@@ -122,8 +122,8 @@ impl Told {
             }),
             ..Commit::default()
         };
-        let told = self.lines.iter().filter(|(l, _)| l.n <= at).count();
-        self.heads.insert(branch, (at, told as u64));
+        let count = self.lines.iter().filter(|(l, _)| l.n <= at).count();
+        self.heads.insert(branch, (at, count as u64));
         self.write(LogLine {
             n,
             at: Time(1_000 + n.0 as i64),
@@ -137,16 +137,16 @@ impl Told {
             }],
             bodies: Vec::new(),
         });
-        // The opening pushed nothing: the chain of pushes leads to the line of the fork.
-        self.heads.insert(branch, (n, told as u64));
+        // The opening pushed nothing, so it does not count.
+        self.heads.insert(branch, (n, count as u64));
     }
 
     fn write(&mut self, line: LogLine) {
         let before = self.hashes.get(&line.prev).copied().unwrap_or_default();
         let (bytes, hash) = codec::encode(&line, &before, &SALT);
         self.hashes.insert(line.n, hash);
-        let told = self.heads.get(&line.branch).map_or(0, |(_, told)| *told);
-        self.heads.insert(line.branch, (line.n, told + 1));
+        let count = self.heads.get(&line.branch).map_or(0, |(_, count)| *count);
+        self.heads.insert(line.branch, (line.n, count + 1));
         self.lines.push((line, bytes));
     }
 }

@@ -82,9 +82,9 @@ impl Ledger {
             .filter_map(|digest| self.started.get(digest))
             .flatten();
         let known = known.filter(move |id| **id != of.effect);
-        let known = known.filter_map(move |id| self.stands(*id, of));
+        let known = known.filter_map(move |id| self.equal(*id, of));
         // Effects that begin with the line that is being written are not in the ledger yet.
-        let beside = of.beside.iter().filter_map(move |entry| match entry {
+        let starting = of.beside.iter().filter_map(move |entry| match entry {
             LedgerEntry::Started {
                 effect,
                 digest,
@@ -100,10 +100,10 @@ impl Ledger {
             }),
             _ => None,
         });
-        let beside = beside.filter(move |equal| equal.effect != of.effect);
+        let starting = starting.filter(move |equal| equal.effect != of.effect);
         let digests = of.digests.iter();
         let recorded = digests.filter_map(|digest| self.recorded.get(digest).copied());
-        known.chain(beside).chain(recorded)
+        known.chain(starting).chain(recorded)
     }
 
     /// Folds an effect of the session that this one reruns. Of several equal effects, the one whose outcome is known least
@@ -178,13 +178,14 @@ impl Ledger {
         before.chain(own).collect()
     }
 
-    fn stands(&self, id: Id, of: Beginning<'_>) -> Option<Equal> {
+    /// Returns the state of an effect with an equal digest. `None` if it cannot have happened.
+    fn equal(&self, id: Id, of: Beginning<'_>) -> Option<Equal> {
         let record = self.effects.get(&id)?;
         let beside = of.beside.iter();
         let progress = beside.fold(record.progress, |before, entry| match entry {
             // A decision on an unknown outcome follows in a later line.
             LedgerEntry::Unknown { .. } => before,
-            entry => before.behind(id, entry, of.line),
+            entry => before.after_entry(id, entry, of.line),
         });
         let (stands, at) = match progress {
             Progress::Wished | Progress::NotPerformed => return None,
@@ -209,7 +210,7 @@ impl Ledger {
             return false;
         };
         let progress = beside.iter().fold(record.progress, |before, entry| {
-            before.behind(effect, entry, self.line.next())
+            before.after_entry(effect, entry, self.line.next())
         });
         matches!(progress, Progress::Unknown { .. })
     }
@@ -262,7 +263,7 @@ impl Ledger {
 
 impl Progress {
     /// Returns the progress of an effect after an entry of a line that is being written.
-    pub(super) fn behind(self, effect: Id, entry: &LedgerEntry, at: Line) -> Self {
+    pub(super) fn after_entry(self, effect: Id, entry: &LedgerEntry, at: Line) -> Self {
         let done = Self::Done { at, kept: None };
         match entry {
             LedgerEntry::Done { effect: e, .. } if *e == effect => done,

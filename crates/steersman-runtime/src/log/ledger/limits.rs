@@ -24,9 +24,10 @@ impl Ledger {
                 self.calls += 1;
             }
             LedgerEntry::Settle { tokens, micros } => {
-                let unseen = Amount::new(*tokens, *micros);
-                self.spent = self.spent.plus(unseen);
-                self.lost = self.lost.plus(unseen);
+                // The slice of an owner that died: the real amount is unknown.
+                let unknown = Amount::new(*tokens, *micros);
+                self.spent = self.spent.plus(unknown);
+                self.lost = self.lost.plus(unknown);
                 self.slice = Amount::default();
             }
             LedgerEntry::More {

@@ -11,7 +11,7 @@ pub(super) struct Named {
     /// Lines that are named, each with the first line that names it.
     by: BTreeMap<Line, Line>,
     last: Line,
-    /// Missing lines that a gap shows, because an owner leaves out no number.
+    /// Missing lines that are shown by a gap in the numbers: an owner leaves out no number.
     left_out: Vec<(Line, String)>,
     /// True if the session is a rerun. Its lines keep the numbers that they have in the session that it repeats.
     repeats: bool,

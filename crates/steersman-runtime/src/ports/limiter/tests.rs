@@ -57,7 +57,7 @@ fn tokens_are_estimated_before_and_corrected_afterwards() {
     let Some(Ok(first)) = take(900) else {
         panic!("there is room");
     };
-    assert!(take(200).is_none(), "not beside 900");
+    assert!(take(200).is_none(), "not in addition to 900");
     first.end(clock.now(), Ended::Answered(Some(100)));
     let Some(Ok(second)) = take(200) else {
         panic!("800 of the first were given back");
@@ -392,7 +392,7 @@ fn while_nobody_answers_those_who_are_parked_try_in_turn() {
     let (limiter, clock) = (Arc::<Limiter>::default(), clock());
     for _ in 0..FAILURES {
         let Some(Ok(permit)) = now_or_never(&limiter, ask("a", "", 0), &clock) else {
-            panic!("it is shut yet");
+            panic!("the breaker is still closed");
         };
         permit.end(clock.now(), Ended::Failed);
     }

@@ -176,7 +176,7 @@ impl Scripted {
             .find(|key| !["any", "weights"].contains(&key.as_str()))
         {
             return Err(format!(
-                "beside `any` there is only `weights`, not `{other}`"
+                "next to `any` there is only `weights`, not `{other}`"
             ));
         }
         let answers = map["any"].as_array().filter(|list| !list.is_empty());
@@ -194,7 +194,7 @@ impl Scripted {
     }
 
     /// Returns a short description of the answer.
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         let calls = self.calls.iter();
         let calls = calls.map(|(name, args)| format!("calls {name} {args}"));
         let error = self.error.iter().map(|code| format!("error {code}"));
@@ -300,8 +300,8 @@ impl ScriptedModel {
         keys.filter(|key| !known(key)).cloned().collect()
     }
 
-    /// Returns the answers that were never used: key and number. Lists of calls other than an agent's own (`NAME#..`) are not
-    /// counted.
+    /// Returns how many answers of the newest script were never used, by key. Lists of calls other than an agent's own (`NAME#..`)
+    /// are not counted.
     pub fn left_over(&self) -> Vec<(String, usize)> {
         let state = self.lock();
         let Some(section) = state.sections.last() else {
@@ -330,8 +330,8 @@ impl ScriptedModel {
             let mut state = self.lock();
             let taken = state.take(call);
             if let Err(failure) = &taken {
-                let told = state.nearest(call, &failure.message);
-                state.missed.push(told);
+                let description = state.nearest(call, &failure.message);
+                state.missed.push(description);
             }
             taken?.drawn(call.seed).clone()
         };
@@ -437,7 +437,7 @@ impl State {
             let n = read + 1;
             rows.push(format!(
                 "  nearest: answer {n} of `{key}`, which nobody asked for: {}",
-                answer.told()
+                answer.description()
             ));
             rows.push(format!(
                 "  differs: it answers `{key}`; asked was `{asked}` on branch {}",
@@ -454,7 +454,7 @@ impl State {
         if let Some((key, n, answer)) = own {
             rows.push(format!(
                 "  nearest: answer {n} of `{key}`, which was given before: {}",
-                answer.told()
+                answer.description()
             ));
         }
         rows.join("\n")

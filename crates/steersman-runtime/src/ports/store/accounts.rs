@@ -86,7 +86,7 @@ pub trait Accounts: Send + Sync + 'static {
     fn put_conversation(&self, head: Conversation) -> Boxed<'_, Result<(), StoreError>>;
 }
 
-/// A token of somebody who uses the store from outside.
+/// A token with which a client uses a server over the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// Name of the token: the part that is not secret, unique in the store.
@@ -95,7 +95,7 @@ pub struct Token {
     pub hash: [u8; 32],
     /// The tenant, and the subject whose sessions alone the token may use, if there is one.
     pub scope: Scope,
-    /// Names of what the token allows, such as `read`.
+    /// Names of the permissions that the token gives, such as `read`.
     pub allows: Vec<Name>,
     /// Roles in which its owner may act.
     pub roles: Vec<Name>,

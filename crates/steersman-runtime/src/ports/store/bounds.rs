@@ -36,8 +36,8 @@ pub(crate) const BRANCH_LABEL: usize = 40;
 
 /// Refuses a session id that no store accepts.
 ///
-/// The id is a part of paths, of shell commands and of the program's addresses, which have one case. Two ids that differ only in
-/// case would be one file on some disks.
+/// The id is a part of paths, of shell commands and of the program's addresses. It has lower case only, because two ids that differ
+/// only in case would be one file on some disks.
 ///
 /// # Errors
 /// [`StoreError::BadId`].
@@ -128,7 +128,7 @@ pub fn event(event: &BoxedEvent) -> Result<(), StoreError> {
 pub fn memory(new: &NewMemory) -> Result<(), StoreError> {
     scope(&new.part)?;
     let size = new.key.len() + new.scope.len() + new.name.len() + new.media.len() + sum(&new.tags);
-    within(|| format!("what is said of memory `{}`", new.key), size)
+    within(|| format!("the description of memory `{}`", new.key), size)
 }
 
 /// Refuses a tenant or a subject that no store accepts. The tenant of a store without tenants is empty; a subject never is.
@@ -204,7 +204,7 @@ pub fn schedule(of: &ScheduleId) -> Result<(), StoreError> {
     id("schedule name", &of.name)
 }
 
-/// Returns the size of texts in a list.
+/// Returns the size of texts in a list: their bytes, and four for each text.
 fn sum<'a>(texts: impl IntoIterator<Item = &'a std::sync::Arc<str>>) -> usize {
     texts.into_iter().map(|text| text.len() + 4).sum()
 }

@@ -79,8 +79,8 @@ impl fmt::Debug for Worker {
 
 /// The time for which a worker owns its sessions.
 pub trait Lease: Send + Sync + 'static {
-    /// Returns false once other workers may own the sessions of this one. Then it begins nothing more, and its appends may be
-    /// fenced.
+    /// Returns false once other workers may own the sessions of this one. Then the worker begins nothing more, and its
+    /// appends may be fenced.
     fn is_live(&self) -> bool;
 }
 
@@ -200,7 +200,7 @@ impl Scope {
 pub struct SessionState {
     /// One of `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `moved`.
     pub status: Name,
-    /// Time of the last commit.
+    /// Time of the last change of its status, its waits, its outcome or its definition.
     pub updated: Time,
     /// Short digest of its definition.
     pub definition: Name,
@@ -241,7 +241,7 @@ pub struct SessionInfo {
     pub salt: [u8; 16],
     /// The last line on disk.
     pub head: Line,
-    /// State as of its last batch.
+    /// State as of the last batch that set it.
     pub state: SessionState,
     /// Names and values of its labels.
     pub labels: Vec<(Name, Arc<str>)>,

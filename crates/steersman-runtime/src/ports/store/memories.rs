@@ -8,7 +8,7 @@ use steersman_machine::stored::ids::{Id, Name, Time};
 /// The memories of agents.
 pub trait Memories: Send + Sync + 'static {
     /// Drops the memories that are past their time at `new.at`, stores a memory and its content in one step, and returns its
-    /// number. If the key is known, it is not stored, and the number of the known memory is returned. A memory beyond a bound
+    /// number. If the key is known, nothing is stored, and the number of the known memory is returned. A memory beyond a bound
     /// ([`bounds::memory`](super::bounds::memory)) is refused.
     fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>>;
 

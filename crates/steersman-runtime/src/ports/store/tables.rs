@@ -81,9 +81,9 @@ struct Seat {
     left: Left,
 }
 
-/// Decides about a message whose id is known: `Ok(false)` if it equals the message that came before, or if that one is not known;
-/// otherwise an error.
-fn same(id: &Name, before: Option<SaidHash>, now: SaidHash) -> Result<bool, StoreError> {
+/// Decides about a message whose id is known: `Ok(false)` (not new) if it equals the message that came before, or if that one is
+/// not known; otherwise an error.
+fn not_new(id: &Name, before: Option<SaidHash>, now: SaidHash) -> Result<bool, StoreError> {
     match before {
         Some(before) if before != now => Err(StoreError::Repeated(id.clone())),
         _ => Ok(false),
@@ -477,7 +477,7 @@ impl Tables {
         let said = SaidHash::of(&message.bytes);
         let most = bounds::most_waiting(&message);
         match session.known.entry(message.id.clone()) {
-            Entry::Occupied(known) => return same(&message.id, *known.get(), said),
+            Entry::Occupied(known) => return not_new(&message.id, *known.get(), said),
             Entry::Vacant(_) if session.inbox.len() as u64 >= most => {
                 return Err(bounds::full_inbox(id, most));
             }
@@ -508,7 +508,7 @@ impl Tables {
         let said = SaidHash::of(&event.message);
         let key = (event.scope.tenant.clone(), event.id.clone());
         if let Some((_, before)) = self.seen.get(&key) {
-            return same(&event.id, Some(*before), said);
+            return not_new(&event.id, Some(*before), said);
         }
         let waits = |session: &Session| {
             session.new.network == event.network
@@ -531,7 +531,7 @@ impl Tables {
         for id in &met {
             let session = self.session(id)?;
             if let Some(before) = session.known.get(&event.id) {
-                same(&event.id, *before, said)?;
+                not_new(&event.id, *before, said)?;
             } else if session.inbox.len() as u64 >= most {
                 return Err(bounds::full_inbox(id, most));
             }
@@ -555,7 +555,7 @@ impl Tables {
         for id in &met {
             // A session that has the message already does not get it again.
             let delivered = self.deliver(id, message.clone());
-            delivered.expect("no session refuses it, as asked above");
+            delivered.expect("no session refuses it, as checked above");
         }
         if met.is_empty() {
             self.events.push(event);

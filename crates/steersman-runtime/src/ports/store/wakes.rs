@@ -29,7 +29,7 @@ impl Bell {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the hints from now on. The stream never ends: if the store is gone, it waits for ever.
+    /// Returns the hints that were not read yet and all later ones. The stream never ends: if the store is gone, it waits for ever.
     pub fn wakes(bell: &Arc<Self>) -> BoxStream<'static, Wake> {
         unfold(bell.clone(), |bell| async move {
             loop {

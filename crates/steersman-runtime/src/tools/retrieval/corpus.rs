@@ -213,7 +213,7 @@ impl Documents {
         })
     }
 
-    /// Indexes files that have changed since the last call.
+    /// Indexes files that are new or have changed since the last call, and drops those that are gone.
     pub(super) fn read(&mut self, folder: &Path, paths: &[Arc<str>]) -> Result<(), SearchError> {
         let now = documents::list(folder, paths).map_err(SearchError::Documents)?;
         let gone: Vec<String> = self
@@ -259,7 +259,7 @@ impl Documents {
     }
 }
 
-/// Reason why nothing was searched.
+/// Reason why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SearchError {
     #[error(transparent)]
@@ -270,7 +270,7 @@ pub(super) enum SearchError {
     Documents(String),
 }
 
-/// The past, for a reader that collects its own read faults: they do not affect the driver's questions.
+/// The past with read faults of its own: they do not appear in [`Past::fault`], which the driver checks before it acts.
 struct Reading<'a> {
     past: &'a Past,
     fault: RefCell<Option<StoreError>>,

@@ -1,4 +1,4 @@
-//! Search in memory: the passages of a scope's memories, and the memories that fit a query.
+//! Search over memories: the passages of a scope's memories, and the memories that fit a query.
 
 use super::corpus::{Kept, Passages, Piece};
 use super::{IndexError, Retrieval, split};
@@ -80,7 +80,7 @@ fn pieces(memory: &Memory, text: &str) -> Vec<(Piece, String)> {
     pieces.collect()
 }
 
-/// Sources of a search in memory.
+/// Sources of a search over memories.
 pub(crate) struct Sources<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) kept: &'a Kept,

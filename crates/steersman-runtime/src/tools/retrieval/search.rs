@@ -112,23 +112,23 @@ impl Search {
     ) -> Result<Findings, SearchError> {
         let wanted = Wanted::of(&run.work.args);
         let mut found: Vec<Vec<(Piece, f64)>> = Vec::new();
-        let mut ways = Vec::new();
+        let mut methods = Vec::new();
         if wanted.documents && !self.documents_of(run).is_empty() {
-            let (best, way) = self.in_documents(retrieval, run, &wanted).await?;
+            let (best, method) = self.in_documents(retrieval, run, &wanted).await?;
             found.push(best);
-            ways.push(way);
+            methods.push(method);
         }
         if wanted.transcript {
-            let (best, way) = self.in_transcript(retrieval, run, &wanted).await?;
+            let (best, method) = self.in_transcript(retrieval, run, &wanted).await?;
             found.push(best);
-            ways.push(way);
+            methods.push(method);
         }
-        let near = ways.iter().all(|way| matches!(way, Way::Near));
-        let note = ways.into_iter().find_map(|way| match way {
-            Way::Instead(why) => Some(format!(
+        let near = methods.iter().all(|method| matches!(method, Method::Near));
+        let note = methods.into_iter().find_map(|method| match method {
+            Method::Instead(why) => Some(format!(
                 "found by full text alone, as embeddings could not be had: {why}"
             )),
-            Way::Words | Way::Near => None,
+            Method::Words | Method::Near => None,
         });
         let mut best = if near && !found.is_empty() {
             let mut all: Vec<(Piece, f64)> = found.into_iter().flatten().collect();
@@ -158,7 +158,7 @@ impl Search {
         retrieval: &Arc<dyn Retrieval>,
         run: &ToolRun,
         wanted: &Wanted,
-    ) -> Result<(Vec<(Piece, f64)>, Way), SearchError> {
+    ) -> Result<(Vec<(Piece, f64)>, Method), SearchError> {
         let paths = self.documents_of(run);
         let key = (run.folder.clone(), paths.clone());
         let shared = self.kept().documents(key);
@@ -185,7 +185,7 @@ impl Search {
         retrieval: &Arc<dyn Retrieval>,
         run: &ToolRun,
         wanted: &Wanted,
-    ) -> Result<(Vec<(Piece, f64)>, Way), SearchError> {
+    ) -> Result<(Vec<(Piece, f64)>, Method), SearchError> {
         let key = (run.session.clone(), self.mark, self.branch, self.agent);
         let shared = self.kept().said(key);
         let mut kept = shared.lock_owned().await;
@@ -231,7 +231,7 @@ impl Search {
         passages: &mut Passages,
         wanted: &Wanted,
         without: BTreeSet<u64>,
-    ) -> Result<(Vec<(Piece, f64)>, Way), SearchError> {
+    ) -> Result<(Vec<(Piece, f64)>, Method), SearchError> {
         let embedded = match &self.embedder {
             None => None,
             Some(Err(why)) => Some(Err(why.clone())),
@@ -239,15 +239,15 @@ impl Search {
             Some(Ok(embedder)) => Some(embedded(embedder, passages, &wanted.query).await),
         };
         Ok(match embedded {
-            None => (by_words(passages, wanted, &without)?, Way::Words),
-            Some(Err(why)) => (by_words(passages, wanted, &without)?, Way::Instead(why)),
-            Some(Ok(query)) => (near(passages, wanted, &without, &query)?, Way::Near),
+            None => (by_words(passages, wanted, &without)?, Method::Words),
+            Some(Err(why)) => (by_words(passages, wanted, &without)?, Method::Instead(why)),
+            Some(Ok(query)) => (near(passages, wanted, &without, &query)?, Method::Near),
         })
     }
 }
 
 /// The method of a search.
-enum Way {
+enum Method {
     /// Words, since the definition names no model for embeddings.
     Words,
     /// Vectors and words.
@@ -272,7 +272,7 @@ fn by_words(
     wanted: &Wanted,
     without: &BTreeSet<u64>,
 ) -> Result<Vec<(Piece, f64)>, SearchError> {
-    // A few more, so that ties are always resolved in the same way.
+    // More are found than wanted, so that ties are always resolved in the same way.
     let most = wanted.most * 4;
     let found = passages
         .index
@@ -312,8 +312,8 @@ fn pieces(passages: &Passages, found: Vec<(u64, f64)>) -> Vec<(Piece, f64)> {
     let mut all: Vec<(Piece, f64)> = found.into_iter().filter_map(known).collect();
     sort(&mut all);
     // Equal texts are returned once.
-    let mut told = BTreeSet::new();
-    all.retain(|(piece, _)| told.insert(piece.text.clone()));
+    let mut texts = BTreeSet::new();
+    all.retain(|(piece, _)| texts.insert(piece.text.clone()));
     all
 }
 
@@ -341,7 +341,7 @@ fn in_turn(found: Vec<Vec<(Piece, f64)>>) -> Vec<(Piece, f64)> {
     }
 }
 
-/// Gives every passage its vector. Returns the vector of the query. A search that is cut keeps the vectors that it has.
+/// Gives every passage its vector. Returns the vector of the query. The vectors that came before an error or a cancel are kept.
 async fn embedded(
     embedder: &Embedder,
     passages: &mut Passages,

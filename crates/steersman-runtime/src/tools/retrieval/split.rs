@@ -18,7 +18,8 @@ pub(super) struct Passage {
     pub(super) text: String,
 }
 
-/// Splits a text into passages; `markdown`: lines that begin with `#` are headings.
+/// Splits a text into passages. If `markdown` is set, lines that begin with `#` are headings, and code blocks are not split at blank
+/// lines.
 pub(super) fn passages(text: &str, markdown: bool) -> Vec<Passage> {
     let mut cut = Cut::default();
     let mut fence: Option<&str> = None;
@@ -105,7 +106,7 @@ impl Cut {
     }
 }
 
-/// Cuts a title to the maximum length, and replaces the quotes in which it is shown.
+/// Cuts a title to the maximum length, and replaces double quotes, because it is shown in them.
 fn shortened(title: &str) -> String {
     let mut short: String = title.chars().take(TITLE).collect();
     if short.len() < title.len() {
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn paragraphs_stand_under_their_headings() {
+    fn paragraphs_are_under_their_headings() {
         let text = "Before.\n\n# Shop\n\nOpen.\n\nAlways.\n## Returns ##\nThirty days.\n```\n# no heading\n\nx\n```\n# Prices\n#5 is no heading";
         let found = shown(text, true);
         let wanted = [
