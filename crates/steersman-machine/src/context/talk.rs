@@ -29,13 +29,15 @@ pub(super) enum What {
     Did(Call, Option<Box<CallResult>>),
 }
 
-/// A call to a member, with the number of entries before it.
+/// A call to a member, with the number of entries before it, and up to its end.
 #[derive(Clone, Debug)]
 struct Turn {
     call: Id,
     member: Name,
     target: Target,
     before: usize,
+    /// Equal to `before` until the call is closed.
+    after: usize,
 }
 
 /// The conversation on the stack of a routed agent.
@@ -154,6 +156,7 @@ impl Talk {
                 member: call.called(),
                 target: call.target.clone(),
                 before: self.entries.len(),
+                after: self.entries.len(),
             }),
             Interaction::Result(result) => self.ended(history, line, result),
             Interaction::Route(_)
@@ -163,12 +166,22 @@ impl Talk {
         }
     }
 
-    /// Appends the messages and calls of the turn of a member whose call closed.
+    /// Ends the turn of a member whose call closed.
     fn ended(&mut self, history: &dyn History, line: Line, result: &CallResult) {
         let mut newest = self.turns.iter().rev();
-        let Some(turn) = newest.find(|turn| turn.call == result.call) else {
+        let Some(turn) = newest.find(|turn| turn.call == result.call).cloned() else {
             return;
         };
+        self.spoken(history, line, result, &turn);
+        let after = self.entries.len();
+        let mut newest = self.turns.iter_mut().rev();
+        if let Some(turn) = newest.find(|turn| turn.call == result.call) {
+            turn.after = after;
+        }
+    }
+
+    /// Appends the messages and calls of a turn.
+    fn spoken(&mut self, history: &dyn History, line: Line, result: &CallResult, turn: &Turn) {
         let who = Who::Member(turn.member.clone());
         match turn.target {
             Target::Agent(child) => {
@@ -259,8 +272,8 @@ impl Talk {
         let own = self.turns[..k]
             .iter()
             .rposition(|t| t.member == turn.member);
-        // The member knows its own last turn, so its view begins with the next turn of another member.
-        let from = own.map_or(0, |own| self.turns[own + 1].before);
+        // The member knows its own last turn, so its view begins after that turn.
+        let from = own.map_or(0, |own| self.turns[own].after);
         let entered = entered.and_then(|line| {
             let mut entered = self.entered.iter().rev();
             entered.find(|(at, _)| *at == line)
