@@ -59,6 +59,11 @@ impl Default for Catalog {
 }
 
 impl Catalog {
+    /// Returns the environment variables of the providers' keys, in the order in which `auto` tries them.
+    pub fn keys() -> impl Iterator<Item = &'static str> {
+        homes().map(|(_, home)| home.key)
+    }
+
     /// Sets the base addresses where `auto` looks for servers on this computer, in order.
     pub fn with_local(self, local: impl IntoIterator<Item = String>) -> Self {
         Self {

@@ -493,7 +493,24 @@ pub(crate) fn effect_of(entry: &LedgerEntry) -> Option<Id> {
         | LedgerEntry::Listed(effect)
         | LedgerEntry::WouldAsk(effect) => Some(*effect),
         LedgerEntry::Reach { of, .. } | LedgerEntry::Probe { of, .. } => Some(*of),
-        _ => None,
+        LedgerEntry::Claimed { .. }
+        | LedgerEntry::Accepted { .. }
+        | LedgerEntry::Escrow { .. }
+        | LedgerEntry::Settle { .. }
+        | LedgerEntry::Opened { .. }
+        | LedgerEntry::Ended(_)
+        | LedgerEntry::Superseded { .. }
+        | LedgerEntry::Current(_)
+        | LedgerEntry::Adopted { .. }
+        | LedgerEntry::Paused { .. }
+        | LedgerEntry::Barred { .. }
+        | LedgerEntry::Refused { .. }
+        | LedgerEntry::Search { .. }
+        | LedgerEntry::StoreAccepted { .. }
+        | LedgerEntry::Recorded { .. }
+        | LedgerEntry::Outage { .. }
+        | LedgerEntry::More { .. }
+        | LedgerEntry::Unbelievable { .. } => None,
     }
 }
 

@@ -477,3 +477,11 @@ entry: [tells, leads, asks]
         "the agent that it calls needs the scripted model"
     );
 }
+
+#[test]
+fn the_variables_of_all_keys_are_documented() {
+    let page = include_str!("../../../../docs/reference/environment.md");
+    for key in Catalog::keys() {
+        assert!(page.contains(&format!("`{key}`")), "{key}");
+    }
+}

@@ -38,8 +38,6 @@ pub(crate) struct DoctorArgs {
     accept_store: bool,
 }
 
-/// Variables that hold keys of models, in the order in which `auto` tries them.
-const KEYS: [&str; 2] = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
 /// The smallest definition, used to find out which model `auto` chooses.
 const SMALLEST: &str = "steersman: 1\nname: doctor\nagents: { desk: { system: You help. } }\n";
 
@@ -336,7 +334,7 @@ async fn needed(file: &Path) -> SealedWith {
 /// Reports which keys of models are set, never their values.
 fn keys(findings: &mut Findings) {
     let env = process_env();
-    for name in KEYS {
+    for name in Catalog::keys() {
         let set = env(name).is_some_and(|value| !value.trim().is_empty());
         let text = format!("{name} is {}", if set { "set" } else { "not set" });
         let health = if set { Health::Well } else { Health::Note };

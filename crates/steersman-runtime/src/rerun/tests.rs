@@ -241,7 +241,7 @@ const LEFT: &[&str] = &[
 
 #[test]
 fn random_sessions_are_followed_with_nothing_changed_and_under_another_definition() {
-    let count = number("STEERSMAN_RANDOM_SESSIONS", 10_000);
+    let count = number("STEERSMAN_RANDOM_SESSIONS", 3_000);
     let first = number("STEERSMAN_RANDOM_SEED", 1);
     let threads = std::thread::available_parallelism().map_or(2, usize::from) as u64;
     let part = |k: u64| {
