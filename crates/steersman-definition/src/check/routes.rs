@@ -21,7 +21,11 @@ impl Check<'_> {
             match &route.by {
                 RouteBy::Tasks(desk) => self.unfinished(name, desk),
                 RouteBy::States(graph) => self.unfired(name, graph),
-                _ => {}
+                RouteBy::Rules(_)
+                | RouteBy::Sequence(_)
+                | RouteBy::Native { .. }
+                | RouteBy::Pick(_)
+                | RouteBy::Handoff(_) => {}
             }
         }
     }

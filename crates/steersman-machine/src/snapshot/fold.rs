@@ -556,7 +556,7 @@ impl Snapshot {
         }
         agent.counters.again(choice_digest(line, route, bodies));
         routes::chosen(agent, line, &route.chosen);
-        for write in &route.clear {
+        for write in &route.writes {
             self.edit(line, now, write, bodies);
         }
     }

@@ -422,7 +422,7 @@ fn values(commit: &Commit) -> Vec<Body> {
     for push in &commit.pushes {
         match &push.what {
             Interaction::Result(result) => take(&result.writes),
-            Interaction::Route(route) => take(&route.clear),
+            Interaction::Route(route) => take(&route.writes),
             Interaction::Finished { writes, .. } => take(writes),
             Interaction::UserMessage { .. }
             | Interaction::AssistantMessage { .. }

@@ -388,8 +388,8 @@ pub struct Route {
     pub chosen: Choice,
     /// The reason why the decision was refused. The router then tries again or falls back.
     pub refused: Option<Body>,
-    /// State writes that unset entries because of the decision (`clear:` of a task).
-    pub clear: Vec<Write>,
+    /// State writes that the decision makes. Of the routers here only a concierge makes some: `clear:` of a task unsets entries.
+    pub writes: Vec<Write>,
     /// JSON of the values that led to the decision, by path, and of the data that the router used: `rule` and `exit` (numbers
     /// from 1; `exit` 0 if a model found that none holds), for a judge `statement`, for a model `reason` and `offered`, for a
     /// speaker `turn`, and the member that `failed` or `expired`.

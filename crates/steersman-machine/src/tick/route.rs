@@ -400,11 +400,11 @@ impl Tick<'_> {
         choice: Choice,
         read: &Map<String, Json>,
     ) {
-        let clear = self.cleared(agent, &choice);
+        let writes = self.cleared(agent, &choice);
         let read = self.body(Json::Object(read.clone()).to_string());
         let route = Routed {
             effect,
-            clear,
+            writes,
             ..routed(choice, Some(read))
         };
         self.push(agent, Interaction::Route(route));
@@ -643,7 +643,7 @@ fn routed(chosen: Choice, read: Option<Body>) -> Routed {
         effect: None,
         chosen,
         refused: None,
-        clear: Vec::new(),
+        writes: Vec::new(),
         read,
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
     if let Some(refused) = route.refused {
         let _ = write!(out, " refused {}", quoted(bodies, refused));
     }
-    for write in &route.clear {
+    for write in &route.writes {
         let _ = write!(out, " {}", write_of(write, bodies));
     }
     out

@@ -43,8 +43,13 @@ impl Past<'_> {
                 format!("{path} = {}", one_line(&value.to_string(), TEXT)),
             ));
         }
-        for write in &route.clear {
-            facts.push(Fact::new("unset", format!("state.{}", write.name)));
+        for write in &route.writes {
+            let word = if write.value.is_some() {
+                "set"
+            } else {
+                "unset"
+            };
+            facts.push(Fact::new(word, format!("state.{}", write.name)));
         }
         if let Some(effect) = route.effect {
             facts.extend(self.of_model(effect));

@@ -343,7 +343,7 @@ fn interactions() -> LogLine {
             effect: Some(id(8, 3)),
             chosen,
             refused: Some(body),
-            clear: vec![write(0, 9, Reduce::Last)],
+            writes: vec![write(0, 9, Reduce::Last)],
             read: Some(body),
         })
     });

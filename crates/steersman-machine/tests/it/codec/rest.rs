@@ -166,7 +166,7 @@ fn stacks() -> LogLine {
             effect: None,
             chosen,
             refused: None,
-            clear: Vec::new(),
+            writes: Vec::new(),
             read: None,
         })
     });
