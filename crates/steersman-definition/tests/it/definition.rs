@@ -538,21 +538,36 @@ fn the_schema_names_every_table_and_resolves() {
     assert_eq!(schema["additionalProperties"], false);
 }
 
-/// `UPDATE=1 cargo test` writes the page again.
 #[test]
 fn the_reference_is_that_of_the_table() {
-    let path = folder("../../docs/reference/definition.md");
-    let page = read(&path).expect("the page of the reference");
-    let (head, tables) = page.split_once("\n## File\n").expect("its first table");
-    let made = reference();
-    let written = format!("\n## File\n{tables}");
+    let path = "../../docs/reference/definition.md";
+    let page = read(&folder(path)).expect("the page of the reference");
+    let (head, _) = page.split_once("\n## File\n").expect("its first table");
+    is_kept(path, &format!("{head}{}", reference()));
+}
+
+#[test]
+fn the_reference_of_the_schema_is_that_of_the_table() {
+    is_kept(
+        "../../docs/reference/steersman.schema.json",
+        &format!("{:#}\n", schema()),
+    );
+}
+
+/// Compares a file with its content as it is made now. `UPDATE=1 cargo test` writes the file again.
+fn is_kept(path: &str, made: &str) {
+    let path = folder(path);
     if std::env::var_os("UPDATE").is_some() {
-        let page = format!("{head}{made}");
-        #[expect(clippy::disallowed_methods, reason = "a test that updates its page")]
-        std::fs::write(&path, page).expect("a writable page");
+        #[expect(clippy::disallowed_methods, reason = "a test that updates its file")]
+        std::fs::write(&path, made).expect("a writable file");
         return;
     }
-    assert_eq!(written, made, "UPDATE=1 writes it anew");
+    let written = read(&path).expect("a file that is kept");
+    assert!(
+        written == made,
+        "{}: UPDATE=1 writes it again",
+        path.display()
+    );
 }
 
 #[test]
