@@ -7,7 +7,7 @@ use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
+use syn::{Attribute, Fields, Ident, ImplItem, Item, TraitItem, UseTree, Visibility};
 
 /// The crates whose interface is listed.
 const CRATES: [&str; 6] = [
@@ -23,7 +23,10 @@ const CRATES: [&str; 6] = [
 pub(crate) fn check(root: &Path, write: bool) -> Result<(), String> {
     let mut changed = Vec::new();
     for name in CRATES {
-        let now = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
+        let now = written(&of(
+            &root.join("crates").join(name).join("src/lib.rs"),
+            name,
+        )?);
         let path = root.join("docs/reference/api").join(format!("{name}.txt"));
         let then = fs::read_to_string(&path).unwrap_or_default();
         if now == then {
@@ -72,14 +75,9 @@ pub(crate) fn unused(root: &Path) -> Result<Vec<(&'static str, BTreeSet<String>)
     for name in CRATES {
         let list = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
         let unused = list
-            .lines()
-            .filter_map(|line| {
-                let (path, form) = line.split_once(": ")?;
-                let item = path.rsplit("::").next()?;
-                let is_constant = !item.chars().any(char::is_lowercase);
-                (is_constant || form.contains("fn ")).then_some(item)
-            })
-            .filter(|item| item.chars().any(char::is_alphabetic))
+            .iter()
+            .filter(|entry| entry.is_value)
+            .filter_map(|entry| entry.place.rsplit("::").next())
             .filter(|item| {
                 let others = written.iter().filter(|(owner, _)| *owner != name);
                 !others.into_iter().any(|(_, words)| words.contains(*item))
@@ -103,22 +101,44 @@ fn differences(name: &str, then: &str, now: &str) -> String {
 /// The modules of a crate, by path.
 type Modules = BTreeMap<Vec<String>, Vec<Item>>;
 
-/// Returns the public items of a crate, sorted, one per line.
-fn of(lib: &Path, name: &str) -> Result<String, String> {
+/// A public item, or a member of one.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    /// Its public path.
+    place: String,
+    /// Its signature or type.
+    form: String,
+    /// True for functions and constants.
+    is_value: bool,
+}
+
+/// Returns entries as text, sorted, one per line.
+fn written(entries: &BTreeSet<Entry>) -> String {
+    let lines = entries
+        .iter()
+        .map(|of| format!("{}: {}\n", of.place, of.form));
+    lines.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Returns the public items of a crate.
+fn of(lib: &Path, name: &str) -> Result<BTreeSet<Entry>, String> {
     let mut modules = Modules::new();
     let folder = lib.parent().expect("a file is in a folder");
     read(lib, folder, Vec::new(), &mut modules)?;
+    Ok(reached(&modules, name))
+}
+
+/// Returns the public items that can be reached from the root of a crate.
+fn reached(modules: &Modules, name: &str) -> BTreeSet<Entry> {
     let mut api = Api {
-        modules: &modules,
-        lines: BTreeSet::new(),
+        modules,
+        entries: BTreeSet::new(),
         types: BTreeMap::new(),
         seen: BTreeSet::new(),
     };
     api.module(&[], &name.replace('-', "_"));
     api.impls();
-    let mut text: String = api.lines.into_iter().collect::<Vec<_>>().join("\n");
-    text.push('\n');
-    Ok(text)
+    api.entries
 }
 
 /// Parses a file and the files of its modules into `modules`. `folder` holds the files of its modules.
@@ -172,7 +192,7 @@ fn hidden(attrs: &[Attribute]) -> bool {
 
 struct Api<'a> {
     modules: &'a Modules,
-    lines: BTreeSet<String>,
+    entries: BTreeSet<Entry>,
     /// Maps each public type, by module and name of its declaration, to the public path that reaches it.
     types: BTreeMap<(Vec<String>, String), String>,
     /// The modules that were listed, each with the public path under which it was listed.
@@ -193,7 +213,7 @@ impl Api<'_> {
                 Item::Mod(module) if public(&module.vis) && !hidden(&module.attrs) => {
                     let name = module.ident.to_string();
                     let below = [path, std::slice::from_ref(&name)].concat();
-                    self.lines.insert(format!("{at}::{name}: mod"));
+                    self.list(&format!("{at}::{name}"), "mod".to_owned());
                     self.module(&below, &format!("{at}::{name}"));
                 }
                 Item::Use(import) if public(&import.vis) => {
@@ -217,14 +237,14 @@ impl Api<'_> {
         };
         let (item, module) = base.split_last().expect("an import names something");
         if self.modules.contains_key(&base) {
-            self.lines.insert(format!("{at}::{name}: mod"));
+            self.list(&format!("{at}::{name}"), "mod".to_owned());
             return self.module(&base, &format!("{at}::{name}"));
         }
         let items = self.modules.get(module);
         let found = items
             .into_iter()
             .flatten()
-            .find(|known| named(known).as_deref() == Some(item));
+            .find(|known| head(known).is_some_and(|(ident, ..)| ident == item));
         if let Some(found) = found {
             return self.item(module, found, Some(name), at);
         }
@@ -239,67 +259,60 @@ impl Api<'_> {
             return self.import(module, &source, name, at);
         }
         let source = source.join("::");
-        self.lines.insert(format!("{at}::{name}: use {source}"));
+        self.list(&format!("{at}::{name}"), format!("use {source}"));
     }
 
     fn item(&mut self, module: &[String], item: &Item, name: Option<&str>, at: &str) {
-        let Some(own) = named(item) else { return };
-        let name = name.unwrap_or(&own);
-        let place = format!("{at}::{name}");
-        let key = (module.to_vec(), own.clone());
-        match item {
-            Item::Fn(item) if public(&item.vis) && !hidden(&item.attrs) => {
-                self.add(&place, &item.sig);
-            }
-            Item::Struct(item) if public(&item.vis) && !hidden(&item.attrs) => {
-                self.types.insert(key, place.clone());
-                let kind = format!("struct{}{}", text(&item.generics), derived(&item.attrs));
-                self.lines.insert(format!("{place}: {kind}"));
+        let Some((ident, vis, attrs)) = head(item) else {
+            return;
+        };
+        if !public(vis) || hidden(attrs) {
+            return;
+        }
+        let own = ident.to_string();
+        let place = format!("{at}::{}", name.unwrap_or(&own));
+        let kind = match item {
+            Item::Fn(item) => return self.value(&place, &item.sig),
+            Item::Const(item) => return self.value(&place, &item.ty),
+            Item::Static(item) => return self.value(&place, &item.ty),
+            Item::Struct(item) => {
                 self.fields(&place, &item.fields, false);
+                format!("struct{}{}", text(&item.generics), derived(attrs))
             }
-            Item::Enum(item) if public(&item.vis) && !hidden(&item.attrs) => {
-                self.types.insert(key, place.clone());
-                let kind = format!("enum{}{}", text(&item.generics), derived(&item.attrs));
-                self.lines.insert(format!("{place}: {kind}"));
-                for variant in &item.variants {
+            Item::Enum(item) => {
+                for variant in item.variants.iter().filter(|of| !hidden(&of.attrs)) {
                     let place = format!("{place}::{}", variant.ident);
-                    self.lines.insert(format!("{place}: variant"));
+                    self.list(&place, "variant".to_owned());
                     self.fields(&place, &variant.fields, true);
                 }
+                format!("enum{}{}", text(&item.generics), derived(attrs))
             }
-            Item::Trait(item) if public(&item.vis) => {
-                self.types.insert(key, place.clone());
-                let above = &item.supertraits;
-                self.lines
-                    .insert(format!("{place}: trait: {}", text(above)));
+            Item::Trait(item) => {
                 for member in &item.items {
-                    match member {
-                        TraitItem::Fn(member) => {
-                            let given = if member.default.is_some() {
-                                " { .. }"
-                            } else {
-                                ""
-                            };
-                            let place = format!("{place}::{}", member.sig.ident);
-                            self.lines
-                                .insert(format!("{place}: {}{given}", text(&member.sig)));
-                        }
-                        TraitItem::Const(member) => {
-                            self.add(&format!("{place}::{}", member.ident), &member.ty);
-                        }
-                        TraitItem::Type(member) => {
-                            self.add(&format!("{place}::{}", member.ident), &member.bounds);
-                        }
-                        _ => {}
-                    }
+                    self.member(&place, member);
                 }
+                format!("trait: {}", text(&item.supertraits))
             }
-            Item::Const(item) if public(&item.vis) => self.add(&place, &item.ty),
-            Item::Static(item) if public(&item.vis) => self.add(&place, &item.ty),
-            Item::Type(item) if public(&item.vis) => {
-                self.types.insert(key, place.clone());
-                self.lines
-                    .insert(format!("{place}: type = {}", text(&item.ty)));
+            Item::Type(item) => format!("type = {}", text(&item.ty)),
+            _ => return,
+        };
+        self.types.insert((module.to_vec(), own), place.clone());
+        self.list(&place, kind);
+    }
+
+    /// Lists a member of the trait at `place`.
+    fn member(&mut self, place: &str, member: &TraitItem) {
+        match member {
+            TraitItem::Fn(member) if !hidden(&member.attrs) => {
+                let given = member.default.as_ref().map_or("", |_| " { .. }");
+                let form = format!("{}{given}", text(&member.sig));
+                self.add(&format!("{place}::{}", member.sig.ident), form, true);
+            }
+            TraitItem::Const(member) if !hidden(&member.attrs) => {
+                self.value(&format!("{place}::{}", member.ident), &member.ty);
+            }
+            TraitItem::Type(member) if !hidden(&member.attrs) => {
+                self.list(&format!("{place}::{}", member.ident), text(&member.bounds));
             }
             _ => {}
         }
@@ -307,12 +320,12 @@ impl Api<'_> {
 
     fn fields(&mut self, place: &str, fields: &Fields, all: bool) {
         for (k, field) in fields.iter().enumerate() {
-            if all || public(&field.vis) {
+            if (all || public(&field.vis)) && !hidden(&field.attrs) {
                 let name = field
                     .ident
                     .as_ref()
                     .map_or(k.to_string(), ToString::to_string);
-                self.add(&format!("{place}::{name}"), &field.ty);
+                self.list(&format!("{place}::{name}"), text(&field.ty));
             }
         }
     }
@@ -333,16 +346,16 @@ impl Api<'_> {
                 continue;
             };
             if let Some((of, _)) = &block.trait_ {
-                self.lines.insert(format!("{place}: impl {}", text(of)));
+                self.list(&place, format!("impl {}", text(of)));
                 continue;
             }
             for member in &block.items {
                 match member {
                     ImplItem::Fn(member) if public(&member.vis) && !hidden(&member.attrs) => {
-                        self.add(&format!("{place}::{}", member.sig.ident), &member.sig);
+                        self.value(&format!("{place}::{}", member.sig.ident), &member.sig);
                     }
-                    ImplItem::Const(member) if public(&member.vis) => {
-                        self.add(&format!("{place}::{}", member.ident), &member.ty);
+                    ImplItem::Const(member) if public(&member.vis) && !hidden(&member.attrs) => {
+                        self.value(&format!("{place}::{}", member.ident), &member.ty);
                     }
                     _ => {}
                 }
@@ -363,8 +376,22 @@ impl Api<'_> {
         closest.map(|(_, place)| place.clone())
     }
 
-    fn add(&mut self, place: &str, tokens: &impl ToTokens) {
-        self.lines.insert(format!("{place}: {}", text(tokens)));
+    /// Lists a function or a constant.
+    fn value(&mut self, place: &str, tokens: &impl ToTokens) {
+        self.add(place, text(tokens), true);
+    }
+
+    /// Lists anything else.
+    fn list(&mut self, place: &str, form: String) {
+        self.add(place, form, false);
+    }
+
+    fn add(&mut self, place: &str, form: String, is_value: bool) {
+        self.entries.insert(Entry {
+            place: place.to_owned(),
+            form,
+            is_value,
+        });
     }
 }
 
@@ -372,18 +399,18 @@ fn public(vis: &Visibility) -> bool {
     matches!(vis, Visibility::Public(_))
 }
 
-fn named(item: &Item) -> Option<String> {
-    let ident = match item {
-        Item::Fn(item) => &item.sig.ident,
-        Item::Struct(item) => &item.ident,
-        Item::Enum(item) => &item.ident,
-        Item::Trait(item) => &item.ident,
-        Item::Const(item) => &item.ident,
-        Item::Static(item) => &item.ident,
-        Item::Type(item) => &item.ident,
+/// Returns the name, the visibility and the attributes of an item that the list may have.
+fn head(item: &Item) -> Option<(&Ident, &Visibility, &[Attribute])> {
+    Some(match item {
+        Item::Fn(item) => (&item.sig.ident, &item.vis, &item.attrs),
+        Item::Struct(item) => (&item.ident, &item.vis, &item.attrs),
+        Item::Enum(item) => (&item.ident, &item.vis, &item.attrs),
+        Item::Trait(item) => (&item.ident, &item.vis, &item.attrs),
+        Item::Const(item) => (&item.ident, &item.vis, &item.attrs),
+        Item::Static(item) => (&item.ident, &item.vis, &item.attrs),
+        Item::Type(item) => (&item.ident, &item.vis, &item.attrs),
         _ => return None,
-    };
-    Some(ident.to_string())
+    })
 }
 
 /// Returns the derived traits of an item, and a mark if it is non-exhaustive.
@@ -404,7 +431,7 @@ fn derived(attrs: &[Attribute]) -> String {
 }
 
 /// Returns each path that an import names, with the name it gets.
-fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
+pub(crate) fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     let below = |name: &syn::Ident, rest: Vec<(Vec<String>, String)>| {
         let rest = rest.into_iter();
         rest.map(|(mut path, leaf)| {
@@ -452,9 +479,34 @@ fn text(tokens: &impl ToTokens) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_items_are_not_listed() {
+        let kinds = [
+            "fn a() {}",
+            "struct A;",
+            "enum A {}",
+            "trait A {}",
+            "const A: u8 = 0;",
+            "static A: u8 = 0;",
+            "type A = u8;",
+        ];
+        for kind in kinds {
+            let listed = |attrs: &str| {
+                let parsed = syn::parse_file(&format!("{attrs} pub {kind}")).unwrap();
+                let mut modules = Modules::new();
+                nested(parsed.items, Path::new(""), Vec::new(), &mut modules).unwrap();
+                reached(&modules, "x").len()
+            };
+            assert_eq!(listed(""), 1, "{kind}");
+            assert_eq!(listed("#[doc(hidden)]"), 0, "{kind}");
+        }
+    }
+
     #[test]
     fn the_public_interface_is_what_is_written_down() {
-        if let Err(why) = super::check(&crate::tidy::root(), false) {
+        if let Err(why) = check(&crate::tidy::root(), false) {
             panic!("{why}");
         }
     }
