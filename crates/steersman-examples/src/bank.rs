@@ -168,7 +168,8 @@ mod tests {
             ("authorization", "Bearer t-anna-9c07"),
             ("idempotency-key", "k"),
         ];
-        let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let parsed = |(name, value): (&str, &str)| (name.parse().unwrap(), value.parse().unwrap());
+        let headers: HeaderMap = headers.into_iter().map(parsed).collect();
         for (cents, why) in [
             (0, "a transfer moves at least one cent"),
             (2_001, "that is more than the account holds"),
@@ -178,8 +179,8 @@ mod tests {
                 cents,
             };
             let from = Path("2234567890".to_owned());
-            let headers = HeaderMap::from_iter(headers.clone());
-            let made = transfer(State(book.clone()), from, headers, axum::Json(wanted)).await;
+            let book = State(book.clone());
+            let made = transfer(book, from, headers.clone(), axum::Json(wanted)).await;
             assert_eq!(made.unwrap_err(), (StatusCode::CONFLICT, why));
         }
     }
