@@ -23,10 +23,7 @@ const CRATES: [&str; 6] = [
 pub(crate) fn check(root: &Path, write: bool) -> Result<(), String> {
     let mut changed = Vec::new();
     for name in CRATES {
-        let now = written(&of(
-            &root.join("crates").join(name).join("src/lib.rs"),
-            name,
-        )?);
+        let (now, _) = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
         let path = root.join("docs/reference/api").join(format!("{name}.txt"));
         let then = fs::read_to_string(&path).unwrap_or_default();
         if now == then {
@@ -73,16 +70,13 @@ pub(crate) fn unused(root: &Path) -> Result<Vec<(&'static str, BTreeSet<String>)
     }
     let mut all = Vec::new();
     for name in CRATES {
-        let list = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
-        let unused = list
-            .iter()
-            .filter(|entry| entry.is_value)
-            .filter_map(|entry| entry.place.rsplit("::").next())
+        let (_, values) = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
+        let unused = values
+            .into_iter()
             .filter(|item| {
                 let others = written.iter().filter(|(owner, _)| *owner != name);
-                !others.into_iter().any(|(_, words)| words.contains(*item))
+                !others.into_iter().any(|(_, words)| words.contains(item))
             })
-            .map(str::to_owned)
             .collect();
         all.push((name, unused));
     }
@@ -101,44 +95,28 @@ fn differences(name: &str, then: &str, now: &str) -> String {
 /// The modules of a crate, by path.
 type Modules = BTreeMap<Vec<String>, Vec<Item>>;
 
-/// A public item, or a member of one.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    /// Its public path.
-    place: String,
-    /// Its signature or type.
-    form: String,
-    /// True for functions and constants.
-    is_value: bool,
-}
-
-/// Returns entries as text, sorted, one per line.
-fn written(entries: &BTreeSet<Entry>) -> String {
-    let lines = entries
-        .iter()
-        .map(|of| format!("{}: {}\n", of.place, of.form));
-    lines.collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-/// Returns the public items of a crate.
-fn of(lib: &Path, name: &str) -> Result<BTreeSet<Entry>, String> {
+/// Returns the public items of a crate, sorted, one per line, and the names of its functions and constants.
+fn of(lib: &Path, name: &str) -> Result<(String, BTreeSet<String>), String> {
     let mut modules = Modules::new();
     let folder = lib.parent().expect("a file is in a folder");
     read(lib, folder, Vec::new(), &mut modules)?;
-    Ok(reached(&modules, name))
+    let api = reached(&modules, name);
+    let lines = api.lines.into_iter().map(|line| line + "\n");
+    Ok((lines.collect(), api.values))
 }
 
 /// Returns the public items that can be reached from the root of a crate.
-fn reached(modules: &Modules, name: &str) -> BTreeSet<Entry> {
+fn reached<'a>(modules: &'a Modules, name: &str) -> Api<'a> {
     let mut api = Api {
         modules,
-        entries: BTreeSet::new(),
+        lines: BTreeSet::new(),
+        values: BTreeSet::new(),
         types: BTreeMap::new(),
         seen: BTreeSet::new(),
     };
     api.module(&[], &name.replace('-', "_"));
     api.impls();
-    api.entries
+    api
 }
 
 /// Parses a file and the files of its modules into `modules`. `folder` holds the files of its modules.
@@ -192,7 +170,9 @@ fn hidden(attrs: &[Attribute]) -> bool {
 
 struct Api<'a> {
     modules: &'a Modules,
-    entries: BTreeSet<Entry>,
+    lines: BTreeSet<String>,
+    /// Names of functions and constants.
+    values: BTreeSet<String>,
     /// Maps each public type, by module and name of its declaration, to the public path that reaches it.
     types: BTreeMap<(Vec<String>, String), String>,
     /// The modules that were listed, each with the public path under which it was listed.
@@ -213,7 +193,7 @@ impl Api<'_> {
                 Item::Mod(module) if public(&module.vis) && !hidden(&module.attrs) => {
                     let name = module.ident.to_string();
                     let below = [path, std::slice::from_ref(&name)].concat();
-                    self.list(&format!("{at}::{name}"), "mod".to_owned());
+                    self.list(&format!("{at}::{name}"), "mod");
                     self.module(&below, &format!("{at}::{name}"));
                 }
                 Item::Use(import) if public(&import.vis) => {
@@ -237,7 +217,7 @@ impl Api<'_> {
         };
         let (item, module) = base.split_last().expect("an import names something");
         if self.modules.contains_key(&base) {
-            self.list(&format!("{at}::{name}"), "mod".to_owned());
+            self.list(&format!("{at}::{name}"), "mod");
             return self.module(&base, &format!("{at}::{name}"));
         }
         let items = self.modules.get(module);
@@ -259,7 +239,7 @@ impl Api<'_> {
             return self.import(module, &source, name, at);
         }
         let source = source.join("::");
-        self.list(&format!("{at}::{name}"), format!("use {source}"));
+        self.list(&format!("{at}::{name}"), &format!("use {source}"));
     }
 
     fn item(&mut self, module: &[String], item: &Item, name: Option<&str>, at: &str) {
@@ -270,11 +250,12 @@ impl Api<'_> {
             return;
         }
         let own = ident.to_string();
-        let place = format!("{at}::{}", name.unwrap_or(&own));
+        let name = name.unwrap_or(&own);
+        let place = format!("{at}::{name}");
         let kind = match item {
-            Item::Fn(item) => return self.value(&place, &item.sig),
-            Item::Const(item) => return self.value(&place, &item.ty),
-            Item::Static(item) => return self.value(&place, &item.ty),
+            Item::Fn(item) => return self.value(at, name, &text(&item.sig)),
+            Item::Const(item) => return self.value(at, name, &text(&item.ty)),
+            Item::Static(item) => return self.value(at, name, &text(&item.ty)),
             Item::Struct(item) => {
                 self.fields(&place, &item.fields, false);
                 format!("struct{}{}", text(&item.generics), derived(attrs))
@@ -282,7 +263,7 @@ impl Api<'_> {
             Item::Enum(item) => {
                 for variant in item.variants.iter().filter(|of| !hidden(&of.attrs)) {
                     let place = format!("{place}::{}", variant.ident);
-                    self.list(&place, "variant".to_owned());
+                    self.list(&place, "variant");
                     self.fields(&place, &variant.fields, true);
                 }
                 format!("enum{}{}", text(&item.generics), derived(attrs))
@@ -297,7 +278,7 @@ impl Api<'_> {
             _ => return,
         };
         self.types.insert((module.to_vec(), own), place.clone());
-        self.list(&place, kind);
+        self.list(&place, &kind);
     }
 
     /// Lists a member of the trait at `place`.
@@ -306,13 +287,13 @@ impl Api<'_> {
             TraitItem::Fn(member) if !hidden(&member.attrs) => {
                 let given = member.default.as_ref().map_or("", |_| " { .. }");
                 let form = format!("{}{given}", text(&member.sig));
-                self.add(&format!("{place}::{}", member.sig.ident), form, true);
+                self.value(place, &member.sig.ident.to_string(), &form);
             }
             TraitItem::Const(member) if !hidden(&member.attrs) => {
-                self.value(&format!("{place}::{}", member.ident), &member.ty);
+                self.value(place, &member.ident.to_string(), &text(&member.ty));
             }
             TraitItem::Type(member) if !hidden(&member.attrs) => {
-                self.list(&format!("{place}::{}", member.ident), text(&member.bounds));
+                self.list(&format!("{place}::{}", member.ident), &text(&member.bounds));
             }
             _ => {}
         }
@@ -325,7 +306,7 @@ impl Api<'_> {
                     .ident
                     .as_ref()
                     .map_or(k.to_string(), ToString::to_string);
-                self.list(&format!("{place}::{name}"), text(&field.ty));
+                self.list(&format!("{place}::{name}"), &text(&field.ty));
             }
         }
     }
@@ -346,16 +327,16 @@ impl Api<'_> {
                 continue;
             };
             if let Some((of, _)) = &block.trait_ {
-                self.list(&place, format!("impl {}", text(of)));
+                self.list(&place, &format!("impl {}", text(of)));
                 continue;
             }
             for member in &block.items {
                 match member {
                     ImplItem::Fn(member) if public(&member.vis) && !hidden(&member.attrs) => {
-                        self.value(&format!("{place}::{}", member.sig.ident), &member.sig);
+                        self.value(&place, &member.sig.ident.to_string(), &text(&member.sig));
                     }
                     ImplItem::Const(member) if public(&member.vis) && !hidden(&member.attrs) => {
-                        self.value(&format!("{place}::{}", member.ident), &member.ty);
+                        self.value(&place, &member.ident.to_string(), &text(&member.ty));
                     }
                     _ => {}
                 }
@@ -377,21 +358,13 @@ impl Api<'_> {
     }
 
     /// Lists a function or a constant.
-    fn value(&mut self, place: &str, tokens: &impl ToTokens) {
-        self.add(place, text(tokens), true);
+    fn value(&mut self, at: &str, name: &str, form: &str) {
+        self.values.insert(name.to_owned());
+        self.list(&format!("{at}::{name}"), form);
     }
 
-    /// Lists anything else.
-    fn list(&mut self, place: &str, form: String) {
-        self.add(place, form, false);
-    }
-
-    fn add(&mut self, place: &str, form: String, is_value: bool) {
-        self.entries.insert(Entry {
-            place: place.to_owned(),
-            form,
-            is_value,
-        });
+    fn list(&mut self, place: &str, form: &str) {
+        self.lines.insert(format!("{place}: {form}"));
     }
 }
 
@@ -497,7 +470,7 @@ mod tests {
                 let parsed = syn::parse_file(&format!("{attrs} pub {kind}")).unwrap();
                 let mut modules = Modules::new();
                 nested(parsed.items, Path::new(""), Vec::new(), &mut modules).unwrap();
-                reached(&modules, "x").len()
+                reached(&modules, "x").lines.len()
             };
             assert_eq!(listed(""), 1, "{kind}");
             assert_eq!(listed("#[doc(hidden)]"), 0, "{kind}");
