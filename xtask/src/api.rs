@@ -405,7 +405,7 @@ fn derived(attrs: &[Attribute]) -> String {
 
 /// Returns each path that an import names, with the name it gets.
 pub(crate) fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
-    let below = |name: &syn::Ident, rest: Vec<(Vec<String>, String)>| {
+    let below = |name: &Ident, rest: Vec<(Vec<String>, String)>| {
         let rest = rest.into_iter();
         rest.map(|(mut path, leaf)| {
             path.insert(0, name.to_string());

@@ -109,11 +109,11 @@ impl Driver {
             Err(why) => return Ok(Err(why.to_string())),
         };
         let mut carried = BTreeMap::new();
-        let cx = Cx {
-            network: self.network(),
-            bodies: &*self.past,
-        };
         for (id, branch) in &self.branches {
+            let cx = Cx {
+                network: self.network(),
+                bodies: &*self.past,
+            };
             match carry::carried(&cx, &network, &branch.snapshot) {
                 Ok(new) => carried.insert(*id, new),
                 Err(why) => return Ok(Err(why)),
