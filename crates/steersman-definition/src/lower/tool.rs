@@ -57,12 +57,11 @@ impl<'a> Lower<'a> {
                 self.say(Diagnostic::no_effect_class(at, name, true));
             }
         }
-        let parameters = match tool.parameters() {
-            Some(written) => self.parameters(name, written, &scope),
-            None => {
-                let wanted = wanted_argument(tool).into_iter();
-                Parameters::Fields(wanted.map(|name| (name.into(), plain_text())).collect())
-            }
+        let parameters = if let Some(written) = tool.parameters() {
+            self.parameters(name, written, &scope)
+        } else {
+            let wanted = wanted_argument(tool).into_iter();
+            Parameters::Fields(wanted.map(|name| (name.into(), plain_text())).collect())
         };
         self.has_wanted_argument(key, tool, &parameters);
         self.approves(tool.0, name);
