@@ -7,7 +7,7 @@ use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
+use syn::{Attribute, Fields, Ident, ImplItem, Item, TraitItem, UseTree, Visibility};
 
 /// The crates whose interface is listed.
 const CRATES: [&str; 6] = [
@@ -23,7 +23,7 @@ const CRATES: [&str; 6] = [
 pub(crate) fn check(root: &Path, write: bool) -> Result<(), String> {
     let mut changed = Vec::new();
     for name in CRATES {
-        let now = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
+        let (now, _) = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
         let path = root.join("docs/reference/api").join(format!("{name}.txt"));
         let then = fs::read_to_string(&path).unwrap_or_default();
         if now == then {
@@ -70,21 +70,13 @@ pub(crate) fn unused(root: &Path) -> Result<Vec<(&'static str, BTreeSet<String>)
     }
     let mut all = Vec::new();
     for name in CRATES {
-        let list = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
-        let unused = list
-            .lines()
-            .filter_map(|line| {
-                let (path, form) = line.split_once(": ")?;
-                let item = path.rsplit("::").next()?;
-                let is_constant = !item.chars().any(char::is_lowercase);
-                (is_constant || form.contains("fn ")).then_some(item)
-            })
-            .filter(|item| item.chars().any(char::is_alphabetic))
+        let (_, values) = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
+        let unused = values
+            .into_iter()
             .filter(|item| {
                 let others = written.iter().filter(|(owner, _)| *owner != name);
-                !others.into_iter().any(|(_, words)| words.contains(*item))
+                !others.into_iter().any(|(_, words)| words.contains(item))
             })
-            .map(str::to_owned)
             .collect();
         all.push((name, unused));
     }
@@ -103,22 +95,28 @@ fn differences(name: &str, then: &str, now: &str) -> String {
 /// The modules of a crate, by path.
 type Modules = BTreeMap<Vec<String>, Vec<Item>>;
 
-/// Returns the public items of a crate, sorted, one per line.
-fn of(lib: &Path, name: &str) -> Result<String, String> {
+/// Returns the public items of a crate, sorted, one per line, and the names of its functions and constants.
+fn of(lib: &Path, name: &str) -> Result<(String, BTreeSet<String>), String> {
     let mut modules = Modules::new();
     let folder = lib.parent().expect("a file is in a folder");
     read(lib, folder, Vec::new(), &mut modules)?;
+    let api = reached(&modules, name);
+    let lines = api.lines.into_iter().map(|line| line + "\n");
+    Ok((lines.collect(), api.values))
+}
+
+/// Returns the public items that can be reached from the root of a crate.
+fn reached<'a>(modules: &'a Modules, name: &str) -> Api<'a> {
     let mut api = Api {
-        modules: &modules,
+        modules,
         lines: BTreeSet::new(),
+        values: BTreeSet::new(),
         types: BTreeMap::new(),
         seen: BTreeSet::new(),
     };
     api.module(&[], &name.replace('-', "_"));
     api.impls();
-    let mut text: String = api.lines.into_iter().collect::<Vec<_>>().join("\n");
-    text.push('\n');
-    Ok(text)
+    api
 }
 
 /// Parses a file and the files of its modules into `modules`. `folder` holds the files of its modules.
@@ -173,6 +171,8 @@ fn hidden(attrs: &[Attribute]) -> bool {
 struct Api<'a> {
     modules: &'a Modules,
     lines: BTreeSet<String>,
+    /// Names of functions and constants.
+    values: BTreeSet<String>,
     /// Maps each public type, by module and name of its declaration, to the public path that reaches it.
     types: BTreeMap<(Vec<String>, String), String>,
     /// The modules that were listed, each with the public path under which it was listed.
@@ -193,7 +193,7 @@ impl Api<'_> {
                 Item::Mod(module) if public(&module.vis) && !hidden(&module.attrs) => {
                     let name = module.ident.to_string();
                     let below = [path, std::slice::from_ref(&name)].concat();
-                    self.lines.insert(format!("{at}::{name}: mod"));
+                    self.list(&format!("{at}::{name}"), "mod");
                     self.module(&below, &format!("{at}::{name}"));
                 }
                 Item::Use(import) if public(&import.vis) => {
@@ -217,14 +217,14 @@ impl Api<'_> {
         };
         let (item, module) = base.split_last().expect("an import names something");
         if self.modules.contains_key(&base) {
-            self.lines.insert(format!("{at}::{name}: mod"));
+            self.list(&format!("{at}::{name}"), "mod");
             return self.module(&base, &format!("{at}::{name}"));
         }
         let items = self.modules.get(module);
         let found = items
             .into_iter()
             .flatten()
-            .find(|known| named(known).as_deref() == Some(item));
+            .find(|known| head(known).is_some_and(|(ident, ..)| ident == item));
         if let Some(found) = found {
             return self.item(module, found, Some(name), at);
         }
@@ -239,67 +239,61 @@ impl Api<'_> {
             return self.import(module, &source, name, at);
         }
         let source = source.join("::");
-        self.lines.insert(format!("{at}::{name}: use {source}"));
+        self.list(&format!("{at}::{name}"), &format!("use {source}"));
     }
 
     fn item(&mut self, module: &[String], item: &Item, name: Option<&str>, at: &str) {
-        let Some(own) = named(item) else { return };
+        let Some((ident, vis, attrs)) = head(item) else {
+            return;
+        };
+        if !public(vis) || hidden(attrs) {
+            return;
+        }
+        let own = ident.to_string();
         let name = name.unwrap_or(&own);
         let place = format!("{at}::{name}");
-        let key = (module.to_vec(), own.clone());
-        match item {
-            Item::Fn(item) if public(&item.vis) && !hidden(&item.attrs) => {
-                self.add(&place, &item.sig);
-            }
-            Item::Struct(item) if public(&item.vis) && !hidden(&item.attrs) => {
-                self.types.insert(key, place.clone());
-                let kind = format!("struct{}{}", text(&item.generics), derived(&item.attrs));
-                self.lines.insert(format!("{place}: {kind}"));
+        let kind = match item {
+            Item::Fn(item) => return self.value(at, name, &text(&item.sig)),
+            Item::Const(item) => return self.value(at, name, &text(&item.ty)),
+            Item::Static(item) => return self.value(at, name, &text(&item.ty)),
+            Item::Struct(item) => {
                 self.fields(&place, &item.fields, false);
+                format!("struct{}{}", text(&item.generics), derived(attrs))
             }
-            Item::Enum(item) if public(&item.vis) && !hidden(&item.attrs) => {
-                self.types.insert(key, place.clone());
-                let kind = format!("enum{}{}", text(&item.generics), derived(&item.attrs));
-                self.lines.insert(format!("{place}: {kind}"));
-                for variant in &item.variants {
+            Item::Enum(item) => {
+                for variant in item.variants.iter().filter(|of| !hidden(&of.attrs)) {
                     let place = format!("{place}::{}", variant.ident);
-                    self.lines.insert(format!("{place}: variant"));
+                    self.list(&place, "variant");
                     self.fields(&place, &variant.fields, true);
                 }
+                format!("enum{}{}", text(&item.generics), derived(attrs))
             }
-            Item::Trait(item) if public(&item.vis) => {
-                self.types.insert(key, place.clone());
-                let above = &item.supertraits;
-                self.lines
-                    .insert(format!("{place}: trait: {}", text(above)));
+            Item::Trait(item) => {
                 for member in &item.items {
-                    match member {
-                        TraitItem::Fn(member) => {
-                            let given = if member.default.is_some() {
-                                " { .. }"
-                            } else {
-                                ""
-                            };
-                            let place = format!("{place}::{}", member.sig.ident);
-                            self.lines
-                                .insert(format!("{place}: {}{given}", text(&member.sig)));
-                        }
-                        TraitItem::Const(member) => {
-                            self.add(&format!("{place}::{}", member.ident), &member.ty);
-                        }
-                        TraitItem::Type(member) => {
-                            self.add(&format!("{place}::{}", member.ident), &member.bounds);
-                        }
-                        _ => {}
-                    }
+                    self.member(&place, member);
                 }
+                format!("trait: {}", text(&item.supertraits))
             }
-            Item::Const(item) if public(&item.vis) => self.add(&place, &item.ty),
-            Item::Static(item) if public(&item.vis) => self.add(&place, &item.ty),
-            Item::Type(item) if public(&item.vis) => {
-                self.types.insert(key, place.clone());
-                self.lines
-                    .insert(format!("{place}: type = {}", text(&item.ty)));
+            Item::Type(item) => format!("type = {}", text(&item.ty)),
+            _ => return,
+        };
+        self.types.insert((module.to_vec(), own), place.clone());
+        self.list(&place, &kind);
+    }
+
+    /// Lists a member of the trait at `place`.
+    fn member(&mut self, place: &str, member: &TraitItem) {
+        match member {
+            TraitItem::Fn(member) if !hidden(&member.attrs) => {
+                let given = member.default.as_ref().map_or("", |_| " { .. }");
+                let form = format!("{}{given}", text(&member.sig));
+                self.value(place, &member.sig.ident.to_string(), &form);
+            }
+            TraitItem::Const(member) if !hidden(&member.attrs) => {
+                self.value(place, &member.ident.to_string(), &text(&member.ty));
+            }
+            TraitItem::Type(member) if !hidden(&member.attrs) => {
+                self.list(&format!("{place}::{}", member.ident), &text(&member.bounds));
             }
             _ => {}
         }
@@ -307,12 +301,12 @@ impl Api<'_> {
 
     fn fields(&mut self, place: &str, fields: &Fields, all: bool) {
         for (k, field) in fields.iter().enumerate() {
-            if all || public(&field.vis) {
+            if (all || public(&field.vis)) && !hidden(&field.attrs) {
                 let name = field
                     .ident
                     .as_ref()
                     .map_or(k.to_string(), ToString::to_string);
-                self.add(&format!("{place}::{name}"), &field.ty);
+                self.list(&format!("{place}::{name}"), &text(&field.ty));
             }
         }
     }
@@ -333,16 +327,16 @@ impl Api<'_> {
                 continue;
             };
             if let Some((of, _)) = &block.trait_ {
-                self.lines.insert(format!("{place}: impl {}", text(of)));
+                self.list(&place, &format!("impl {}", text(of)));
                 continue;
             }
             for member in &block.items {
                 match member {
                     ImplItem::Fn(member) if public(&member.vis) && !hidden(&member.attrs) => {
-                        self.add(&format!("{place}::{}", member.sig.ident), &member.sig);
+                        self.value(&place, &member.sig.ident.to_string(), &text(&member.sig));
                     }
-                    ImplItem::Const(member) if public(&member.vis) => {
-                        self.add(&format!("{place}::{}", member.ident), &member.ty);
+                    ImplItem::Const(member) if public(&member.vis) && !hidden(&member.attrs) => {
+                        self.value(&place, &member.ident.to_string(), &text(&member.ty));
                     }
                     _ => {}
                 }
@@ -363,8 +357,14 @@ impl Api<'_> {
         closest.map(|(_, place)| place.clone())
     }
 
-    fn add(&mut self, place: &str, tokens: &impl ToTokens) {
-        self.lines.insert(format!("{place}: {}", text(tokens)));
+    /// Lists a function or a constant.
+    fn value(&mut self, at: &str, name: &str, form: &str) {
+        self.values.insert(name.to_owned());
+        self.list(&format!("{at}::{name}"), form);
+    }
+
+    fn list(&mut self, place: &str, form: &str) {
+        self.lines.insert(format!("{place}: {form}"));
     }
 }
 
@@ -372,18 +372,18 @@ fn public(vis: &Visibility) -> bool {
     matches!(vis, Visibility::Public(_))
 }
 
-fn named(item: &Item) -> Option<String> {
-    let ident = match item {
-        Item::Fn(item) => &item.sig.ident,
-        Item::Struct(item) => &item.ident,
-        Item::Enum(item) => &item.ident,
-        Item::Trait(item) => &item.ident,
-        Item::Const(item) => &item.ident,
-        Item::Static(item) => &item.ident,
-        Item::Type(item) => &item.ident,
+/// Returns the name, the visibility and the attributes of an item that the list may have.
+fn head(item: &Item) -> Option<(&Ident, &Visibility, &[Attribute])> {
+    Some(match item {
+        Item::Fn(item) => (&item.sig.ident, &item.vis, &item.attrs),
+        Item::Struct(item) => (&item.ident, &item.vis, &item.attrs),
+        Item::Enum(item) => (&item.ident, &item.vis, &item.attrs),
+        Item::Trait(item) => (&item.ident, &item.vis, &item.attrs),
+        Item::Const(item) => (&item.ident, &item.vis, &item.attrs),
+        Item::Static(item) => (&item.ident, &item.vis, &item.attrs),
+        Item::Type(item) => (&item.ident, &item.vis, &item.attrs),
         _ => return None,
-    };
-    Some(ident.to_string())
+    })
 }
 
 /// Returns the derived traits of an item, and a mark if it is non-exhaustive.
@@ -404,8 +404,8 @@ fn derived(attrs: &[Attribute]) -> String {
 }
 
 /// Returns each path that an import names, with the name it gets.
-fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
-    let below = |name: &syn::Ident, rest: Vec<(Vec<String>, String)>| {
+pub(crate) fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
+    let below = |name: &Ident, rest: Vec<(Vec<String>, String)>| {
         let rest = rest.into_iter();
         rest.map(|(mut path, leaf)| {
             path.insert(0, name.to_string());
@@ -452,9 +452,34 @@ fn text(tokens: &impl ToTokens) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_items_are_not_listed() {
+        let kinds = [
+            "fn a() {}",
+            "struct A;",
+            "enum A {}",
+            "trait A {}",
+            "const A: u8 = 0;",
+            "static A: u8 = 0;",
+            "type A = u8;",
+        ];
+        for kind in kinds {
+            let listed = |attrs: &str| {
+                let parsed = syn::parse_file(&format!("{attrs} pub {kind}")).unwrap();
+                let mut modules = Modules::new();
+                nested(parsed.items, Path::new(""), Vec::new(), &mut modules).unwrap();
+                reached(&modules, "x").lines.len()
+            };
+            assert_eq!(listed(""), 1, "{kind}");
+            assert_eq!(listed("#[doc(hidden)]"), 0, "{kind}");
+        }
+    }
+
     #[test]
     fn the_public_interface_is_what_is_written_down() {
-        if let Err(why) = super::check(&crate::tidy::root(), false) {
+        if let Err(why) = check(&crate::tidy::root(), false) {
             panic!("{why}");
         }
     }

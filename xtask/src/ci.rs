@@ -161,7 +161,7 @@ fn timed(
     Ok(format!("{name} {wall} s"))
 }
 
-/// Returns the user and system time of child processes that have ended; zero if the system does not report it.
+/// Returns the user and system time of child processes that were waited for; zero if the system does not report it.
 fn processor_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // the program's name is in brackets and may contain spaces, so fields are counted after it

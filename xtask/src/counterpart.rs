@@ -147,11 +147,22 @@ impl Counterparts {
         }))
     }
 
-    /// Waits until all counterparts are ready.
+    /// Waits until all counterparts are ready. The processes of their scripts are waited for only here: the system charges their
+    /// processor time to the stage during which that happens.
     pub(crate) fn ready(self) -> Result<Ready, String> {
-        self.0
-            .join()
-            .map_err(|_| "starting the counterparts panicked".to_owned())?
+        let joined = self.0.join();
+        let mut ready = joined.map_err(|_| "starting the counterparts panicked".to_owned())??;
+        for (one, running) in &mut ready.0 {
+            if let (Kind::Folder { script, .. } | Kind::Program { script }, Some(process)) =
+                (&one.kind, &mut running.process)
+            {
+                let status = process.0.wait().map_err(|e| format!("{script}: {e}"))?;
+                if !status.success() {
+                    return Err(format!("{}: {script} ended with {status}", one.name));
+                }
+            }
+        }
+        Ok(ready)
     }
 }
 
@@ -197,26 +208,25 @@ impl Ready {
     }
 }
 
-/// A ready counterpart: its address, folder or path, and its process.
+/// A ready counterpart: its address, folder or path, and the process of its script: a server, or one that has printed its result.
 struct Running {
     value: String,
-    #[expect(dead_code, reason = "its drop ends the server")]
-    server: Option<Server>,
+    process: Option<Process>,
 }
 
 impl Running {
     fn at(value: String) -> Self {
         Self {
             value,
-            server: None,
+            process: None,
         }
     }
 }
 
-/// A server process that is killed on drop.
-struct Server(Child);
+/// A process that is killed on drop.
+struct Process(Child);
 
-impl Drop for Server {
+impl Drop for Process {
     fn drop(&mut self) {
         // killing fails if the process has ended already, which is fine
         drop(self.0.kill());
@@ -239,9 +249,7 @@ impl Counterpart {
         }
         match self.kind {
             Kind::Server { script, health, .. } => serve(script, health),
-            Kind::Folder { script, .. } | Kind::Program { script } => {
-                output_of(script).map(Running::at)
-            }
+            Kind::Folder { script, .. } | Kind::Program { script } => output_of(script),
             Kind::Mounts => may_mount()
                 .then(|| Running::at(String::new()))
                 .ok_or_else(|| "this user cannot mount a file system".to_owned()),
@@ -249,18 +257,28 @@ impl Counterpart {
     }
 }
 
-/// Runs a script of this repository and returns its trimmed output.
-fn output_of(script: &str) -> Result<String, String> {
-    let out = Command::new("bash")
+/// Runs a script of this repository until it has printed its result.
+fn output_of(script: &str) -> Result<Running, String> {
+    let child = Command::new("bash")
         .arg(script)
         .current_dir(tidy::root())
-        .stderr(Stdio::inherit())
-        .output()
+        .stdout(Stdio::piped())
+        .spawn()
         .map_err(|e| format!("{script} could not be started: {e}"))?;
-    if !out.status.success() {
-        return Err(format!("{script} ended with {}", out.status));
+    let mut process = Process(child);
+    let mut printed = String::new();
+    let read = process
+        .0
+        .stdout
+        .take()
+        .map(|mut out| out.read_to_string(&mut printed));
+    match read {
+        Some(Ok(_)) if !printed.trim().is_empty() => Ok(Running {
+            value: printed.trim().to_owned(),
+            process: Some(process),
+        }),
+        _ => Err(format!("{script} printed no result")),
     }
-    Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
 /// Starts a server on a free port and waits until it answers.
@@ -278,13 +296,13 @@ fn serve(script: &str, health: &str) -> Result<Running, String> {
         .stderr(both)
         .spawn()
         .map_err(|e| format!("{script} could not be started: {e}"))?;
-    let mut server = Server(child);
+    let mut server = Process(child);
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
         if answers(port, health) {
             return Ok(Running {
                 value: format!("http://127.0.0.1:{port}/v1"),
-                server: Some(server),
+                process: Some(server),
             });
         }
         if let Ok(Some(status)) = server.0.try_wait() {
@@ -329,4 +347,21 @@ fn may_mount() -> bool {
     // an empty folder left in the temporary folder does no harm
     drop(std::fs::remove_dir(&at));
     mounted && free
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_not_waited_for_when_it_has_printed_its_result() {
+        let script = std::env::temp_dir().join(format!("steersman-script-{}", std::process::id()));
+        std::fs::write(&script, "echo /somewhere").unwrap();
+        let running = output_of(script.to_str().unwrap()).unwrap();
+        std::fs::remove_file(&script).unwrap();
+        assert_eq!(running.value, "/somewhere");
+        // An ended process has its entry until it is waited for.
+        let process = running.process.unwrap();
+        assert!(std::path::Path::new(&format!("/proc/{}", process.0.id())).exists());
+    }
 }

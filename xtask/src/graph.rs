@@ -8,7 +8,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use syn::{Item, Type, UseTree};
+use syn::{Item, Type};
 
 /// The folders of one crate and their uses of each other.
 #[derive(Default)]
@@ -208,37 +208,14 @@ fn modules(path: &str) -> Vec<String> {
 /// Maps the names that the root of a crate imports or re-exports to their folders.
 fn exports(items: &[Item], found: &mut BTreeMap<String, String>) {
     for item in items {
-        if let Item::Use(item) = item {
-            leaves(&item.tree, None, found);
-        }
-    }
-}
-
-/// Adds the names of an import to `found`. `folder` is the first part of their path, if it is known already.
-fn leaves(tree: &UseTree, folder: Option<&str>, found: &mut BTreeMap<String, String>) {
-    match tree {
-        UseTree::Path(path) => {
-            let name = path.ident.to_string();
-            let roots = ["crate", "self"].contains(&name.as_str());
-            let folder = folder.or(if roots { None } else { Some(&name) });
-            leaves(&path.tree, folder, found);
-        }
-        UseTree::Group(group) => {
-            for tree in &group.items {
-                leaves(tree, folder, found);
+        let Item::Use(item) = item else { continue };
+        for (path, name) in crate::api::leaves(&item.tree) {
+            let mut above = path[..path.len() - 1].iter();
+            let folder = above.find(|part| !["crate", "self"].contains(&part.as_str()));
+            if let Some(folder) = folder.filter(|_| name != "*") {
+                found.insert(name, folder.clone());
             }
         }
-        UseTree::Name(name) => {
-            if let Some(folder) = folder {
-                found.insert(name.ident.to_string(), folder.to_owned());
-            }
-        }
-        UseTree::Rename(name) => {
-            if let Some(folder) = folder {
-                found.insert(name.rename.to_string(), folder.to_owned());
-            }
-        }
-        UseTree::Glob(_) => {}
     }
 }
 

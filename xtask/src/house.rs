@@ -1,7 +1,7 @@
 //! `cargo xtask house`: prints the sizes of the parts and their dependencies. It sets no limits;
 //! a number that grew needs a reason.
 
-use crate::tidy::QUESTIONS;
+use crate::tidy::{LOG, QUESTIONS};
 use crate::{api, graph, rooms};
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,8 +14,6 @@ const WATCHED: &[(&str, &str)] = &[
     ("steersman-machine", "Tick"),
     ("steersman-machine", "Agent"),
 ];
-/// Enums of the log. A file that names a variant of one interprets the log.
-const LOG: &[&str] = &["Interaction", "LedgerEntry"];
 /// A doc comment with at most this many characters only repeats the item's name.
 const SHORT: usize = 14;
 
@@ -41,75 +39,17 @@ struct Source {
     prefixes: BTreeSet<String>,
 }
 
+type Row = [String; 2];
+
 /// Prints the table.
 pub(crate) fn print(root: &Path) -> Result<(), String> {
     let sources = sources(root)?;
-    let mut rows: Vec<[String; 2]> = Vec::new();
-    let mut crates: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for source in &sources {
-        let at = crates.entry(&source.crate_name).or_default();
-        at.0 += 1;
-        at.1 += source.code.len();
-    }
-    let (files, lines) = crates
-        .values()
-        .fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
-    rows.push(["all: code lines, files".into(), format!("{lines}, {files}")]);
-    for (name, (files, lines)) in &crates {
-        rows.push([
-            format!("{name}: code lines, files"),
-            format!("{lines}, {files}"),
-        ]);
-    }
-    let log: Vec<&Source> = sources.iter().filter(|s| !s.log.is_empty()).collect();
-    for name in crates.keys() {
-        let of: Vec<&&Source> = log.iter().filter(|s| s.crate_name == *name).collect();
-        let lines: usize = of.iter().map(|s| s.code.len()).sum();
-        rows.push([
-            format!("{name}: files that name an entry of the log, their lines"),
-            format!("{}, {lines}", of.len()),
-        ]);
-    }
-    for (crate_name, name) in WATCHED {
-        let fields = sources
-            .iter()
-            .filter(|s| s.crate_name == *crate_name)
-            .find_map(|s| s.fields.get(*name))
-            .ok_or_else(|| format!("{crate_name} has no struct {name}"))?;
-        rows.push([format!("fields of `{name}`"), fields.to_string()]);
-    }
-    let sum = |of: fn(&Source) -> usize| sources.iter().map(of).sum::<usize>();
-    rows.push([
-        "fields that are read by name, `node.get(\"..\")`".into(),
-        sum(|s| s.by_name).to_string(),
-    ]);
-    let driver = sources.iter().filter(|s| s.path.contains("/driver"));
-    let doubled: usize = driver.map(|s| s.doubled).sum();
-    rows.push(["doubled results in the driver".into(), doubled.to_string()]);
-    let prefixes: BTreeSet<&String> = sources.iter().flat_map(|s| &s.prefixes).collect();
-    rows.push([
-        "prefixes of names".into(),
-        format!("{}: {prefixes:?}", prefixes.len()),
-    ]);
+    let crates: BTreeSet<&str> = sources.iter().map(|s| s.crate_name.as_str()).collect();
+    let mut rows = sizes(&sources, &crates);
+    rows.extend(patterns(&sources)?);
     rows.extend(comments(&sources));
-    for name in crates.keys() {
-        let graph = graph::of_crate(root, name)?;
-        let cycle = graph
-            .cycles()
-            .into_iter()
-            .map(|c| c.len())
-            .max()
-            .unwrap_or(0);
-        rows.push([
-            format!("{name}: folders, of these in the largest cycle"),
-            format!("{}, {cycle}", graph.folders().len()),
-        ]);
-        if let Some((_, order)) = rooms::ROOMS.iter().find(|(of, _)| of == name) {
-            rows.push([
-                format!("{name}: uses against the order of its rooms"),
-                rooms::against(&graph, name, order).len().to_string(),
-            ]);
-        }
+    for name in crates {
+        rows.extend(folders(root, name)?);
     }
     for (name, unused) in api::unused(root)? {
         rows.push([
@@ -124,7 +64,75 @@ pub(crate) fn print(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn comments(sources: &[Source]) -> [[String; 2]; 3] {
+fn sizes(sources: &[Source], crates: &BTreeSet<&str>) -> Vec<Row> {
+    let counted = |is_counted: &dyn Fn(&Source) -> bool| {
+        let of = sources.iter().filter(|s| is_counted(s));
+        of.fold((0, 0), |(files, lines), s| {
+            (files + 1, lines + s.code.len())
+        })
+    };
+    let (files, lines) = counted(&|_| true);
+    let mut rows = vec![["all: code lines, files".into(), format!("{lines}, {files}")]];
+    for name in crates {
+        let (files, lines) = counted(&|s| s.crate_name == *name);
+        rows.push([
+            format!("{name}: code lines, files"),
+            format!("{lines}, {files}"),
+        ]);
+    }
+    for name in crates {
+        let (files, lines) = counted(&|s| s.crate_name == *name && !s.log.is_empty());
+        rows.push([
+            format!("{name}: files that name an entry of the log, their lines"),
+            format!("{files}, {lines}"),
+        ]);
+    }
+    rows
+}
+
+fn patterns(sources: &[Source]) -> Result<Vec<Row>, String> {
+    let mut rows = Vec::new();
+    for (crate_name, name) in WATCHED {
+        let fields = sources
+            .iter()
+            .filter(|s| s.crate_name == *crate_name)
+            .find_map(|s| s.fields.get(*name))
+            .ok_or_else(|| format!("{crate_name} has no struct {name}"))?;
+        rows.push([format!("fields of `{name}`"), fields.to_string()]);
+    }
+    let by_name: usize = sources.iter().map(|s| s.by_name).sum();
+    rows.push([
+        "fields that are read by name, `node.get(\"..\")`".into(),
+        by_name.to_string(),
+    ]);
+    let driver = sources.iter().filter(|s| s.path.contains("/driver"));
+    let doubled: usize = driver.map(|s| s.doubled).sum();
+    rows.push(["doubled results in the driver".into(), doubled.to_string()]);
+    let prefixes: BTreeSet<&String> = sources.iter().flat_map(|s| &s.prefixes).collect();
+    rows.push([
+        "prefixes of names".into(),
+        format!("{}: {prefixes:?}", prefixes.len()),
+    ]);
+    Ok(rows)
+}
+
+fn folders(root: &Path, name: &str) -> Result<Vec<Row>, String> {
+    let graph = graph::of_crate(root, name)?;
+    let cycle = graph.cycles().first().map_or(0, BTreeSet::len);
+    let mut rows = vec![[
+        format!("{name}: folders, of these in the largest cycle"),
+        format!("{}, {cycle}", graph.folders().len()),
+    ]];
+    if let Some((_, order)) = rooms::ROOMS.iter().find(|(of, _)| *of == name) {
+        rows.push([
+            format!("{name}: uses against the order of its rooms"),
+            rooms::against(&graph, name, order).len().to_string(),
+        ]);
+    }
+    Ok(rows)
+}
+
+fn comments(sources: &[Source]) -> [Row; 3] {
     let docs: Vec<&str> = sources
         .iter()
         .flat_map(|s| s.docs.iter().map(String::as_str))

@@ -224,51 +224,42 @@ impl Lower<'_> {
         if name.contains('.') && wanted == Sort::Tool {
             return self.remote(node).filter(|(_, all)| !all).map(|_| name);
         }
-        match self.out.declared.get(&name) {
-            Some(declared) if declared.sort == wanted => Some(name),
-            Some(declared) => {
-                let (is, declared) = (declared.sort.words(), self.place(declared.span));
-                let at = self.place(node.span);
-                self.say(Diagnostic::wrong_sort(
-                    at,
-                    &name,
-                    is,
-                    wanted.words(),
-                    declared,
-                ));
-                None
-            }
-            None => {
-                let words = match wanted {
-                    Sort::Tool => "tool",
-                    Sort::Agent => "agent",
-                    Sort::Person => "person",
-                };
-                self.unknown(node, words, |sort| sort == wanted);
-                None
-            }
-        }
+        let (_, word) = wanted
+            .words()
+            .split_once(' ')
+            .expect("an article and a noun");
+        self.declared(node, word, wanted.words(), |sort| sort == wanted)
     }
 
     /// Returns the name in a node if it names an agent or a person, which a route may lead to; otherwise reports it.
     fn member(&mut self, node: &Node) -> Option<Name> {
-        let name = node.as_text()?.clone();
-        match self.out.declared.get(&name) {
-            Some(declared) if declared.sort != Sort::Tool => Some(name),
+        let wanted = format!(
+            "an agent (`agents: {{ NAME: {{ run: {} }} }}`)",
+            node.as_text()?
+        );
+        self.declared(node, "agent", &wanted, |sort| sort != Sort::Tool)
+    }
+
+    /// Returns the name in a node if it names an item of a sort that fits; otherwise reports it. `word` is the noun for an unknown
+    /// name, `wanted` the words for a name of another sort.
+    fn declared(
+        &mut self,
+        node: &Node,
+        word: &str,
+        wanted: &str,
+        fits: impl Fn(Sort) -> bool,
+    ) -> Option<Name> {
+        let name = node.as_text()?;
+        match self.out.declared.get(name) {
+            Some(declared) if fits(declared.sort) => return Some(name.clone()),
             Some(declared) => {
-                let declared = self.place(declared.span);
+                let (is, declared) = (declared.sort.words(), self.place(declared.span));
                 let at = self.place(node.span);
-                let wanted = format!("an agent (`agents: {{ NAME: {{ run: {name} }} }}`)");
-                self.say(Diagnostic::wrong_sort(
-                    at, &name, "a tool", &wanted, declared,
-                ));
-                None
+                self.say(Diagnostic::wrong_sort(at, name, is, wanted, declared));
             }
-            None => {
-                self.unknown(node, "agent", |sort| sort != Sort::Tool);
-                None
-            }
+            None => self.unknown(node, word, fits),
         }
+        None
     }
 
     /// Returns the name of a person, or `user`.

@@ -221,7 +221,23 @@ fn named_tables(ty: &'static Ty, into: &mut Vec<&'static Table>) {
         Ty::Type => add(LongType::table()),
         Ty::List(of) | Ty::Map(of) | Ty::Names(of) => named_tables(of, into),
         Ty::Or(kinds) => kinds.iter().for_each(|kind| named_tables(kind, into)),
-        _ => {}
+        Ty::Integer(_)
+        | Ty::Number
+        | Ty::Boolean
+        | Ty::Text
+        | Ty::Name
+        | Ty::Path
+        | Ty::Documents
+        | Ty::Prompt
+        | Ty::Duration
+        | Ty::Size
+        | Ty::Money
+        | Ty::Rate(_)
+        | Ty::Expr
+        | Ty::Template
+        | Ty::Data
+        | Ty::Any
+        | Ty::Word(_) => {}
     }
 }
 

@@ -4,7 +4,7 @@
 //! A transfer is booked *before* the response is sent, once for each key. A repeated request with the same key gets the same
 //! response, and the book records the repetition (`again`), so that tests can count requests made in doubt.
 
-use crate::{append, read_book};
+use crate::book::{Book, Refused, key};
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -12,8 +12,7 @@ use axum::response::Json as Body;
 use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Name, password, and session token of each user. Tokens are constant, so a login survives a restart.
 const USERS: &[(&str, &str, &str)] = &[
@@ -31,12 +30,6 @@ const ACCOUNTS: &[(&str, &str, &str, i64)] = &[
 /// Symbol and price in cents.
 const STOCKS: &[(&str, i64)] = &[("AMD", 12_034), ("NVDA", 11_820), ("INTC", 2_215)];
 
-struct Bank {
-    /// Transfers, and records of repeated requests.
-    book: Mutex<Vec<Json>>,
-    file: Option<PathBuf>,
-}
-
 #[derive(Deserialize)]
 struct Login {
     user: String,
@@ -49,26 +42,16 @@ struct Transfer {
     cents: i64,
 }
 
-type Refused = (StatusCode, &'static str);
-
-/// Returns the routes of the service.
-pub(crate) fn routes(file: Option<PathBuf>) -> std::io::Result<Router> {
-    let book = match &file {
-        Some(file) => read_book(file)?,
-        None => Vec::new(),
-    };
-    let bank = Arc::new(Bank {
-        book: Mutex::new(book),
-        file,
-    });
-    Ok(Router::new()
+/// Returns the routes of the service. Its book has the transfers, and records of repeated requests.
+pub(crate) fn routes(book: Book) -> Router {
+    Router::new()
         .route("/login", post(login))
         .route("/accounts/{name}", get(account))
         .route("/balances/{id}", get(balance))
         .route("/stocks/{symbol}", get(stock))
         .route("/transfers", get(transfers))
         .route("/transfers/{from}", post(transfer))
-        .with_state(bank))
+        .with_state(Arc::new(book))
 }
 
 async fn login(axum::Json(given): axum::Json<Login>) -> Result<Body<Json>, Refused> {
@@ -102,13 +85,12 @@ async fn account(Path(named): Path<String>, headers: HeaderMap) -> Result<Body<J
 }
 
 async fn balance(
-    State(bank): State<Arc<Bank>>,
+    State(book): State<Arc<Book>>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Body<Json>, Refused> {
     let user = user(&headers)?;
-    let book = bank.book.lock().unwrap_or_else(PoisonError::into_inner);
-    let cents = held(&book, user, &id)?;
+    let cents = held(&book.entries(), user, &id)?;
     Ok(Body(json!({ "id": id, "cents": cents })))
 }
 
@@ -135,36 +117,35 @@ async fn stock(Path(symbol): Path<String>) -> Result<Body<Json>, Refused> {
 }
 
 /// Returns the whole book.
-async fn transfers(State(bank): State<Arc<Bank>>) -> Body<Json> {
-    let book = bank.book.lock().unwrap_or_else(PoisonError::into_inner);
-    Body(Json::Array(book.clone()))
+async fn transfers(State(book): State<Arc<Book>>) -> Body<Json> {
+    Body(Json::Array(book.entries().clone()))
 }
 
 async fn transfer(
-    State(bank): State<Arc<Bank>>,
+    State(book): State<Arc<Book>>,
     Path(from): Path<String>,
     headers: HeaderMap,
     axum::Json(wanted): axum::Json<Transfer>,
 ) -> Result<Body<Json>, Refused> {
     let user = user(&headers)?;
-    let key = headers
-        .get("idempotency-key")
-        .and_then(|key| key.to_str().ok())
-        .ok_or((StatusCode::BAD_REQUEST, "a transfer has a key"))?;
-    let mut book = bank.book.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = book
+    let key = key(&headers).ok_or((StatusCode::BAD_REQUEST, "a transfer has a key"))?;
+    let mut entries = book.entries();
+    let known = entries
         .iter()
         .find(|entry| entry["kind"] == "transfer" && entry["key"] == key)
         .cloned();
     if let Some(known) = known {
         let again = json!({ "kind": "again", "key": key, "id": known["id"] });
-        bank.enter(&mut book, again)?;
+        book.enter(&mut entries, again)?;
         return Ok(Body(known));
     }
-    if wanted.cents <= 0 || wanted.cents > held(&book, user, &from)? {
+    if wanted.cents <= 0 {
+        return Err((StatusCode::CONFLICT, "a transfer moves at least one cent"));
+    }
+    if wanted.cents > held(&entries, user, &from)? {
         return Err((StatusCode::CONFLICT, "that is more than the account holds"));
     }
-    let made = book.iter().filter(|entry| entry["kind"] == "transfer");
+    let made = entries.iter().filter(|entry| entry["kind"] == "transfer");
     let booked = json!({
         "kind": "transfer",
         "id": format!("t-{}", made.count() + 1),
@@ -173,17 +154,34 @@ async fn transfer(
         "to": wanted.to,
         "cents": wanted.cents,
     });
-    bank.enter(&mut book, booked.clone())?;
-    Ok(Body(booked))
+    book.enter(&mut entries, booked).map(Body)
 }
 
-impl Bank {
-    fn enter(&self, book: &mut Vec<Json>, entry: Json) -> Result<(), Refused> {
-        if let Some(file) = &self.file {
-            append(file, &entry)
-                .map_err(|_| (StatusCode::SERVICE_UNAVAILABLE, "the book is closed"))?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_transfer_is_refused_with_its_reason() {
+        let book = Arc::new(Book::open(None).unwrap());
+        let headers = [
+            ("authorization", "Bearer t-anna-9c07"),
+            ("idempotency-key", "k"),
+        ];
+        let parsed = |(name, value): (&str, &str)| (name.parse().unwrap(), value.parse().unwrap());
+        let headers: HeaderMap = headers.into_iter().map(parsed).collect();
+        for (cents, why) in [
+            (0, "a transfer moves at least one cent"),
+            (2_001, "that is more than the account holds"),
+        ] {
+            let wanted = Transfer {
+                to: "1234567890".to_owned(),
+                cents,
+            };
+            let from = Path("2234567890".to_owned());
+            let book = State(book.clone());
+            let made = transfer(book, from, headers.clone(), axum::Json(wanted)).await;
+            assert_eq!(made.unwrap_err(), (StatusCode::CONFLICT, why));
         }
-        book.push(entry);
-        Ok(())
     }
 }

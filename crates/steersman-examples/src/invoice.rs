@@ -5,22 +5,20 @@
 //! use keys. With `--faulty` the service breaks the connection on some postings: after booking if the number ends with 7, and
 //! once before booking if it ends with 8.
 
-use crate::{append, read_book};
+use crate::book::{Book, Refused, key};
 use axum::Router;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::Json as Body;
 use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 struct Office {
     /// All entries: postings, mail and chat, distinguished by `kind`.
-    book: Mutex<Vec<Json>>,
-    file: Option<PathBuf>,
+    book: Book,
     faulty: bool,
     /// Numbers of postings whose connection was broken before booking.
     broken: Mutex<BTreeSet<String>>,
@@ -32,27 +30,20 @@ struct Wanted {
     cents: i64,
 }
 
-type Refused = (StatusCode, &'static str);
-
 /// Returns the routes of the service.
-pub(crate) fn routes(faulty: bool, file: Option<PathBuf>) -> std::io::Result<Router> {
-    let book = match &file {
-        Some(file) => read_book(file)?,
-        None => Vec::new(),
-    };
+pub(crate) fn routes(faulty: bool, book: Book) -> Router {
     let office = Arc::new(Office {
-        book: Mutex::new(book),
-        file,
+        book,
         faulty,
         broken: Mutex::default(),
     });
-    Ok(Router::new()
+    Router::new()
         .route("/orders", get(orders))
         .route("/postings", post(book_posting))
         .route("/postings/{number}", get(posting))
         .route("/mail", post(mail))
         .route("/chat", post(chat))
-        .with_state(office))
+        .with_state(office)
 }
 
 /// Returns an order that matches the invoice; the vendor `Nobody` has none.
@@ -69,8 +60,8 @@ async fn orders(Query(wanted): Query<Wanted>) -> Body<Json> {
 
 /// Returns the posting of an invoice, or an empty number if there is none.
 async fn posting(State(office): State<Arc<Office>>, Path(number): Path<String>) -> Body<Json> {
-    let book = office.book.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = book
+    let entries = office.book.entries();
+    let found = entries
         .iter()
         .find(|entry| entry["kind"] == "posting" && entry["number"] == number.as_str());
     Body(found.cloned().unwrap_or_else(|| json!({ "number": "" })))
@@ -90,7 +81,7 @@ async fn book_posting(
     }
     posting["kind"] = "posting".into();
     posting["id"] = format!("L-{number}").into();
-    let booked = office.enter(posting)?;
+    let booked = office.book.enter(&mut office.book.entries(), posting)?;
     if office.faulty && number.ends_with('7') {
         hang_up();
     }
@@ -120,30 +111,14 @@ fn once(
     headers: &HeaderMap,
     axum::Json(mut said): axum::Json<Json>,
 ) -> Result<Body<Json>, Refused> {
-    let key = headers
-        .get("idempotency-key")
-        .and_then(|key| key.to_str().ok());
+    let key = key(headers);
     said["kind"] = kind.into();
     said["key"] = key.into();
-    let known = {
-        let book = office.book.lock().unwrap_or_else(PoisonError::into_inner);
-        key.and_then(|key| book.iter().find(|entry| entry["key"] == key).cloned())
-    };
+    let mut entries = office.book.entries();
+    let known = key.and_then(|key| entries.iter().find(|entry| entry["key"] == key).cloned());
     match known {
         Some(known) => Ok(Body(known)),
-        None => Ok(Body(office.enter(said)?)),
-    }
-}
-
-impl Office {
-    fn enter(&self, entry: Json) -> Result<Json, Refused> {
-        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = &self.file {
-            append(file, &entry)
-                .map_err(|_| (StatusCode::SERVICE_UNAVAILABLE, "the book is closed"))?;
-        }
-        book.push(entry.clone());
-        Ok(entry)
+        None => office.book.enter(&mut entries, said).map(Body),
     }
 }
 

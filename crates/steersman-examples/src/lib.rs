@@ -2,17 +2,16 @@
 //! and output. The program runs them: `steersman example-service NAME`.
 
 mod bank;
+mod book;
 mod invoice;
 mod mcp;
 mod pdf;
 mod research;
 mod support;
 
-use serde_json::Value as Json;
-use std::io::Write as _;
+use crate::book::Book;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use steersman_runtime::files;
+use std::path::PathBuf;
 use tokio::net::TcpListener;
 
 /// The names of the services.
@@ -68,13 +67,13 @@ enum Kind {
 impl Service {
     /// Starts a service. One that uses HTTP listens when this returns.
     pub async fn start(name: &str, options: Options) -> Result<Self, StartError> {
-        let book = options.book;
+        let book = || Book::open(options.book);
         let routes = match name {
             "research" => return Ok(Self(Kind::Notes(options.notes))),
             "pdf" => return Ok(Self(Kind::Pdf)),
-            "bank" => bank::routes(book)?,
-            "support" => support::routes(options.stall, book)?,
-            "invoice" => invoice::routes(options.faulty, book)?,
+            "bank" => bank::routes(book()?),
+            "support" => support::routes(options.stall, book()?),
+            "invoice" => invoice::routes(options.faulty, book()?),
             other => return Err(StartError::Unknown(other.to_owned())),
         };
         let port = options.port;
@@ -127,27 +126,6 @@ impl Service {
 /// Maximum size in bytes of a file that a service reads.
 const LARGEST: usize = 64 << 20;
 
-/// Returns the entries of a book; none if the file does not exist.
-fn read_book(file: &Path) -> std::io::Result<Vec<Json>> {
-    match files::plain(file, LARGEST).and_then(files::text) {
-        Ok(text) => Ok(text
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(e),
-    }
-}
-
-fn append(file: &Path, booked: &Json) -> std::io::Result<()> {
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(file)?;
-    // one write per line, so that concurrent readers see whole lines
-    file.write_all(format!("{booked}\n").as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,5 +138,22 @@ mod tests {
         }
         let unknown = Service::start("shop", Options::default()).await;
         assert!(matches!(unknown, Err(StartError::Unknown(name)) if name == "shop"));
+    }
+
+    #[tokio::test]
+    async fn a_line_of_a_book_that_is_no_entry_is_an_error() {
+        let file = std::env::temp_dir().join(format!("steersman-book-{}", std::process::id()));
+        std::fs::write(&file, "{\"id\":\"r-1\"}\n{\"id\":\n").unwrap();
+        let options = Options {
+            book: Some(file.clone()),
+            ..Options::default()
+        };
+        let started = Service::start("support", options).await;
+        std::fs::remove_file(&file).unwrap();
+        let error = started.err().unwrap().to_string();
+        assert!(
+            error.starts_with(&format!("{}:2: ", file.display())),
+            "{error}"
+        );
     }
 }

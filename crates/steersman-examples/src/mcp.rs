@@ -7,8 +7,13 @@ use std::io::{BufRead, Write};
 /// The protocol version used if the client names none; a version that the client names is echoed.
 const VERSION: &str = "2025-11-25";
 
-/// Result of a tool: its text, or an error for the model. `None` means that there is no such tool.
-pub(crate) type Said = Option<Result<String, String>>;
+/// Result of a tool.
+pub(crate) enum Said {
+    Text(String),
+    /// An error for the model.
+    Fault(String),
+    NoSuchTool,
+}
 
 /// An MCP server with its tools.
 pub(crate) trait Tools {
@@ -32,7 +37,7 @@ pub(crate) fn serve(
             continue;
         }
         let Ok(message) = serde_json::from_str::<Json>(&line) else {
-            let error = json!({ "code": -32_700, "message": "this is no JSON" });
+            let (_, error) = error(-32_700, "this is no JSON");
             let answer = json!({ "jsonrpc": "2.0", "id": null, "error": error });
             say(&mut output, &answer)?;
             continue;
@@ -41,13 +46,9 @@ pub(crate) fn serve(
         let Some(id) = message.get("id").filter(|id| !id.is_null()) else {
             continue;
         };
-        let answer = match answered(tools, &message, &mut output)? {
-            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-            Err((code, message)) => {
-                let error = json!({ "code": code, "message": message });
-                json!({ "jsonrpc": "2.0", "id": id, "error": error })
-            }
-        };
+        let (member, value) = answered(tools, &message, &mut output)?;
+        let mut answer = json!({ "jsonrpc": "2.0", "id": id });
+        answer[member] = value;
         say(&mut output, &answer)?;
     }
     Ok(())
@@ -59,31 +60,35 @@ pub(crate) fn say(output: &mut (impl Write + ?Sized), message: &Json) -> std::io
     output.flush()
 }
 
-type Answer = Result<Json, (i64, &'static str)>;
-
+/// Returns the member that answers a request, `result` or `error`, and its value.
 fn answered<T: Tools>(
     tools: &T,
     message: &Json,
     output: &mut dyn Write,
-) -> std::io::Result<Answer> {
+) -> std::io::Result<(&'static str, Json)> {
     let params = &message["params"];
-    Ok(match message["method"].as_str() {
-        Some("initialize") => Ok(json!({
+    let result = match message["method"].as_str() {
+        Some("initialize") => json!({
             "protocolVersion": params["protocolVersion"].as_str().unwrap_or(VERSION),
             "capabilities": { "tools": {} },
             "serverInfo": { "name": T::NAME, "version": env!("CARGO_PKG_VERSION") },
-        })),
-        Some("ping") => Ok(json!({})),
-        Some("tools/list") => Ok(json!({ "tools": tools.list() })),
+        }),
+        Some("ping") => json!({}),
+        Some("tools/list") => json!({ "tools": tools.list() }),
         Some("tools/call") => match tools.call(params, output)? {
-            Some(said) => {
-                let is_error = said.is_err();
-                let (Ok(text) | Err(text)) = said;
-                let content = json!([{ "type": "text", "text": text }]);
-                Ok(json!({ "content": content, "isError": is_error }))
-            }
-            None => Err((-32_602, "there is no such tool")),
+            Said::Text(text) => content(&text, false),
+            Said::Fault(text) => content(&text, true),
+            Said::NoSuchTool => return Ok(error(-32_602, "there is no such tool")),
         },
-        _ => Err((-32_601, "there is no such method")),
-    })
+        _ => return Ok(error(-32_601, "there is no such method")),
+    };
+    Ok(("result", result))
+}
+
+fn content(text: &str, is_error: bool) -> Json {
+    json!({ "content": [{ "type": "text", "text": text }], "isError": is_error })
+}
+
+fn error(code: i64, message: &str) -> (&'static str, Json) {
+    ("error", json!({ "code": code, "message": message }))
 }

@@ -35,8 +35,11 @@ impl Tools for Pdf {
 
     fn call(&self, params: &Json, _output: &mut dyn Write) -> std::io::Result<Said> {
         let pdf = params["arguments"]["pdf"].as_str().unwrap_or_default();
-        let is_ours = params["name"] == "read_text";
-        Ok(is_ours.then(|| read(pdf).map_err(ToOwned::to_owned)))
+        Ok(match read(pdf) {
+            _ if params["name"] != "read_text" => Said::NoSuchTool,
+            Ok(text) => Said::Text(text),
+            Err(fault) => Said::Fault(fault.to_owned()),
+        })
     }
 }
 

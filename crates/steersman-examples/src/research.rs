@@ -57,15 +57,15 @@ impl Tools for Notes<'_> {
                 .filter(|text| !text.is_empty())
         };
         Ok(match params["name"].as_str() {
-            Some("search") => Some(match wanted("query") {
+            Some("search") => match wanted("query") {
                 Some(query) => search(self.0, query, &params["_meta"]["progressToken"], output)?,
-                None => Err("`query` is a text of a few words".to_owned()),
-            }),
-            Some("fetch") => Some(match wanted("note") {
+                None => Said::Fault("`query` is a text of a few words".to_owned()),
+            },
+            Some("fetch") => match wanted("note") {
                 Some(name) => fetch(self.0, name)?,
-                None => Err("`note` is the name of a note".to_owned()),
-            }),
-            _ => None,
+                None => Said::Fault("`note` is the name of a note".to_owned()),
+            },
+            _ => Said::NoSuchTool,
         })
     }
 }
@@ -91,7 +91,7 @@ fn search(
     query: &str,
     token: &Json,
     output: &mut dyn Write,
-) -> std::io::Result<Result<String, String>> {
+) -> std::io::Result<Said> {
     let query = query.to_lowercase();
     let words: Vec<&str> = query
         .split(|c: char| !c.is_alphanumeric())
@@ -128,19 +128,21 @@ fn search(
         .map(|(_, name, title)| format!("{name}: {title}"))
         .collect();
     if hits.is_empty() {
-        return Ok(Ok("No note has any of these words.".to_owned()));
+        return Ok(Said::Text("No note has any of these words.".to_owned()));
     }
-    Ok(Ok(hits.join("\n")))
+    Ok(Said::Text(hits.join("\n")))
 }
 
-fn fetch(folder: &Path, name: &str) -> std::io::Result<Result<String, String>> {
+fn fetch(folder: &Path, name: &str) -> std::io::Result<Said> {
     let notes = notes(folder)?;
     match notes
         .iter()
         .find(|(known, _)| known == name.trim_end_matches(".md"))
     {
-        Some((_, path)) => Ok(Ok(files::plain(path, LARGEST).and_then(files::text)?)),
-        None => Ok(Err(format!(
+        Some((_, path)) => files::plain(path, LARGEST)
+            .and_then(files::text)
+            .map(Said::Text),
+        None => Ok(Said::Fault(format!(
             "there is no note `{name}`: a search gives their names"
         ))),
     }

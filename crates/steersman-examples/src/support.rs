@@ -3,7 +3,7 @@
 //! A refund is booked *before* the response is sent, as at any bank. A caller that dies before it reads the response
 //! does not know if the refund was booked.
 
-use crate::{append, read_book};
+use crate::book::{Book, Refused};
 use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -11,9 +11,8 @@ use axum::response::{IntoResponse, Json as Body};
 use axum::routing::get;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Number, item, price in cents, and time of delivery.
 const ORDERS: &[(&str, &str, u64, &str)] = &[
@@ -23,8 +22,7 @@ const ORDERS: &[(&str, &str, u64, &str)] = &[
 ];
 
 struct Shop {
-    refunds: Mutex<Vec<Json>>,
-    book: Option<PathBuf>,
+    refunds: Book,
     stall: AtomicBool,
 }
 
@@ -40,20 +38,15 @@ struct Filter {
 }
 
 /// Returns the routes of the service. With `stall`, the first refund is booked but never answered.
-pub(crate) fn routes(stall: bool, book: Option<PathBuf>) -> std::io::Result<Router> {
-    let refunds = match &book {
-        Some(file) => read_book(file)?,
-        None => Vec::new(),
-    };
+pub(crate) fn routes(stall: bool, refunds: Book) -> Router {
     let shop = Arc::new(Shop {
-        refunds: Mutex::new(refunds),
-        book,
+        refunds,
         stall: AtomicBool::new(stall),
     });
-    Ok(Router::new()
+    Router::new()
         .route("/orders/{order}", get(order))
         .route("/refunds", get(refunds_of).post(refund))
-        .with_state(shop))
+        .with_state(shop)
 }
 
 async fn order(Path(number): Path<String>) -> impl IntoResponse {
@@ -68,7 +61,7 @@ async fn order(Path(number): Path<String>) -> impl IntoResponse {
 
 /// Returns the refund of an order, or `found: false`; without an order, returns all refunds.
 async fn refunds_of(State(shop): State<Arc<Shop>>, Query(filter): Query<Filter>) -> Body<Json> {
-    let refunds = shop.refunds.lock().unwrap_or_else(PoisonError::into_inner);
+    let refunds = shop.refunds.entries();
     Body(match filter.order {
         None => Json::Array(refunds.clone()),
         Some(order) => refunds
@@ -82,21 +75,16 @@ async fn refunds_of(State(shop): State<Arc<Shop>>, Query(filter): Query<Filter>)
 async fn refund(
     State(shop): State<Arc<Shop>>,
     axum::Json(refund): axum::Json<Refund>,
-) -> Result<Body<Json>, (StatusCode, &'static str)> {
+) -> Result<Body<Json>, Refused> {
     let booked = {
-        let mut refunds = shop.refunds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refunds = shop.refunds.entries();
         let booked = json!({
             "id": format!("r-{}", refunds.len() + 1),
             "order": refund.order,
             "cents": refund.cents,
             "found": true,
         });
-        if let Some(file) = &shop.book {
-            append(file, &booked)
-                .map_err(|_| (StatusCode::SERVICE_UNAVAILABLE, "the book is closed"))?;
-        }
-        refunds.push(booked.clone());
-        booked
+        shop.refunds.enter(&mut refunds, booked)?
     };
     if shop.stall.swap(false, Ordering::Relaxed) {
         std::future::pending::<()>().await;

@@ -265,44 +265,26 @@ impl Trace {
         }
         self.pushes(out, line, commit, bodies);
         for changed in &commit.calls {
-            let row = match &changed.what {
-                CallChanged::Began(_) | CallChanged::Ended(_) | CallChanged::Chose(..) => "branch",
-                CallChanged::Met(..) | CallChanged::Awaits(..) => "wait",
-                CallChanged::Edited { .. } => "edited",
-            };
-            let _ = write!(
-                out,
-                "  {row:<7} {} of {}",
-                changed.call,
-                self.agent(changed.agent)
-            );
-            match &changed.what {
+            let (row, text) = match &changed.what {
                 CallChanged::Began(branches) => {
-                    out.push_str(" begins");
-                    for branch in branches {
-                        let _ = write!(out, " {branch}");
-                    }
+                    let branches = branches.iter().map(|branch| format!(" {branch}"));
+                    ("branch", format!("begins{}", branches.collect::<String>()))
                 }
-                CallChanged::Ended(ends) => {
-                    let _ = write!(out, " ended {}", plain(bodies, *ends));
-                }
-                CallChanged::Chose(branch, at) => {
-                    let _ = write!(out, " chose {branch} at {at}");
-                }
-                CallChanged::Met(part, Some(gave)) => {
-                    let _ = write!(out, " part {part} is over {}", plain(bodies, *gave));
-                }
-                CallChanged::Met(part, None) => {
-                    let _ = write!(out, " part {part} cannot be met");
-                }
-                CallChanged::Edited { by, .. } => {
-                    let _ = write!(out, " approved by {by}");
-                }
-                CallChanged::Awaits(part, key) => {
-                    let _ = write!(out, " part {part} is for {}", plain(bodies, *key));
-                }
-            }
-            out.push('\n');
+                CallChanged::Ended(ends) => ("branch", format!("ended {}", plain(bodies, *ends))),
+                CallChanged::Chose(branch, at) => ("branch", format!("chose {branch} at {at}")),
+                CallChanged::Met(part, Some(gave)) => (
+                    "wait",
+                    format!("part {part} is over {}", plain(bodies, *gave)),
+                ),
+                CallChanged::Met(part, None) => ("wait", format!("part {part} cannot be met")),
+                CallChanged::Edited { by, .. } => ("edited", format!("approved by {by}")),
+                CallChanged::Awaits(part, key) => (
+                    "wait",
+                    format!("part {part} is for {}", plain(bodies, *key)),
+                ),
+            };
+            let agent = self.agent(changed.agent);
+            let _ = writeln!(out, "  {row:<7} {} of {agent} {text}", changed.call);
         }
         for wished in &commit.wished {
             let _ = writeln!(out, "  wishes  {}", self.wished(wished, bodies));
@@ -607,7 +589,21 @@ impl Trace {
             | LedgerEntry::More { .. }
             | LedgerEntry::Unbelievable { .. } => of_limits(entry),
             LedgerEntry::Hold(hold) => hold_of(hold, bodies),
-            LedgerEntry::Released { .. } => released(entry, bodies),
+            LedgerEntry::Released {
+                effect,
+                why,
+                how,
+                about: _,
+                by,
+                body,
+            } => {
+                let (why, how) = (why_word(*why), release_word(*how));
+                let body = body.map(|body| format!(" {}", quoted(bodies, body)));
+                format!(
+                    "released {effect} {why} {how} by {by}{}",
+                    body.unwrap_or_default()
+                )
+            }
             LedgerEntry::Started {
                 effect,
                 attempt,
@@ -685,26 +681,6 @@ impl Trace {
             ),
         }
     }
-}
-
-fn released(entry: &LedgerEntry, bodies: &dyn Bodies) -> String {
-    let LedgerEntry::Released {
-        effect,
-        why,
-        how,
-        about: _,
-        by,
-        body,
-    } = entry
-    else {
-        return String::new();
-    };
-    let (why, how) = (why_word(*why), release_word(*how));
-    let mut out = format!("released {effect} {why} {how} by {by}");
-    if let Some(body) = body {
-        let _ = write!(out, " {}", quoted(bodies, *body));
-    }
-    out
 }
 
 fn hold_of(hold: &Hold, bodies: &dyn Bodies) -> String {

@@ -409,7 +409,7 @@ fn ended_as(how: How) -> &'static str {
 }
 
 /// Renders an interaction for people: branches by their labels, no word repeated.
-fn shown(interaction: &Interaction, of: &Side) -> String {
+fn shown(interaction: &Interaction, of_branches: bool, of: &Side) -> String {
     match interaction {
         Interaction::Call(call) if matches!(call.target, Target::Branches(_)) => {
             let text = of.text(call.args);
@@ -443,7 +443,7 @@ fn shown(interaction: &Interaction, of: &Side) -> String {
             words.extend(body.map(|body| of.text(body).to_string()));
             in_words("F", words)
         }
-        other => comparable(other, of),
+        other => comparable(other, of_branches, of),
     }
 }
 
@@ -459,14 +459,14 @@ fn in_words(what: &str, words: Vec<String>) -> String {
 }
 
 /// Renders an interaction for comparison, without what always differs between two sessions.
-fn comparable(interaction: &Interaction, texts: &Side) -> String {
+fn comparable(interaction: &Interaction, of_branches: bool, texts: &Side) -> String {
     match interaction {
         Interaction::Result(result) if result.how == How::Simulated => {
             let mut result = result.clone();
             result.how = How::Done;
-            essential(&Interaction::Result(result), texts)
+            essential(&Interaction::Result(result), of_branches, texts)
         }
-        other => essential(other, texts),
+        other => essential(other, of_branches, texts),
     }
 }
 
@@ -566,16 +566,16 @@ fn diverge(agent: String, a: (&Side, &Stack), b: (&Side, &Stack)) -> Option<Firs
     // Results are compared in the order of their calls, and each entry keeps its line.
     let entries = [a, b].map(|(_, stack)| in_call_order(stack, |(_, i)| i));
     let row = |side: usize, n: usize| {
-        let (_, interaction) = entries[side].get(n)?;
-        Some(comparable(interaction, [a.0, b.0][side]))
+        let ((_, interaction), of) = entries[side].get(n)?;
+        Some(comparable(interaction, *of, [a.0, b.0][side]))
     };
     let most = entries[0].len().max(entries[1].len());
     let same = (0..most).find(|n| row(0, *n) != row(1, *n))?;
     let shown = |side: usize| {
-        let (_, interaction) = entries[side].get(same)?;
-        Some(shown(interaction, [a.0, b.0][side]))
+        let ((_, interaction), of) = entries[side].get(same)?;
+        Some(shown(interaction, *of, [a.0, b.0][side]))
     };
-    let line = |side: usize| entries[side].get(same).map(|(line, _)| line.0);
+    let line = |side: usize| entries[side].get(same).map(|((line, _), _)| line.0);
     Some(First {
         agent,
         after: same,

@@ -1,31 +1,43 @@
 //! Interactions as texts that are equal for equal sessions: without ids, lines and times.
 
 use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Body, Id};
 use steersman_machine::stored::interaction::{Interaction, Target};
 
 /// Returns the entries of a stack with results in the order of their calls, whichever closed first. An entry may
-/// hold more than an interaction, for example its line; `of` returns its interaction.
-pub fn in_call_order<T>(stack: &[T], of: impl Fn(&T) -> &Interaction) -> Vec<&T> {
+/// hold more than an interaction, for example its line; `of` returns its interaction. The flag of an entry is true for calls to
+/// branches and for their results.
+pub fn in_call_order<T>(stack: &[T], of: impl Fn(&T) -> &Interaction) -> Vec<(&T, bool)> {
     let mut out = Vec::new();
-    let mut results: Vec<(Id, &T)> = Vec::new();
+    let mut to_branches = BTreeSet::new();
+    let mut results: BTreeMap<Id, (&T, bool)> = BTreeMap::new();
     for entry in stack {
         if let Interaction::Result(result) = of(entry) {
-            results.push((result.call, entry));
-        } else {
-            results.sort_by_key(|(call, _)| *call);
-            out.extend(results.drain(..).map(|(_, entry)| entry));
-            out.push(entry);
+            let is_of_branches = to_branches.contains(&result.call);
+            results.insert(result.call, (entry, is_of_branches));
+            continue;
         }
+        out.extend(std::mem::take(&mut results).into_values());
+        let is_to_branches = matches!(of(entry), Interaction::Call(call)
+            if matches!(call.target, Target::Branches(_)) && to_branches.insert(call.id));
+        out.push((entry, is_to_branches));
     }
-    results.sort_by_key(|(call, _)| *call);
-    out.extend(results.into_iter().map(|(_, entry)| entry));
+    out.extend(results.into_values());
     out
 }
 
-/// Returns an interaction as text without ids and times, equal for equal sessions.
-pub fn essential(interaction: &Interaction, bodies: &dyn Bodies) -> String {
+/// Returns an interaction as text without ids and times, equal for equal sessions. `of_branches` is true for a call to branches
+/// and for its result, as [`in_call_order`] says.
+pub fn essential(interaction: &Interaction, of_branches: bool, bodies: &dyn Bodies) -> String {
+    let plain = |text: &str| {
+        if of_branches {
+            nameless(text)
+        } else {
+            text.to_owned()
+        }
+    };
     let text = |body: Option<Body>| body.map_or_else(String::new, |b| bodies.text(b).to_string());
     match interaction {
         Interaction::UserMessage { body, .. } => format!("U {}", bodies.text(*body)),
@@ -41,17 +53,13 @@ pub fn essential(interaction: &Interaction, bodies: &dyn Bodies) -> String {
             )
         }
         Interaction::Call(call) => {
-            let args = bodies.text(call.args);
-            match &call.target {
-                Target::Branches(_) => format!("call {} {}", call.name, nameless(&args)),
-                _ => format!("call {} {args}", call.name),
-            }
+            format!("call {} {}", call.name, plain(&bodies.text(call.args)))
         }
         Interaction::Result(result) => format!(
             "result {:?} {} {}",
             result.how,
             result.code.as_deref().unwrap_or(""),
-            nameless(&text(result.body))
+            plain(&text(result.body))
         ),
         Interaction::Route(route) => {
             format!(

@@ -78,15 +78,21 @@ impl Log {
     }
 
     /// Returns the definitions that the session was bound to, by the line of the binding, as the store has them. A
-    /// definition that cannot be read is left out; the log is shown without its rules.
-    pub async fn bound(&self, reader: &dyn Reader) -> BTreeMap<Line, Arc<Network>> {
+    /// definition that this program cannot use is left out; the log is shown without its rules.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn bound(
+        &self,
+        reader: &dyn Reader,
+    ) -> Result<BTreeMap<Line, Arc<Network>>, EngineError> {
         let mut bound = BTreeMap::new();
         for line in &self.lines {
-            if let Some(network) = reader.bound(line).await {
+            if let Some(network) = reader.bound(line).await? {
                 bound.insert(line.n, network);
             }
         }
-        bound
+        Ok(bound)
     }
 
     fn at(&self, n: Line) -> Option<&Arc<LogLine>> {

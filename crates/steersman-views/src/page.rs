@@ -428,7 +428,7 @@ impl<'a> Subject<'a> {
             let ordered = in_call_order(&stack, |(_, interaction)| interaction);
             let texts = ordered
                 .into_iter()
-                .map(|(_, interaction)| essential(interaction, &self.log.texts));
+                .map(|((_, interaction), of)| essential(interaction, of, &self.log.texts));
             AgentRow {
                 id: agent.id,
                 name: agent.def.clone(),

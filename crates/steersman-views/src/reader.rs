@@ -39,12 +39,21 @@ pub trait Reader: History + Send + Sync {
     /// Returns the definition of a binding that the session has or had.
     fn network<'a>(&'a self, binding: &'a Binding) -> Boxed<'a, Result<Arc<Network>, EngineError>>;
 
-    /// Returns the definition that a line binds the session to. `None` if it binds none, or if the definition cannot be read: then
-    /// views show the log without what only a definition tells.
-    fn bound<'a>(&'a self, line: &'a LogLine) -> Boxed<'a, Option<Arc<Network>>> {
+    /// Returns the definition that a line binds the session to. `None` if it binds none, or if this program cannot use the stored
+    /// definition: then views show the log without what only a definition tells. An error is one of the store.
+    fn bound<'a>(
+        &'a self,
+        line: &'a LogLine,
+    ) -> Boxed<'a, Result<Option<Arc<Network>>, EngineError>> {
         Box::pin(async move {
-            let binding = line.commit.as_ref()?.binding.as_ref()?;
-            self.network(binding).await.ok()
+            let binding = line.commit.as_ref().and_then(|c| c.binding.as_ref());
+            let Some(binding) = binding else {
+                return Ok(None);
+            };
+            match self.network(binding).await {
+                Err(error @ EngineError::Store(_)) => Err(error),
+                network => Ok(network.ok()),
+            }
         })
     }
 

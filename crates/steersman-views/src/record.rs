@@ -44,6 +44,36 @@ pub struct Block {
     pub advantage: Option<f64>,
 }
 
+impl Block {
+    fn mask(&mut self, known: &Known) {
+        for text in [&mut self.branch, &mut self.agent] {
+            *text = known.masked(text);
+        }
+        self.messages.iter_mut().for_each(|m| known.mask(m));
+        known.mask(&mut self.answer);
+    }
+}
+
+/// Returns the mean reward of each group: the branches that begin at one line, and the branch that they begin from.
+fn means(branches: &[BranchView], rewards: &BTreeMap<Id, f64>) -> BTreeMap<(Id, Line), f64> {
+    let mut groups: BTreeMap<(Id, Line), Vec<f64>> = BTreeMap::new();
+    for branch in branches {
+        if let Some(from) = branch.from {
+            let of = |id| rewards.get(&id).copied();
+            let group = groups
+                .entry(from)
+                .or_insert_with(|| Vec::from_iter(of(from.0)));
+            group.extend(of(branch.id));
+        }
+    }
+    groups.retain(|_, all| !all.is_empty());
+    let mean = |all: Vec<f64>| all.iter().sum::<f64>() / all.len() as f64;
+    groups
+        .into_iter()
+        .map(|(from, all)| (from, mean(all)))
+        .collect()
+}
+
 /// A session that was read whole, with the secrets that must not appear in its tests and trajectories.
 pub struct Recorded {
     seen: Inspection,
@@ -73,6 +103,11 @@ impl Recorded {
     fn current(&self) -> Result<&BranchView, NoTest> {
         let branch = self.seen.current_branch();
         branch.ok_or_else(|| NoTest("this session has not begun".to_owned()))
+    }
+
+    fn line(&self, n: Line) -> Option<&LogLine> {
+        let at = self.lines.binary_search_by_key(&n, |line| line.n).ok()?;
+        Some(&self.lines[at])
     }
 
     fn text(&self, body: Body) -> String {
@@ -124,33 +159,16 @@ impl Recorded {
             .filter_map(|branch| Some((branch.id, reward(&self.seen, branch)?)))
             .collect();
         let read = self.veiled();
-        let branches = &read.seen.branches;
-        // A group has the branches that begin at one line, and the branch that they begin from.
-        let mut groups: BTreeMap<(Id, Line), Vec<Id>> = BTreeMap::new();
-        for branch in branches {
-            if let Some(from) = branch.from {
-                groups
-                    .entry(from)
-                    .or_insert_with(|| vec![from.0])
-                    .push(branch.id);
-            }
-        }
+        let means = means(&read.seen.branches, &rewards);
         let mut blocks = Vec::new();
-        for branch in branches {
-            let group = branch.from.and_then(|from| groups.get(&from));
-            let members = group.into_iter().flatten();
-            let all: Vec<f64> = members.filter_map(|id| rewards.get(id)).copied().collect();
+        for branch in &read.seen.branches {
             let reward = rewards.get(&branch.id).copied();
-            let mean = (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
+            let mean = branch.from.and_then(|from| means.get(&from));
             let advantage = reward.zip(mean).map(|(reward, mean)| reward - mean);
             blocks.extend(read.blocks(branch, reward, advantage));
         }
         for block in &mut blocks {
-            for text in [&mut block.branch, &mut block.agent] {
-                *text = read.known.masked(text);
-            }
-            block.messages.iter_mut().for_each(|m| read.known.mask(m));
-            read.known.mask(&mut block.answer);
+            block.mask(&read.known);
         }
         blocks
     }
@@ -187,11 +205,7 @@ impl Recorded {
                     "content": text.map(|body| self.text(body)),
                     "tool_calls": calls,
                 });
-                let own = self
-                    .lines
-                    .iter()
-                    .any(|l| l.n == *line && l.branch == branch.id);
-                if own {
+                if self.line(*line).is_some_and(|l| l.branch == branch.id) {
                     let label = branch.label.as_deref();
                     blocks.push(Block {
                         session: self.seen.info.id.to_string(),
@@ -259,7 +273,7 @@ impl Recorded {
 
     /// Finds the call with this id.
     fn called(&self, id: Id) -> Option<&Call> {
-        let line = self.lines.iter().find(|line| line.n == id.line());
+        let line = self.line(id.line());
         let commit = line.and_then(|line| line.commit.as_ref());
         let mut pushes = commit.into_iter().flat_map(|commit| &commit.pushes);
         pushes.find_map(|push| match &push.what {

@@ -105,7 +105,7 @@ impl Story {
         line: &LogLine,
         reader: &dyn Reader,
     ) -> Result<Vec<Row>, EngineError> {
-        if let Some(network) = reader.bound(line).await {
+        if let Some(network) = reader.bound(line).await? {
             self.bound(network);
         }
         let rows = self.tell(line, reader);

@@ -68,7 +68,7 @@ impl Seen {
         let line = sight.line()?;
         sight.inspection = sight.known.veiled(sight.inspection);
         Ok(Self {
-            bound: sight.log.bound(&*sight.reader).await,
+            bound: sight.log.bound(&*sight.reader).await?,
             sight,
             line,
         })

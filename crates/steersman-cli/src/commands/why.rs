@@ -61,7 +61,7 @@ pub(crate) async fn run(
         Some(line) => path.into_iter().filter(|l| l.n <= line).collect(),
         None => path,
     };
-    let past = Past::new(&log, log.bound(&reader).await);
+    let past = Past::new(&log, log.bound(&reader).await?);
     let (act, others) = match &args.id {
         Some(id) => (by_id(&past, id, &path, &short)?, Vec::new()),
         None => at_line(&past, &path, line, address.line.as_ref(), &short)?,

@@ -5,7 +5,7 @@ use super::super::keys::agent as keys;
 use super::super::keys::kinds::{List, Valued, each};
 use super::super::site::Scope;
 use super::super::source::{Key, MAX_NODES, Node};
-use super::{Lower, RESERVED, file::params, knowledge};
+use super::{Lower, RESERVED, file, knowledge};
 use steersman_machine::network::notes;
 use steersman_machine::network::{ExitsWhen, FINISH, Limits, Mode, ModeExit, ModelAgent, Modes};
 use steersman_machine::stored::ids::Name;
@@ -79,27 +79,54 @@ impl Lower<'_> {
         scope: &Scope,
         agent: &ModelAgent,
     ) -> ModelAgent {
-        let mut model = agent.clone();
+        // All fields are named, so that nobody forgets to say what becomes of a new one in a mode.
+        let ModelAgent {
+            mut system,
+            mut model,
+            mut params,
+            mut tools,
+            mut servers,
+            tool_choice: _,
+            mut prefill,
+            before,
+            knowledge,
+            net,
+            mut context,
+            search,
+        } = agent.clone();
         if mode.system().is_some() {
-            model.system = self.prompt(mode.system(), scope);
+            system = self.prompt(mode.system(), scope);
         }
         if mode.model().is_some() {
-            model.model = self.model_name(mode.model());
+            model = self.model_name(mode.model());
         }
-        model.params.extend(params(mode.params()));
+        params.extend(file::params(mode.params()));
         if mode.tools().is_some() {
-            (model.tools, model.servers) = self.all_uses(name, mode.tools(), scope);
+            (tools, servers) = self.all_uses(name, mode.tools(), scope);
         }
-        let choice = mode.tool_choice().or(written.tool_choice());
-        model.tool_choice = self.tool_choice(choice, &model.tools);
         if mode.prefill().is_some() {
-            model.prefill = self.text_of(mode.prefill(), scope);
+            prefill = self.text_of(mode.prefill(), scope);
         }
         // the point of compaction depends on the model
         if mode.context().is_some() || mode.model().is_some() {
             let layers = [mode.context(), written.context()];
-            model.context = self.context(&layers, &model.model, scope);
+            context = self.context(&layers, &model, scope);
         }
+        let choice = mode.tool_choice().or(written.tool_choice());
+        let mut model = ModelAgent {
+            tool_choice: self.tool_choice(choice, &tools),
+            system,
+            model,
+            params,
+            tools,
+            servers,
+            prefill,
+            before,
+            knowledge,
+            net,
+            context,
+            search,
+        };
         // each mode has its own templates, so whether one of them names the passages of documents is decided again
         let documents = |name: &Name| **name == *notes::KNOWLEDGE;
         let found = model.before.iter_mut().filter(|b| documents(&b.named));

@@ -57,15 +57,13 @@ impl<'a> Lower<'a> {
                 self.say(Diagnostic::no_effect_class(at, name, true));
             }
         }
-        let parameters = match tool.parameters() {
-            Some(written) => self.parameters(name, written, &scope),
-            None => Parameters::Fields(match &source {
-                Source::Ask(_) => vec![("question".into(), plain_text())],
-                Source::Send(_) => vec![("message".into(), plain_text())],
-                _ => Vec::new(),
-            }),
+        let parameters = if let Some(written) = tool.parameters() {
+            self.parameters(name, written, &scope)
+        } else {
+            let wanted = wanted_argument(tool).into_iter();
+            Parameters::Fields(wanted.map(|name| (name.into(), plain_text())).collect())
         };
-        self.wanted_argument(key, &source, &parameters);
+        self.has_wanted_argument(key, tool, &parameters);
         self.approves(tool.0, name);
         let with_result = scope.with_result();
         let simulate = tool.simulate();
@@ -141,15 +139,8 @@ impl<'a> Lower<'a> {
     }
 
     /// Reports `ask` without a parameter `question`, and `send` without `message`.
-    fn wanted_argument(&mut self, key: &Key, source: &Source, parameters: &Parameters) {
-        let (Parameters::Fields(fields), Some(wanted)) = (
-            parameters,
-            match source {
-                Source::Ask(_) => Some("question"),
-                Source::Send(_) => Some("message"),
-                _ => None,
-            },
-        ) else {
+    fn has_wanted_argument(&mut self, key: &Key, tool: keys::Tool<'_>, parameters: &Parameters) {
+        let (Parameters::Fields(fields), Some(wanted)) = (parameters, wanted_argument(tool)) else {
             return;
         };
         if !fields.iter().any(|(name, _)| &**name == wanted) {
@@ -602,9 +593,7 @@ impl<'a> Lower<'a> {
                 match tool.parameters() {
                     Some(Or::One(types)) => types,
                     Some(Or::Other(_)) => return None,
-                    None if tool.ask().is_some() => return alone("question"),
-                    None if tool.send().is_some() => return alone("message"),
-                    None => return Some(Vec::new()),
+                    None => return wanted_argument(tool).map_or(Some(Vec::new()), alone),
                 }
             }
             Sort::Agent | Sort::Person => {
@@ -624,6 +613,12 @@ impl<'a> Lower<'a> {
                 .collect(),
         )
     }
+}
+
+/// Returns the parameter that a tool must have because of its source. If it declares no parameters, this is its only one.
+fn wanted_argument(tool: keys::Tool<'_>) -> Option<&'static str> {
+    let question = tool.ask().map(|_| "question");
+    question.or_else(|| tool.send().map(|_| "message"))
 }
 
 /// Returns true if a parameter of this type must be given.

@@ -76,7 +76,13 @@ pub(crate) fn quoted(raw: &Json) -> String {
             shown.push_str("\n> ");
             shown.push_str(line.trim_end());
         }
-        if shown.len() > bounds::VALUE / 2 {
+        if shown.len() > bounds::VALUE / 2 && k + 1 < found.passages.len() {
+            write!(
+                shown,
+                "\n(Passages after number {} are left out for their size.)",
+                k + 1
+            )
+            .expect("writing to a string does not fail");
             break;
         }
     }
@@ -84,4 +90,22 @@ pub(crate) fn quoted(raw: &Json) -> String {
         write!(shown, "\n({note})").expect("writing to a string does not fail");
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn passages_that_are_left_out_are_told() {
+        let quoted = |number: usize| {
+            let text = "x".repeat(bounds::VALUE / 4);
+            let passage = json!({ "from": "a.md", "text": text });
+            quoted(&json!({ "passages": vec![passage; number] }))
+        };
+        let left_out = "\n(Passages after number 2 are left out for their size.)";
+        assert!(quoted(3).starts_with("3 passages") && quoted(3).ends_with(left_out));
+        assert!(quoted(2).ends_with("xx"));
+    }
 }

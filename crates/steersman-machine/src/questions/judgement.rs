@@ -115,26 +115,22 @@ pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Str
     let view = view.with("args", json_or_text(&args));
     let own = prompt(cx, tool).and_then(|p| p.render(&view).ok());
     let values = [("tool", &**tool), ("args", &*args)];
-    with_form(cx, snapshot, open.owner, own, texts::REFLECT_ARGS, &values)
+    let sentences = [texts::REFLECT_ARGS, texts::VERDICT];
+    with_form(cx, snapshot, open.owner, own, sentences, &values)
 }
 
-/// Returns the definition's prompt (`own`), followed by a sentence about the form of the answer. Without a prompt, returns the
-/// engine's sentence.
+/// Returns the definition's prompt (`own`), followed by the second sentence, about the form of the answer. Without a prompt, returns
+/// the first sentence.
 pub(crate) fn with_form(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
     agent: Id,
     own: Option<String>,
-    sentence: &Sentence,
+    [sentence, form]: [&Sentence; 2],
     values: &[(&str, &str)],
 ) -> String {
     let Some(own) = own else {
         return say(cx, snapshot, agent, sentence, values);
-    };
-    let form = match sentence.key {
-        "reflect" => texts::REFLECT_FORM,
-        "reflect_args" => texts::VERDICT,
-        _ => return own,
     };
     let form = say(cx, snapshot, agent, form, &[]);
     format!("{own}\n{form}")

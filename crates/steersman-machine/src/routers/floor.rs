@@ -1,19 +1,19 @@
 //! The floor: which tools of the floor an agent is offered, and whether its answer ends a turn or a task.
 
-use super::{handoff, tasks};
-use crate::network::{Does, Network, Route, Source, Turns, texts};
+use super::handoff;
+use crate::network::{Desk, Does, Network, Route, RouteBy, Source, Task, Turns, texts};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::built_in::BuiltIn;
 use crate::stored::commit::Kind;
 use crate::stored::ids::Id;
 use crate::view::say::say;
-use crate::view::{Cx, mapping};
+use crate::view::{Cx, View, mapping};
 use serde_json::Value as Json;
 
 /// Returns true if an agent is offered a built-in tool now. Tools of the floor are offered only to the member that has
 /// the floor.
 pub(crate) fn offers(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, built_in: BuiltIn) -> bool {
-    let task = || tasks::at_work(cx, snapshot, agent).map(|(_, task)| task);
+    let task = || at_work(cx, snapshot, agent).map(|(_, task)| task);
     match built_in {
         BuiltIn::Done => task().is_some_and(|task| task.may_end),
         BuiltIn::NeedHelp => task().is_some_and(|task| task.may_release),
@@ -48,14 +48,14 @@ pub fn turns(network: &Network, snapshot: &Snapshot, agent: Id) -> Turns {
 /// Returns true if the agent's task ends with its turn: the task is done, or the agent is a member of a desk and has no task.
 /// An error means that the task's `done` expression failed.
 pub(crate) fn turn_is_task(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Result<bool, String> {
-    match tasks::at_work(cx, snapshot, agent) {
+    match at_work(cx, snapshot, agent) {
         Some((_, task)) => {
             // If the agent cannot say that the task is done, its first answer ends it.
             let ends = !task.may_end || snapshot.agent(agent).kind == Kind::Routed;
-            tasks::is_done(cx, snapshot, agent, task).unwrap_or(Ok(ends))
+            is_done(cx, snapshot, agent, task).unwrap_or(Ok(ends))
         }
         // A member of a desk that has no task answers once.
-        None => Ok(tasks::desk_above(cx, snapshot, agent).is_some()),
+        None => Ok(desk_above(cx, snapshot, agent).is_some()),
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn asks_to_leave(network: &Network, open: &OpenCall) -> bool {
 pub(crate) fn leaves(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> String {
     let args = mapping::arguments(cx, snapshot, open);
     let request = args.get("request").and_then(Json::as_str);
-    let task = tasks::at_work(cx, snapshot, open.owner);
+    let task = at_work(cx, snapshot, open.owner);
     let task = task.map_or_else(|| "this".to_owned(), |(_, task)| task.name.to_string());
     let request = request.filter(|request| !request.trim().is_empty());
     let values = [
@@ -77,4 +77,43 @@ pub(crate) fn leaves(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Strin
         ("wish", request.unwrap_or("something else")),
     ];
     say(cx, snapshot, open.owner, texts::LEAVE, &values)
+}
+
+/// Returns the desk's agent, and the task on which an agent works for it.
+pub(crate) fn at_work<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<(Id, &'n Task)> {
+    let (parent, desk) = desk_above(cx, snapshot, agent)?;
+    let at = snapshot.agent(parent).routing.at.as_ref()?;
+    let task = desk.task(at)?;
+    (task.agent == snapshot.agent(agent).def).then_some((parent, task))
+}
+
+/// Returns the agent of the desk that an agent is a member of, and the desk.
+pub(crate) fn desk_above<'n>(
+    cx: &Cx<'n>,
+    snapshot: &Snapshot,
+    agent: Id,
+) -> Option<(Id, &'n Desk)> {
+    let state = snapshot.agent(agent);
+    let (parent, _) = state.caller()?;
+    let def = cx.network.agents.get(&snapshot.agent(parent).def)?;
+    match &def.does {
+        Does::Route(Route {
+            by: RouteBy::Tasks(desk),
+            ..
+        }) => Some((parent, desk)),
+        _ => None,
+    }
+}
+
+/// Returns true if the agent's task is done. `None` means that the task has no `done` expression: the agent itself decides. An
+/// error means that the expression failed.
+pub(crate) fn is_done(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    task: &Task,
+) -> Option<Result<bool, String>> {
+    let done = task.done.as_ref()?;
+    let holds = done.holds(&View::new(cx, snapshot, Some(agent)));
+    Some(holds.map_err(|e| format!("`done` of `{}`: {e}", task.name)))
 }

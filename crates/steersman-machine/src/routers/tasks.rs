@@ -3,7 +3,7 @@
 //! message.
 
 use super::{Decision, Reads};
-use crate::network::{Desk, Does, GoOn, Route, RouteBy, Task, texts};
+use crate::network::{Desk, GoOn, Route, Task, texts};
 use crate::questions::ask::{About, Question};
 use crate::snapshot::{Agent, Snapshot};
 use crate::stored::ids::{Body, Id, Name};
@@ -187,45 +187,4 @@ fn ask_what_is_left(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route) 
         closing: "Is something left to be done?".to_owned(),
         read: Map::new(),
     }
-}
-
-// ---- the floor -----------------------------------------------------------------------------------------------
-
-/// Returns the desk's agent, and the task on which an agent works for it.
-pub(crate) fn at_work<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<(Id, &'n Task)> {
-    let (parent, desk) = desk_above(cx, snapshot, agent)?;
-    let at = snapshot.agent(parent).routing.at.as_ref()?;
-    let task = desk.task(at)?;
-    (task.agent == snapshot.agent(agent).def).then_some((parent, task))
-}
-
-/// Returns the agent of the desk that an agent is a member of, and the desk.
-pub(crate) fn desk_above<'n>(
-    cx: &Cx<'n>,
-    snapshot: &Snapshot,
-    agent: Id,
-) -> Option<(Id, &'n Desk)> {
-    let state = snapshot.agent(agent);
-    let (parent, _) = state.caller()?;
-    let def = cx.network.agents.get(&snapshot.agent(parent).def)?;
-    match &def.does {
-        Does::Route(Route {
-            by: RouteBy::Tasks(desk),
-            ..
-        }) => Some((parent, desk)),
-        _ => None,
-    }
-}
-
-/// Returns true if the agent's task is done. `None` means that the task has no `done` expression: the agent itself decides. An
-/// error means that the expression failed.
-pub(crate) fn is_done(
-    cx: &Cx<'_>,
-    snapshot: &Snapshot,
-    agent: Id,
-    task: &Task,
-) -> Option<Result<bool, String>> {
-    let done = task.done.as_ref()?;
-    let holds = done.holds(&View::new(cx, snapshot, Some(agent)));
-    Some(holds.map_err(|e| format!("`done` of `{}`: {e}", task.name)))
 }

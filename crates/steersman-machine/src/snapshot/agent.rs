@@ -321,6 +321,18 @@ impl Turn {
         }
     }
 
+    /// Ends the row of a tool: one of its calls was accepted.
+    pub(super) fn accept(&mut self, tool: &Name) {
+        self.sent_back.retain(|(name, _)| name != tool);
+    }
+
+    /// Ends the rows of the tools that an exchange did not call. An exchange without calls ends none.
+    pub(super) fn call_only(&mut self, tools: &[Name]) {
+        if !tools.is_empty() {
+            self.sent_back.retain(|(name, _)| tools.contains(name));
+        }
+    }
+
     /// Returns how often in a row calls of a tool were sent back.
     pub(crate) fn times_sent_back(&self, tool: &Name) -> u32 {
         let mut all = self.sent_back.iter();

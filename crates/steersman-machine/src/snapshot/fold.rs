@@ -532,11 +532,7 @@ impl Snapshot {
         if gave {
             agent.turn.missed = None;
         }
-        // An exchange that calls only other tools ends the row of a tool.
-        if !called.is_empty() {
-            let sent_back = &mut agent.turn.sent_back;
-            sent_back.retain(|(tool, _)| called.contains(tool));
-        }
+        agent.turn.call_only(&called);
         if counts && agent.kind == Kind::Model {
             agent.counters.again(Digest::of(&digests));
         }

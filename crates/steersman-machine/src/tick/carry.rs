@@ -7,10 +7,10 @@ use crate::network::{AgentDef, Does, Network};
 use crate::snapshot::{Agent, Phase, Snapshot};
 use crate::stored::commit::Kind;
 use crate::stored::ids::{Id, Name};
-use crate::values::json::is_sealed;
+use crate::values::json::{is_sealed, read};
 use crate::values::types::{TypeKind, misfit};
-use crate::view::rating;
-use serde_json::Value as Json;
+use crate::view::{Cx, rating};
+use serde_json::{Map, Value as Json};
 
 /// A new state entry with a default. It must be written for agents that exist already.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,11 +55,12 @@ pub fn agents(to: &Network, snapshot: &Snapshot) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the state entries that must be written so that a branch without open calls goes on under another definition.
+/// Returns the state entries that must be written so that a branch without open calls goes on under another definition than that
+/// of `cx`.
 ///
 /// # Errors
 /// The reason why the branch cannot go on, as a text for people.
-pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<New>, String> {
+pub fn carried(cx: &Cx<'_>, to: &Network, snapshot: &Snapshot) -> Result<Vec<New>, String> {
     if let Some(open) = snapshot.calls.values().next() {
         return Err(format!(
             "a call of `{}` is open, and a call must end under the definition under which it was made",
@@ -69,8 +70,8 @@ pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<
     agents(to, snapshot)?;
     let mut new = Vec::new();
     for agent in snapshot.agents.values() {
-        let (was, is) = (from.agent(&agent.def), to.agent(&agent.def));
-        arguments(was, is, agent)?;
+        let (was, is) = (cx.network.agent(&agent.def), to.agent(&agent.def));
+        arguments(cx, is, agent)?;
         chosen(to, agent)?;
         mode(is, agent)?;
         for (name, ty) in &is.state {
@@ -113,10 +114,16 @@ pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<
     Ok(new)
 }
 
-/// Checks the arguments of an agent at work, or of the root: its parameters must not have changed.
-fn arguments(was: &AgentDef, is: &AgentDef, agent: &Agent) -> Result<(), String> {
-    let works = agent.family.parent.is_none() || agent.phase != Phase::Resting;
-    if agent.input.args.is_some() && works && was.parameters != is.parameters {
+/// Checks the arguments of an agent at work, or of the root: its parameters must not have changed. A plain message of a root is
+/// no object with arguments, so it fits any parameters.
+fn arguments(cx: &Cx<'_>, is: &AgentDef, agent: &Agent) -> Result<(), String> {
+    let is_root = agent.family.parent.is_none();
+    let has_args = agent
+        .input
+        .args
+        .is_some_and(|body| !is_root || read::<Map<String, Json>>(&cx.bodies.text(body)).is_ok());
+    let works = is_root || agent.phase != Phase::Resting;
+    if has_args && works && cx.network.agent(&agent.def).parameters != is.parameters {
         return Err(format!(
             "the parameters of the agent `{}` changed, and it is at work with its old arguments",
             agent.def

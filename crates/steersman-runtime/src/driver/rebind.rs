@@ -15,6 +15,7 @@ use steersman_machine::stored::ids::{Bodies, Body, Id, Name};
 use steersman_machine::stored::interaction::{Reduce, Write};
 use steersman_machine::tick::carry;
 use steersman_machine::tick::carry::New;
+use steersman_machine::view::Cx;
 
 type Acted = Result<(), String>;
 
@@ -109,7 +110,11 @@ impl Driver {
         };
         let mut carried = BTreeMap::new();
         for (id, branch) in &self.branches {
-            match carry::carried(self.network(), &network, &branch.snapshot) {
+            let cx = Cx {
+                network: self.network(),
+                bodies: &*self.past,
+            };
+            match carry::carried(&cx, &network, &branch.snapshot) {
                 Ok(new) => carried.insert(*id, new),
                 Err(why) => return Ok(Err(why)),
             };
@@ -157,7 +162,11 @@ impl Driver {
         self.past.read(then.values.line()).await?;
         let text = self.past.text(then.values);
         let from = self.engine.network_of(&self.session, then, &text).await?;
-        Ok(match carry::carried(&from, self.network(), snapshot) {
+        let cx = Cx {
+            network: &from,
+            bodies: &*self.past,
+        };
+        Ok(match carry::carried(&cx, self.network(), snapshot) {
             Ok(new) => match new.first() {
                 Some(new) => Err(format!("{was}, and state.{} is new since", new.name)),
                 None => Ok(()),

@@ -607,7 +607,7 @@ impl<'a> Walk<'a> {
                 ));
             }
         }
-        carry::carried(&self.old.network, &self.changed.network, &after)
+        carry::carried(&self.old.cx(), &self.changed.network, &after)
     }
 
     pub(super) fn push(&mut self, made: LogLine) -> Result<(), EngineError> {

@@ -97,3 +97,18 @@ async fn what_only_a_branch_that_was_left_has_is_wanted_too() {
     session.say("Go on.").await.unwrap();
     assert_eq!(settled(&session).await, "Done.");
 }
+
+#[tokio::test]
+async fn parameters_may_change_under_a_plain_message_but_not_under_arguments() {
+    let other = DESK.replace(
+        "  main: {",
+        "  main: { parameters: { topic: { type: string, optional: true } },",
+    );
+    for (said, fits) in [("Go.", true), ("{}", false)] {
+        let world = World::new(json!({ "main": ["One."] }));
+        let session = world.start(DESK, said).await;
+        settled(&session).await;
+        let fate = redefined(&world, &other).await;
+        assert_eq!(matches!(fate, Fate::Taken(_)), fits, "{said}: {fate:?}");
+    }
+}

@@ -10,15 +10,28 @@ use steersman_machine::stored::ids::Line;
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor {
     pub(super) line: Line,
-    /// Number of events of that line that were delivered. `u32::MAX` means all of them.
-    pub(super) given: u32,
+    pub(super) given: Given,
+}
+
+/// The events of a line that were delivered.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Given {
+    /// So many, from the first one on.
+    First(u32),
+    All,
+}
+
+impl Default for Given {
+    fn default() -> Self {
+        Self::First(0)
+    }
 }
 
 impl Cursor {
     /// The position before all events.
     pub const START: Self = Self {
         line: Line::NONE,
-        given: 0,
+        given: Given::First(0),
     };
 
     /// Returns the line whose events were delivered last.
@@ -29,7 +42,7 @@ impl Cursor {
     /// Returns the line after which a reader continues. The first line that it then reads may hold events that were delivered
     /// before. The reader skips events whose cursor is not after this one.
     pub fn resume(self) -> Line {
-        if self.given == u32::MAX || !self.line.is_some() {
+        if self.given == Given::All || !self.line.is_some() {
             self.line
         } else {
             Line(self.line.0 - 1)
@@ -42,7 +55,7 @@ impl From<Line> for Cursor {
     fn from(line: Line) -> Self {
         Self {
             line,
-            given: u32::MAX,
+            given: Given::All,
         }
     }
 }
@@ -50,8 +63,8 @@ impl From<Line> for Cursor {
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.given {
-            u32::MAX => write!(f, "{}", self.line),
-            given => write!(f, "{}.{given}", self.line),
+            Given::All => write!(f, "{}", self.line),
+            Given::First(given) => write!(f, "{}.{given}", self.line),
         }
     }
 }
@@ -67,8 +80,8 @@ impl FromStr for Cursor {
     fn from_str(text: &str) -> Result<Self, CursorError> {
         let wrong = || CursorError(text.chars().take(40).collect());
         let (line, given) = match text.split_once('.') {
-            Some((line, given)) => (line, given.parse().map_err(|_| wrong())?),
-            None => (text, u32::MAX),
+            Some((line, given)) => (line, Given::First(given.parse().map_err(|_| wrong())?)),
+            None => (text, Given::All),
         };
         let line = Line(line.parse().map_err(|_| wrong())?);
         if line > Line::MAX {

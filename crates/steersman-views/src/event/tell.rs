@@ -1,6 +1,7 @@
 //! Converts the lines of a log, and the pieces that stream between them, into events.
 
 use super::Cursor;
+use super::cursor::Given;
 use super::entry::is_first;
 use super::kind::{Called, Event, EventKind, How, SaidPart, Wrote};
 use crate::reader::{PAGE, Reader};
@@ -64,7 +65,7 @@ impl Teller {
             Event {
                 cursor: Cursor {
                     line: line.n,
-                    given: k as u32 + 1,
+                    given: Given::First(k as u32 + 1),
                 },
                 line: Some(line.n),
                 at: Some(line.at),

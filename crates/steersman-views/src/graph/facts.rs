@@ -211,18 +211,21 @@ fn of_model(network: &Network, model: &ModelAgent, facts: &mut Vec<Fact>) {
     }
 }
 
+/// The word before the names of built-in tools.
+const BUILT_IN: &str = "built in";
+
 /// Adds the facts of a tool, its conditions included. Built-in tools without further facts share one row.
 fn tool(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
     let at = facts.len();
     rows_of_tool(def, used, facts);
-    let built_in = |fact: &Fact| fact.word == "built in";
-    if facts.len() == at + 1
-        && facts[at].word == "built in"
-        && let Some(before) = facts[..at].iter().position(built_in)
-        && facts[before + 1..at]
-            .iter()
-            .all(|fact| !fact.of_tool || !built_in(fact))
-    {
+    if facts.len() > at + 1 || facts[at].word != BUILT_IN {
+        return;
+    }
+    // The rows after a tool tell if it has facts of its own.
+    let mut alone = facts
+        .windows(2)
+        .map(|rows| rows[0].word == BUILT_IN && !rows[1].of_tool);
+    if let Some(before) = alone.position(|alone| alone) {
         let more = facts.remove(at);
         let _ = write!(facts[before].text, ", {}", more.text);
     }
@@ -241,7 +244,7 @@ fn rows_of_tool(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
         _ => format!(", {}", def.effect.word()),
     };
     let word = match &def.source {
-        Source::BuiltIn(_) => "built in",
+        Source::BuiltIn(_) => BUILT_IN,
         _ => "tool",
     };
     facts.push(Fact::new(word, format!("{named}{class}{does}")));

@@ -392,7 +392,7 @@ impl Recorder<'_> {
 
     /// Returns true if a person joined the branches. An agent's own fork is called by its model instead.
     fn is_joined(&self, call: Id) -> bool {
-        let line = self.read.lines.iter().find(|line| line.n == call.line());
+        let line = self.read.line(call.line());
         let commit = line.and_then(|line| line.commit.as_ref());
         let mut admitted = commit.into_iter().flat_map(|commit| &commit.admitted);
         admitted.any(|admission| admission.kind == Admitted::Join)
@@ -482,7 +482,7 @@ fn people(read: &Recorded, line: &LogLine, steps: &mut Vec<Json>) {
         if *why == Why::Repeat && released(Why::Approval) {
             continue;
         }
-        let wished = read.lines.iter().find(|l| l.n == effect.line());
+        let wished = read.line(effect.line());
         let wished = wished
             .and_then(|l| l.commit.as_ref())
             .into_iter()

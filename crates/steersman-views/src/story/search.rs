@@ -4,13 +4,14 @@ use super::{Row, Story, Told, Tone, row};
 use crate::words::{count, search_ended};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::network::search::Method;
 use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Searching};
 use steersman_machine::stored::ids::{Bodies, Id, Line};
 
 /// The state of a search so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    method: String,
+    method: Method,
     n: u64,
     tried: u64,
     calls: u64,
@@ -44,7 +45,7 @@ impl Story {
                 } => {
                     let plan: Json = serde_json::from_str(&texts.text(*plan)).unwrap_or_default();
                     let method = plan["method"].as_str().unwrap_or_default();
-                    method.clone_into(&mut seen.method);
+                    seen.method = Method::of(method).unwrap_or_default();
                     seen.n = plan["n"].as_u64().unwrap_or_default();
                     if agent.is_none() {
                         seen.by_person = true;
@@ -144,7 +145,7 @@ impl Story {
             .best
             .map_or_else(String::new, |best| format!(", best {best}"));
         // The number of branches of a beam is that of one level, and the number of levels is not known.
-        let (bar, of) = if seen.method == "beam" {
+        let (bar, of) = if seen.method == Method::Beam {
             (String::new(), String::new())
         } else {
             let part = (seen.tried * 20).checked_div(seen.n).unwrap_or(0).min(20) as usize;
@@ -153,7 +154,7 @@ impl Story {
         };
         Some(format!(
             "{} {bar}branch {}{of}, {}{best}",
-            seen.method,
+            seen.method.word(),
             seen.tried,
             count(seen.calls, "model call"),
         ))
@@ -168,14 +169,14 @@ impl Story {
         let seen = self.searches.get(&search)?;
         let text = match what {
             Searching::Began { .. } => {
-                let each = if seen.method == "beam" {
+                let each = if seen.method == Method::Beam {
                     " a level"
                 } else {
                     ""
                 };
                 format!(
                     "searches by {}, {}{each}",
-                    seen.method,
+                    seen.method.word(),
                     count(seen.n, "branch")
                 )
             }

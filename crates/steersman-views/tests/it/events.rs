@@ -15,7 +15,9 @@ use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::erase::What;
 use steersman_runtime::feed::FeedItem;
 use steersman_runtime::model::Delta;
+use steersman_runtime::store::StoreError;
 use steersman_views::event::{Cursor, Event, Teller};
+use steersman_views::log::Log;
 use steersman_views::reader::{Reader, Stored};
 
 async fn all(engine: &Engine, id: &str, from: Cursor) -> Vec<Event> {
@@ -128,9 +130,10 @@ async fn a_masked_reader_shows_no_secret_and_an_erased_text_is_marked() {
     assert_eq!(plain.len(), erased.len());
 }
 
-/// A reader that records which pages were read.
+/// A reader that records which pages were read, and that may read no definition.
 struct Watched {
     reader: Stored,
+    fault: Option<fn() -> EngineError>,
     pages: Mutex<Vec<(Line, usize)>>,
 }
 
@@ -161,7 +164,10 @@ impl Reader for Watched {
         self.reader.arrived(line)
     }
     fn network<'a>(&'a self, binding: &'a Binding) -> Boxed<'a, Result<Arc<Network>, EngineError>> {
-        self.reader.network(binding)
+        match self.fault {
+            Some(fault) => Box::pin(async move { Err(fault()) }),
+            None => self.reader.network(binding),
+        }
     }
     fn is_masked(&self) -> bool {
         self.reader.is_masked()
@@ -179,6 +185,7 @@ async fn a_page_of_events_reads_no_line_before_it_but_those_that_it_names() {
     let from = whole[whole.len() - 5].cursor;
     let reader = Arc::new(Watched {
         reader: Stored::plain(&engine, session.id()),
+        fault: None,
         pages: Mutex::default(),
     });
     let mut teller = Teller::new(reader.clone());
@@ -189,4 +196,27 @@ async fn a_page_of_events_reads_no_line_before_it_but_those_that_it_names() {
     for (after, most) in pages {
         assert!(after >= from.resume() && most <= 2, "{after} {most}");
     }
+}
+
+#[tokio::test]
+async fn views_do_without_a_definition_that_fits_no_more_but_report_errors_of_the_store() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let bound = async |fault: fn() -> EngineError| {
+        let reader = Watched {
+            reader: Stored::plain(&engine, session.id()),
+            fault: Some(fault),
+            pages: Mutex::default(),
+        };
+        let log = Log::read(&reader).await.unwrap();
+        log.bound(&reader).await.map(|bound| bound.len())
+    };
+    let unfit = || EngineError::Definition {
+        session: "x".into(),
+        why: "it names a key of an old version".to_owned(),
+    };
+    assert_eq!(bound(unfit).await.unwrap(), 0);
+    let lost = || EngineError::Store(StoreError::NoSession("x".into()));
+    let error = bound(lost).await.unwrap_err();
+    assert!(matches!(error, EngineError::Store(_)), "{error}");
 }

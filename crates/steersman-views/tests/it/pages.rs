@@ -230,3 +230,45 @@ async fn arrows_count_members_and_no_other_calls_of_a_router() {
         .collect();
     assert_eq!(times, [1, 1, 1], "{:#?}", drawn.graph.edges);
 }
+
+#[test]
+fn a_built_in_tool_without_conditions_shares_no_row_with_conditions() {
+    const DESK: &str = "steersman: 1\nname: desk\nmodels: { default: scripted }\n\
+        state: { ready: { type: boolean, default: false } }\n\
+        agents: { desk: { system: You sit., tools: [{ tool: finish, requires: state.ready }, ask, fork] } }\n";
+    let drawn = graph::draw(&network(DESK));
+    let facts = drawn.graph.nodes.iter().flat_map(|node| &node.facts);
+    let facts: Vec<String> = facts.map(|f| format!("{}: {}", f.word, f.text)).collect();
+    let rows = [
+        "built in: finish",
+        "needs: state.ready",
+        "built in: ask (asks user), fork",
+    ];
+    assert_eq!(facts, rows);
+}
+
+/// A result of a tool is not the result of a call to branches, although it has a field `branches` too.
+#[tokio::test]
+async fn results_of_tools_with_branches_of_their_own_differ() {
+    let side = async |branch: &str| {
+        let desk = format!(
+            "steersman: 1\nname: desk\nmodels: {{ default: scripted }}\n\
+             tools: {{ git: {{ description: Lists branches., result: '{{\"branches\": [\"{branch}\"]}}' }} }}\n\
+             agents: {{ desk: {{ system: You list., tools: [git] }} }}\n"
+        );
+        let engine = scripted(&json!({ "desk": [{ "call": { "git": {} } }, "Listed."] }));
+        let options = StartOptions {
+            say: Some("List them.".to_owned()),
+            ..StartOptions::default()
+        };
+        let session = engine.start(network(&desk), options).await.unwrap();
+        session.settled().await.unwrap();
+        let side = Side::read(&engine, session.id(), None).await;
+        side.unwrap().unwrap()
+    };
+    let first = compare(&side("main").await, &side("dev").await).first;
+    let [Some(a), Some(b)] = [&first[0].a, &first[0].b] else {
+        panic!("{first:?}");
+    };
+    assert!(a.contains("main") && b.contains("dev"), "{first:?}");
+}

@@ -147,8 +147,8 @@ pub(super) fn essence(whole: &Whole<'_>) -> String {
         for agent in agents {
             let stack = whole.stack(branch.id, agent.id);
             let _ = writeln!(out, "  {} {:?}", agent.def, agent.family.path);
-            for interaction in in_call_order(&stack, |i| i) {
-                let _ = writeln!(out, "    {}", essential(interaction, whole));
+            for (interaction, of) in in_call_order(&stack, |i| i) {
+                let _ = writeln!(out, "    {}", essential(interaction, of, whole));
             }
         }
         for ((scope, name), cell) in &branch.snapshot.state {

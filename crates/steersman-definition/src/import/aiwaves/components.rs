@@ -31,6 +31,23 @@ const TEXTS: [(&str, &str, &str, &str); 7] = [
     ("last", "last_prompt", "last", "last"),
 ];
 
+/// A component that is converted in a way of its own.
+#[derive(Copy, Clone)]
+enum Own {
+    Style,
+    Customized,
+    Extraction,
+    Knowledge,
+}
+
+/// Components that are converted in a way of their own.
+const OWN: [(&str, Own); 4] = [
+    ("style", Own::Style),
+    ("CustomizeComponent", Own::Customized),
+    ("ExtractComponent", Own::Extraction),
+    ("KnowledgeBaseComponent", Own::Knowledge),
+];
+
 /// Components that the import leaves out, each with the middle of its warning: `it ..; it is left out`.
 const TOOLS: [(&str, &str); 7] = [
     (
@@ -107,17 +124,16 @@ impl<'a> Import<'a> {
                 }
                 continue;
             }
-            match key.as_str() {
-                "LLM" | "LLM_type" => {}
-                "style" => pieces.push(self.style(agent, role, args, &path)),
-                "CustomizeComponent" => pieces.extend(self.customized(args, &path)),
-                "ExtractComponent" => converted.beside.extend(self.extraction(args, &path)),
-                "KnowledgeBaseComponent" => {
-                    converted
-                        .beside
-                        .extend(self.knowledge_base(agent, args, &path));
+            let beside = &mut converted.beside;
+            match OWN.iter().find(|(known, _)| known == key) {
+                Some((_, Own::Style)) => pieces.push(self.style(agent, role, args, &path)),
+                Some((_, Own::Customized)) => pieces.extend(self.customized(args, &path)),
+                Some((_, Own::Extraction)) => beside.extend(self.extraction(args, &path)),
+                Some((_, Own::Knowledge)) => {
+                    beside.extend(self.knowledge_base(agent, args, &path));
                 }
-                other => self.other(other, &path, &mut converted),
+                None if matches!(key.as_str(), "LLM" | "LLM_type") => {}
+                None => self.other(key, &path, beside),
             }
         }
         pieces.append(&mut closing);
@@ -131,28 +147,13 @@ impl<'a> Import<'a> {
             let message = format!("`{key}` means nothing and is left out");
             self.warn("key", at(path, key), message);
         }
-        let text = args
-            .get(argument)
-            .map(plain)
-            .filter(|text| !text.trim().is_empty());
-        if text.is_none() {
-            let message =
-                format!("there is no text under `{argument}`, so it says nothing and is left out");
-            self.warn("argument", path, message);
-        }
-        text
+        self.text(args, argument, path, "it says nothing and is left out")
     }
 
     fn style(&mut self, agent: &str, role: &str, args: &Json, path: &str) -> String {
-        let called = args
-            .get("role")
-            .map(plain)
-            .filter(|text| !text.trim().is_empty());
-        let style = self
-            .agents
-            .get(agent)
-            .and_then(|fields| fields.get("style"));
-        let style = style.map(plain).filter(|text| !text.trim().is_empty());
+        let called = text_in(args, "role");
+        let fields = self.agents.get(agent);
+        let style = fields.and_then(|fields| text_in(fields, "style"));
         if style.is_none() {
             let message = format!("`{agent}` has no `style`; its name and role alone are told");
             self.warn("argument", path, message);
@@ -171,7 +172,7 @@ impl<'a> Import<'a> {
 
     /// Converts a template over shared memory from the original's syntax: `{word}`, with `{{` and `}}` for braces.
     fn customized(&mut self, args: &Json, path: &str) -> Option<String> {
-        let template = self.text(args, "template", path)?;
+        let template = self.text(args, "template", path, "it is left out")?;
         let keywords = args.get("keywords").map(words).unwrap_or_default();
         let (mut out, mut verbatim, mut rest) = (String::new(), String::new(), template.as_str());
         while let Some(c) = rest.chars().next() {
@@ -243,21 +244,13 @@ impl<'a> Import<'a> {
         let entries: Vec<String> = found.iter().map(|word| self.remembered(word)).collect();
         let mut lines = vec![format!("extract: [{}]", entries.join(", "))];
         let prompts = ["system_prompt", "last_prompt"];
-        let has_text = |key: &&str| {
-            args.get(*key)
-                .map(plain)
-                .is_some_and(|t| !t.trim().is_empty())
-        };
-        if prompts.iter().any(has_text) {
+        if prompts.iter().any(|key| text_in(args, key).is_some()) {
             let message = "what is read has words of its own here: its prompts stand as a comment; a `description` of the entries is told to \
                            the model";
             self.warn("prompt", path, message);
         }
         for key in prompts {
-            let text = args
-                .get(key)
-                .map(plain)
-                .filter(|text| !text.trim().is_empty());
+            let text = text_in(args, key);
             for line in text.iter().flat_map(|text| text.lines()) {
                 lines.push(comment(&format!("{key}: {line}")));
             }
@@ -277,13 +270,11 @@ impl<'a> Import<'a> {
         entry
     }
 
-    fn text(&mut self, args: &Json, argument: &str, path: &str) -> Option<String> {
-        let text = args
-            .get(argument)
-            .map(plain)
-            .filter(|text| !text.trim().is_empty());
+    /// Returns the text argument of a component; if it is missing, warns with what follows from that.
+    fn text(&mut self, args: &Json, argument: &str, path: &str, so: &str) -> Option<String> {
+        let text = text_in(args, argument);
         if text.is_none() {
-            let message = format!("there is no text under `{argument}`, so it is left out");
+            let message = format!("there is no text under `{argument}`, so {so}");
             self.warn("argument", path, message);
         }
         text
@@ -317,19 +308,15 @@ impl<'a> Import<'a> {
     }
 
     /// Warns about a component that needs a tool or does not exist, and leaves it out.
-    fn other(&mut self, key: &str, path: &str, converted: &mut Converted) {
+    fn other(&mut self, key: &str, path: &str, beside: &mut Vec<String>) {
         if let Some((_, what)) = TOOLS.iter().find(|(known, _)| *known == key) {
             self.warn("tool", path, format!("it {what}; it is left out"));
-            converted.beside.push(comment(&format!("left out: {key}")));
+            beside.push(comment(&format!("left out: {key}")));
             return;
         }
         let known = TEXTS.iter().map(|(known, ..)| *known);
-        let known = known.chain(TOOLS.iter().map(|(known, _)| *known)).chain([
-            "style",
-            "CustomizeComponent",
-            "ExtractComponent",
-            "KnowledgeBaseComponent",
-        ]);
+        let known = known.chain(TOOLS.iter().map(|(known, _)| *known));
+        let known = known.chain(OWN.iter().map(|(known, _)| *known));
         let message = match near(key, known) {
             Some(meant) => format!(
                 "there is no component `{key}`, and the original leaves it out without a word; if `{meant}` is meant, write that and \
@@ -340,8 +327,14 @@ impl<'a> Import<'a> {
             ),
         };
         self.warn("component", path, message);
-        converted.beside.push(comment(&format!("left out: {key}")));
+        beside.push(comment(&format!("left out: {key}")));
     }
+}
+
+/// Returns the text under a key, if it says anything.
+fn text_in(args: &Json, key: &str) -> Option<String> {
+    let text = args.get(key).map(plain);
+    text.filter(|text| !text.trim().is_empty())
 }
 
 /// Returns any line as a YAML comment.

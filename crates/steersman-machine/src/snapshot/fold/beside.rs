@@ -63,7 +63,7 @@ impl Snapshot {
                 agent.turn.send_back(tool);
             }
             Some(Judged::Result(_, tool) | Judged::Args(_, tool)) => {
-                agent.turn.sent_back.retain(|(name, _)| name != tool);
+                agent.turn.accept(tool);
             }
             None => {}
         }

@@ -96,7 +96,8 @@ impl Tick<'_> {
             return;
         }
         let (cx, snapshot) = (self.cx(), &self.snapshot);
-        let text = with_form(&cx, snapshot, agent, own, texts::REFLECT, &[]);
+        let sentences = [texts::REFLECT, texts::REFLECT_FORM];
+        let text = with_form(&cx, snapshot, agent, own, sentences, &[]);
         let body = self.body(text);
         let from = Origin::Reflect { of, tool: None };
         self.push(agent, Interaction::UserMessage { from, body });

@@ -1,7 +1,6 @@
 //! Judgements of tool calls. Results are judged when their exchange has closed, arguments of unsafe calls before the calls run.
 
 use crate::network::{Reflect, ToolDef, texts};
-use crate::questions::judgement::with_form;
 use crate::snapshot::OpenCall;
 use crate::stored::codes::Code;
 use crate::stored::commit::Kind;
@@ -129,8 +128,7 @@ impl Tick<'_> {
             }
             let id = result.number.to_string();
             let values = [("tool", &*result.tool), ("args", &*args), ("call", &*id)];
-            let (cx, snapshot) = (self.cx(), &self.snapshot);
-            let text = with_form(&cx, snapshot, owner, prompt, texts::REFLECT_CALL, &values);
+            let text = prompt.unwrap_or_else(|| self.says(owner, texts::REFLECT_CALL, &values));
             let body = self.body(text);
             let from = Origin::Reflect {
                 of: result.call,

@@ -2,7 +2,7 @@
 
 use super::words;
 use crate::network::{OnChange, texts};
-use crate::routers::{handoff, tasks};
+use crate::routers::{floor, handoff};
 use crate::snapshot::{OpenCall, Phase};
 use crate::stored::built_in::BuiltIn;
 use crate::stored::codes::Code;
@@ -29,12 +29,12 @@ impl Tick<'_> {
     }
 
     fn done(&mut self, owner: Id, call: Id, args: &Map<String, Json>) {
-        let Some((_, task)) = tasks::at_work(&self.cx(), &self.snapshot, owner) else {
+        let Some((_, task)) = floor::at_work(&self.cx(), &self.snapshot, owner) else {
             return self.not_now(owner, call, "You work on no task.");
         };
         // The writes of the other calls of the answer count.
         let written = self.snapshot.as_written(owner);
-        match tasks::is_done(&self.cx(), &written, owner, task) {
+        match floor::is_done(&self.cx(), &written, owner, task) {
             Some(Err(why)) => self.not_now(owner, call, &why),
             Some(Ok(false)) => {
                 let source = task.done.as_ref().map_or("", |done| &done.source);
@@ -67,11 +67,11 @@ impl Tick<'_> {
 
     fn need_help(&mut self, owner: Id, open: &OpenCall, args: &Map<String, Json>) {
         let call = open.call.id;
-        let Some((_, task)) = tasks::at_work(&self.cx(), &self.snapshot, owner) else {
+        let Some((_, task)) = floor::at_work(&self.cx(), &self.snapshot, owner) else {
             return self.not_now(owner, call, "You work on no task.");
         };
         let name = task.name.clone();
-        let desk = tasks::desk_above(&self.cx(), &self.snapshot, owner);
+        let desk = floor::desk_above(&self.cx(), &self.snapshot, owner);
         match desk.map_or(OnChange::Switch, |(_, desk)| desk.on_change) {
             OnChange::Switch => self.gives_back(owner, call, args),
             OnChange::Ask => self.wish_call(open, None),
@@ -93,7 +93,7 @@ impl Tick<'_> {
     }
 
     fn gives_back(&mut self, owner: Id, call: Id, args: &Map<String, Json>) {
-        let desk = tasks::desk_above(&self.cx(), &self.snapshot, owner).map(|(desk, _)| desk);
+        let desk = floor::desk_above(&self.cx(), &self.snapshot, owner).map(|(desk, _)| desk);
         let request = args.get("request").and_then(Json::as_str);
         let request = request.unwrap_or_default().to_owned();
         if let (Some(words), Some(desk)) = (self.release(owner, call, &request), desk) {
