@@ -65,8 +65,8 @@ impl Recorded {
 
     /// Returns the session with the values of its secrets masked.
     #[must_use]
-    pub fn veiled(mut self) -> Self {
-        self.seen = self.known.veiled(self.seen);
+    pub fn masked(mut self) -> Self {
+        self.seen = self.known.mask_inspection(self.seen);
         self
     }
 
@@ -95,7 +95,7 @@ impl Recorded {
     }
 
     /// Makes a test of the session: the answers of its models, the outcomes of its tools, what people did, and the result. Values of
-    /// secrets are masked if the session is [veiled](Self::veiled).
+    /// secrets are masked if the session is [masked](Self::masked).
     ///
     /// # Errors
     /// A test cannot express what happened.
@@ -123,7 +123,7 @@ impl Recorded {
             .iter()
             .filter_map(|branch| Some((branch.id, reward(&self.seen, branch)?)))
             .collect();
-        let read = self.veiled();
+        let read = self.masked();
         let branches = &read.seen.branches;
         // A group has the branches that begin at one line, and the branch that they begin from.
         let mut groups: BTreeMap<(Id, Line), Vec<Id>> = BTreeMap::new();
