@@ -56,13 +56,8 @@ pub struct Schemas {
 type Compiled = Arc<Result<Validator, String>>;
 
 impl Schemas {
-    /// Returns a description of what does not fit; `None` if the value fits.
-    pub async fn told(&self, schema: &Arc<str>, value: Json) -> Option<String> {
-        self.masked(schema, value, &Mask::default()).await
-    }
-
-    /// Like [`Schemas::told`], for a value that may contain secrets.
-    pub(crate) async fn masked(
+    /// Returns a description of what does not fit, without the secrets of `mask`; `None` if the value fits.
+    pub(crate) async fn misfit_masked(
         &self,
         schema: &Arc<str>,
         value: Json,
@@ -82,7 +77,7 @@ impl Schemas {
 
 impl Judge for Schemas {
     fn misfit<'a>(&'a self, schema: &'a Arc<str>, json: Json) -> Boxed<'a, Option<String>> {
-        Box::pin(self.told(schema, json))
+        Box::pin(async move { self.misfit_masked(schema, json, &Mask::default()).await })
     }
 }
 

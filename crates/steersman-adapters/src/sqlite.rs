@@ -8,10 +8,13 @@
 
 mod accounts;
 mod append;
+mod blob;
 mod enter;
 mod error;
+mod event;
 mod file;
 mod home;
+mod inbox;
 mod keep;
 mod lists;
 mod mark;
@@ -28,6 +31,7 @@ mod seen;
 mod shape;
 mod site;
 mod stamp;
+mod sum;
 mod wal;
 mod watch;
 mod writer;
@@ -243,7 +247,7 @@ impl SqliteStore {
             // the other checks rely on indexes, so they are only made if these are undamaged
             if found.is_empty() {
                 found = keep::orphans(conn)?;
-                found.extend(lists::damaged_events(conn)?);
+                found.extend(event::damaged(conn)?);
                 found.extend(seen::damaged(conn)?);
             }
             Ok(found)
@@ -406,7 +410,7 @@ impl Log for SqliteStore {
             seat::make(conn, made, &session.needs)?;
             if let Some(first) = &session.first {
                 let into = (made, session.salt, session.id.clone());
-                lists::deliver(conn, &into, first, session.said)?.ok();
+                inbox::deliver(conn, &into, first, session.said)?.ok();
             }
             Ok(Ok(true))
         });
@@ -564,7 +568,7 @@ impl Inbox for SqliteStore {
             if let Some(moved) = seat::moved(conn, no, &id)? {
                 return Ok(Err(moved));
             }
-            lists::deliver(conn, &(no, salt, id), &message, None)
+            inbox::deliver(conn, &(no, salt, id), &message, None)
         })
     }
 
@@ -573,12 +577,12 @@ impl Inbox for SqliteStore {
         session: &'a str,
     ) -> Boxed<'a, Result<(u64, Vec<InboxMessage>), StoreError>> {
         let trust = self.trust();
-        self.read_of(session, move |conn, no| lists::inbox(conn, no, trust))
+        self.read_of(session, move |conn, no| inbox::messages(conn, no, trust))
     }
 
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
         self.write_work(move |conn, state| match bounds::event(&event) {
-            Ok(()) => lists::deliver_event(conn, state, &event),
+            Ok(()) => event::deliver(conn, state, &event),
             Err(e) => Ok(Err(e)),
         })
     }
@@ -592,7 +596,7 @@ impl Inbox for SqliteStore {
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
         let [network, event, key] = [network, event, key].map(str::to_owned);
         let (of, trust) = (of.clone(), self.trust());
-        self.read(move |conn| lists::boxed_events(conn, &of, [&network, &event], &key, trust))
+        self.read(move |conn| event::boxed(conn, &of, [&network, &event], &key, trust))
     }
 
     fn event_box<'a>(
@@ -602,7 +606,7 @@ impl Inbox for SqliteStore {
         limit: usize,
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
         let of = of.cloned();
-        self.read(move |conn| lists::event_box(conn, of.as_ref(), now, limit))
+        self.read(move |conn| event::in_box(conn, of.as_ref(), now, limit))
     }
 }
 
@@ -680,18 +684,18 @@ impl Blobs for SqliteStore {
     fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>> {
         Box::pin(async move {
             let wanted = *hash;
-            let found = self.read(move |conn| lists::blob(conn, &wanted)).await?;
+            let found = self.read(move |conn| blob::bytes(conn, &wanted)).await?;
             found
-                .map(|bytes| lists::checked(&self.place(), hash, bytes))
+                .map(|bytes| blob::checked(&self.place(), hash, bytes))
                 .transpose()
         })
     }
 
     fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
-        let found = self.inner.readers.now(|conn| lists::blob(conn, hash));
+        let found = self.inner.readers.now(|conn| blob::bytes(conn, hash));
         self.inner
             .whole(found)?
-            .map(|bytes| lists::checked(&self.place(), hash, bytes))
+            .map(|bytes| blob::checked(&self.place(), hash, bytes))
             .transpose()
     }
 

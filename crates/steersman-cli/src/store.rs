@@ -1,11 +1,15 @@
 //! The place of the store. Only this module of the program opens one by itself.
 
 use crate::error::CommandError;
+use crate::locate;
+use crate::printer::{Printer, yellow};
+use crate::words::count;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman::runtime::store::StoreError;
+use steersman_adapters::stores::Forgot;
 use steersman_adapters::stores::{self, KeptStore, Site};
-pub(crate) use steersman_adapters::stores::{Forgot, Garbage, Passed};
+pub(crate) use steersman_adapters::stores::{Garbage, Passed};
 
 /// An open store with everything that its maintenance needs.
 pub(crate) type Kept = Arc<dyn KeptStore>;
@@ -42,19 +46,66 @@ pub(crate) async fn garbage(
 }
 
 /// Deletes contents that a session names, unless something else names them. Then removes overwritten data from the journal.
-/// Returns both results.
-pub(crate) async fn forgotten(
+pub(crate) async fn forget(
     place: &Path,
     session: &str,
     contents: Vec<[u8; 32]>,
     passed: Passed,
-) -> Result<(Result<Forgot, StoreError>, Result<bool, StoreError>), CommandError> {
+) -> Result<Forgotten, CommandError> {
     let session = session.to_owned();
-    apart(place, move |site| {
-        let forgot = site.forget(&session, &contents, &passed);
-        (forgot, site.flush())
+    apart(place, move |site| Forgotten {
+        forgot: site.forget(&session, &contents, &passed),
+        flushed: site.flush(),
     })
     .await
+}
+
+/// The results of [`forget`].
+pub(crate) struct Forgotten {
+    forgot: Result<Forgot, StoreError>,
+    /// True if nothing that was overwritten is left in the journal.
+    flushed: Result<bool, StoreError>,
+}
+
+impl Forgotten {
+    /// Returns the number of deleted contents.
+    pub(crate) fn deleted(&self) -> u64 {
+        self.forgot.as_ref().map_or(0, |forgot| forgot.deleted)
+    }
+
+    /// Tells what is still in the store. `again` is the command that deletes contents that are left.
+    ///
+    /// # Errors
+    /// The contents were not deleted, or data that was overwritten may be left in the journal.
+    pub(crate) fn tell(
+        self,
+        place: &Path,
+        again: &str,
+        printer: &Printer,
+    ) -> Result<(), CommandError> {
+        if let Ok(false) = self.flushed {
+            printer.talk(yellow(&format!(
+                "Another process reads {}: the overwritten texts leave its journal when that process ends.",
+                locate::shown(place)
+            )));
+        }
+        let left = |error: StoreError, left: &str| {
+            CommandError::from(error).hint(format!("{left}; once the cause is gone: {again}"))
+        };
+        let forgot = self
+            .forgot
+            .map_err(|e| left(e, "contents are still there"))?;
+        let journal = "overwritten texts may still be in the journal";
+        self.flushed.map_err(|e| left(e, journal))?;
+        if forgot.shared > 0 {
+            let verb = if forgot.shared == 1 { "stays" } else { "stay" };
+            printer.talk(format!(
+                "{} {verb}, because another session or a memory has the same.",
+                count(forgot.shared, "content")
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// Returns the folder of the store; `None` if nothing of it outlives the process.

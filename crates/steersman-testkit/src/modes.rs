@@ -63,7 +63,7 @@ fn modes(all: &ModelAgent, limits: &Limits) -> Modes {
 
 /// Checks that each agent is in the mode that follows from the commits on its path, and that its definition has this mode.
 /// Returns the number of changes.
-pub(super) fn follow_from_commits(world: &World) -> Result<u64, Fault> {
+pub(super) fn check(world: &World) -> Result<u64, Fault> {
     let mut changes = 0;
     for (branch, at) in world.branches() {
         let path = || {

@@ -5,7 +5,7 @@ mod routers;
 
 use self::beside::{found, summed};
 use self::routers::routed;
-use super::modes::{follow_from_commits, moody};
+use super::modes::{check, moody};
 use super::net::{Draft, forks, offer, offers, text, ty};
 use super::world::{Fault, Held, World, fault, whole};
 use serde_json::{Value as Json, json};
@@ -243,7 +243,7 @@ pub fn session(seed: u64, events: u32) -> Result<Covered, Fault> {
             .values()
             .map(|b| b.snapshot.agents.len() as u64)
             .sum(),
-        modes: follow_from_commits(&world)
+        modes: check(&world)
             .map_err(|Fault(text)| Fault(format!("seed {seed}: {text}\n{}", world.printed)))?,
     })
 }
@@ -514,22 +514,6 @@ pub(super) fn busy() -> Outcome {
 
 /// Returns a random answer of a routing model.
 fn decision(dice: &mut Dice, effect: Id) -> Outcome {
-    const WORDS: [&str; 14] = [
-        "0",
-        "1",
-        "2",
-        "9",
-        "clerk",
-        "quick",
-        "deep",
-        "buyer",
-        "payer",
-        "finish",
-        "I do not know.",
-        "",
-        "payer",
-        "clerk",
-    ];
     match dice.below(10) {
         0 => said(
             effect,
@@ -541,11 +525,23 @@ fn decision(dice: &mut Dice, effect: Id) -> Outcome {
             "",
             vec![ask("done", &json!({ "summary": "All of it." }))],
         ),
-        _ => said(
-            effect,
-            dice.pick(&WORDS).expect("there are some"),
-            Vec::new(),
-        ),
+        _ => {
+            let word = match dice.below(14) {
+                0 => "0",
+                1 => "1",
+                2 => "2",
+                3 => "9",
+                4 | 13 => "clerk",
+                5 => "quick",
+                6 => "deep",
+                7 => "buyer",
+                8 | 12 => "payer",
+                9 => "finish",
+                10 => "I do not know.",
+                _ => "",
+            };
+            said(effect, word, Vec::new())
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use steersman_machine::context::History;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::snapshot::{Phase, Snapshot};
-use steersman_machine::stored::commit::{LedgerEntry, LogLine, Text};
+use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{Cause, End, Interaction};
 use steersman_machine::stored::outcome::Outcome;
@@ -461,25 +461,27 @@ impl World {
 
     /// Writes a line without a commit.
     pub(crate) fn ledger_line(&mut self, branch: Id, ledger: Vec<LedgerEntry>) {
+        self.own_line(branch, None, ledger);
+    }
+
+    /// Writes a line that no tick made.
+    fn own_line(&mut self, branch: Id, commit: Option<Commit>, ledger: Vec<LedgerEntry>) {
         let n = Line(self.lines.len() as u64 + 1);
-        let at = self.branch(branch);
-        let (prev, snapshot) = (at.head, at.snapshot.clone());
+        let at = self.branches.get_mut(&branch).expect("there is the branch");
         let line = LogLine {
             n,
             at: self.now,
-            prev,
+            prev: at.head,
             branch,
-            commit: None,
+            commit,
             ledger,
             bodies: Vec::new(),
         };
+        at.head = n;
+        at.snapshot = fold(at.snapshot.clone(), &line);
+        self.after.push(at.snapshot.clone());
         self.lines.push(line);
-        self.after.push(snapshot);
         self.print(n);
-        self.branches
-            .get_mut(&branch)
-            .expect("looked up a moment ago")
-            .head = n;
     }
 
     fn print(&mut self, n: Line) {

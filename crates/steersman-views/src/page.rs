@@ -29,7 +29,7 @@ use steersman_runtime::session::Settled;
 /// The subject of a page.
 #[derive(Copy, Clone)]
 pub struct Subject<'a> {
-    /// The session, [veiled](steersman_runtime::known::Known::veiled).
+    /// The session, [masked](steersman_runtime::known::Known::mask_inspection).
     pub seen: &'a Inspection,
     /// The log of the session, as its reader shows it.
     pub log: &'a Log,
@@ -375,7 +375,7 @@ impl<'a> Subject<'a> {
             return self.branch.snapshot.clone();
         };
         let mut snapshot = self.log.snapshot(line);
-        self.known.veil(&mut snapshot);
+        self.known.mask_snapshot(&mut snapshot);
         snapshot
     }
 

@@ -229,7 +229,7 @@ impl Stored {
                 *secrets = learned.clone();
             }
         }
-        learned.known.veil_line(&mut line);
+        learned.known.mask_line(&mut line);
         Ok(line)
     }
 
@@ -280,7 +280,7 @@ impl Stored {
     }
 
     /// Returns a body, masked if the reader masks secrets. A text that cannot be read becomes [`UNREADABLE`].
-    fn veiled(&self, parts: Result<Parts, EngineError>) -> Parts {
+    fn mask_body(&self, parts: Result<Parts, EngineError>) -> Parts {
         let parts = match parts {
             Ok(parts) => parts,
             Err(error) => {
@@ -289,7 +289,7 @@ impl Stored {
             }
         };
         match self.known() {
-            Some(known) => known.veil_parts(parts),
+            Some(known) => known.mask_parts(parts),
             None => parts,
         }
     }
@@ -300,7 +300,7 @@ impl Bodies for Stored {
         let Some(opened) = self.opened.get() else {
             return Parts::One(UNREADABLE.into());
         };
-        self.veiled(self.raw(opened, body))
+        self.mask_body(self.raw(opened, body))
     }
 }
 
@@ -337,7 +337,7 @@ impl Reader for Stored {
                 self.open(Some(&mut all)).await?;
                 if let Some(known) = self.known() {
                     for line in &mut all {
-                        known.veil_line(line);
+                        known.mask_line(line);
                     }
                 }
             }
@@ -354,7 +354,9 @@ impl Reader for Stored {
 
     fn texts(&self, line: &LogLine) -> Vec<Parts> {
         let texts = line.bodies.iter();
-        texts.map(|text| self.veiled(self.of_store(text))).collect()
+        texts
+            .map(|text| self.mask_body(self.of_store(text)))
+            .collect()
     }
 
     fn arrived(&self, line: Arc<LogLine>) -> Boxed<'_, Result<Arc<LogLine>, EngineError>> {

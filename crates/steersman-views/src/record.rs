@@ -95,8 +95,8 @@ impl Recorded {
 
     /// Returns the session with the values of its secrets masked.
     #[must_use]
-    pub fn veiled(mut self) -> Self {
-        self.seen = self.known.veiled(self.seen);
+    pub fn masked(mut self) -> Self {
+        self.seen = self.known.mask_inspection(self.seen);
         self
     }
 
@@ -130,7 +130,7 @@ impl Recorded {
     }
 
     /// Makes a test of the session: the answers of its models, the outcomes of its tools, what people did, and the result. Values of
-    /// secrets are masked if the session is [veiled](Self::veiled).
+    /// secrets are masked if the session is [masked](Self::masked).
     ///
     /// # Errors
     /// A test cannot express what happened.
@@ -158,7 +158,7 @@ impl Recorded {
             .iter()
             .filter_map(|branch| Some((branch.id, reward(&self.seen, branch)?)))
             .collect();
-        let read = self.veiled();
+        let read = self.masked();
         let means = means(&read.seen.branches, &rewards);
         let mut blocks = Vec::new();
         for branch in &read.seen.branches {

@@ -137,7 +137,7 @@ pub struct DefinitionError {
     /// Errors and warnings with their positions.
     pub diagnostics: Vec<Diagnostic>,
     /// Messages about tools, nets, routers and keys in Rust that do not fit the definition.
-    pub tools: Vec<String>,
+    pub in_rust: Vec<String>,
 }
 
 impl std::error::Error for DefinitionError {}
@@ -158,8 +158,8 @@ impl fmt::Display for DefinitionError {
         if let Some(rest) = shown.rest() {
             part(f, &rest)?;
         }
-        for tool in &self.tools {
-            part(f, &format_args!("error: {tool}"))?;
+        for misfit in &self.in_rust {
+            part(f, &format_args!("error: {misfit}"))?;
         }
         Ok(())
     }

@@ -82,6 +82,7 @@ mod follow;
 mod models;
 mod nets;
 mod network;
+mod read;
 mod record;
 mod rerun;
 mod search;

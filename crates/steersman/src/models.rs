@@ -74,7 +74,7 @@ impl<M: Models> Scripted<M> {
 
 fn load(file: &Path) -> Result<ScriptedModel, String> {
     let place = file.display();
-    let text = crate::network::bounded(file).map_err(|e| format!("script `{place}`: {e}"))?;
+    let text = crate::read::bounded(file).map_err(|e| format!("script `{place}`: {e}"))?;
     parse(&file.display().to_string(), &text).map_err(|e| format!("the script `{place}`: {e}"))
 }
 

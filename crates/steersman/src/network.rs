@@ -1,19 +1,18 @@
 //! Networks: built from YAML, from Rust, or from both, and checked as a whole.
 
 use crate::error::{DefinitionError, Error};
+use crate::read;
 use crate::tool::Tool;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
-use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_definition::{self as definition, Files, Node, Severity};
 use steersman_machine::network as checked;
 use steersman_machine::network::Source;
-use steersman_machine::network::nets::{Natives, Net, RouteView, Router};
+use steersman_machine::network::nets::{self, Natives, Net, RouteView, Router};
 use steersman_machine::stored::interaction::Choice;
 use steersman_machine::values::types::{Parameters, Type, TypeKind};
-use steersman_runtime::{files, unreadable};
 
 /// A checked definition with the tools in Rust that it names. Clones share it.
 #[derive(Clone, Debug)]
@@ -84,11 +83,11 @@ impl Network {
         } else {
             path.parent()
         };
-        let mut builder = Builder::of(Written::Files(read(path)?));
+        let mut builder = Builder::of(Written::Files(read::definition(path)?));
         let file = path.file_name().filter(|_| !path.is_dir());
         builder.file = file
             .map(|file| file.to_string_lossy().into_owned())
-            .filter(|file| file != MAIN);
+            .filter(|file| file != read::MAIN);
         builder.folder = folder.map(|folder| {
             let folder = if folder.as_os_str().is_empty() {
                 Path::new(".")
@@ -102,7 +101,7 @@ impl Network {
 
     /// Starts a network from a definition in one text.
     pub fn from_yaml(text: impl Into<Arc<str>>) -> Builder {
-        Builder::of(Written::Files(Files::new("steersman.yaml", text)))
+        Builder::of(Written::Files(Files::new(read::MAIN, text)))
     }
 
     /// Starts a definition in Rust, which is lowered into the same checked form.
@@ -151,129 +150,6 @@ impl Network {
     pub(crate) fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.tools.values()
     }
-}
-
-/// Name of the main file in a folder.
-const MAIN: &str = "steersman.yaml";
-
-/// Reads the files of a definition: the main file, its tests, and the files that these name.
-fn read(path: &Path) -> Result<Files, Error> {
-    let main = if path.is_dir() {
-        path.join(MAIN)
-    } else {
-        path.to_owned()
-    };
-    let folder = main.parent().map(PathBuf::from).unwrap_or_default();
-    let cannot_read = |path: &Path, source| Error::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let name = main.file_name().map(|n| n.to_string_lossy().into_owned());
-    let mut files = Files::new(
-        name.unwrap_or_default(),
-        bounded(&main).map_err(|e| cannot_read(&main, e))?,
-    );
-    let full = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-    if let Some(name) = full
-        .file_name()
-        .filter(|_| main.ends_with("steersman.yaml"))
-    {
-        files = files.named(name.to_string_lossy());
-    }
-    if !main.ends_with(MAIN) && folder.join(MAIN).is_file() {
-        files = files.beside_main();
-    }
-    for test in tests(&folder) {
-        let path = folder.join(&test);
-        let text = inside(&main, &folder, &path).and_then(|real| plain(&real));
-        files.add(test, text.map_err(|e| cannot_read(&path, e))?);
-    }
-    // A file may name others, so repeat until no new names appear. A missing file becomes a diagnostic.
-    let mut asked = std::collections::BTreeSet::new();
-    loop {
-        let wanted: Vec<String> = definition::wanted(&files)
-            .into_iter()
-            .filter(|path| asked.insert(path.clone()))
-            .collect();
-        if wanted.is_empty() {
-            for documents in definition::documents(&files) {
-                if let Some(why) = unreadable(&folder, &documents) {
-                    files.cannot_read(documents, why);
-                }
-            }
-            return Ok(files);
-        }
-        for path in wanted {
-            let file = folder.join(&path);
-            match inside(&main, &folder, &file).and_then(|real| plain(&real)) {
-                Ok(text) => files.add(path, text),
-                // The diagnostic points to the place that names the file.
-                Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-                Err(e) => return Err(cannot_read(&file, e)),
-            }
-        }
-    }
-}
-
-/// Returns the real path of a file that a definition names. The file must be in the folder of the definition. If the main file is a
-/// link, the file may also be in the folder that this link leads to. Any other link out of the folder is refused: through it, the
-/// author of the definition could show a model any file of the computer.
-fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
-    let real = file.canonicalize()?;
-    let is_inside = |folder: &Path| {
-        let folder = if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            folder
-        };
-        folder
-            .canonicalize()
-            .is_ok_and(|folder| real.starts_with(folder))
-    };
-    let real_main = main.canonicalize().ok();
-    if is_inside(folder)
-        || real_main
-            .as_deref()
-            .and_then(Path::parent)
-            .is_some_and(is_inside)
-    {
-        Ok(real)
-    } else {
-        Err(IoError::other(
-            "it leads out of the folder of the definition",
-        ))
-    }
-}
-
-/// Maximum number of bytes read from one file. Definitions are limited to far less, with a diagnostic.
-const FILE_MAX: usize = 64 << 20;
-
-/// Returns the text of a file that a definition names, up to [`FILE_MAX`] bytes. Refuses pipes and devices.
-fn plain(path: &Path) -> std::io::Result<String> {
-    files::plain(path, FILE_MAX).and_then(files::text)
-}
-
-/// Returns the text of a file that a person names, up to [`FILE_MAX`] bytes. It may be a pipe.
-pub(crate) fn bounded(path: &Path) -> std::io::Result<String> {
-    files::named(path, FILE_MAX).and_then(files::text)
-}
-
-/// Returns the paths `tests/*.yaml` of a definition's folder, sorted.
-fn tests(folder: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(folder.join("tests")) else {
-        return Vec::new();
-    };
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| {
-            Path::new(name)
-                .extension()
-                .is_some_and(|e| e == "yaml" || e == "yml")
-        })
-        .map(|name| format!("tests/{name}"))
-        .collect();
-    names.sort_unstable();
-    names
 }
 
 /// The source of a definition: files, or keys that were set in Rust.
@@ -520,7 +396,7 @@ impl Builder {
             }),
             _ => Err(DefinitionError {
                 diagnostics,
-                tools: problems,
+                in_rust: problems,
             }),
         }
     }
@@ -584,11 +460,8 @@ fn fits(network: &checked::Network, tool: &Tool, problems: &mut Vec<String>) {
 fn natives_fit(network: &checked::Network, natives: &Natives, problems: &mut Vec<String>) {
     for name in network.nets_in_rust() {
         if !natives.nets.contains_key(name) {
-            let known = natives.nets.keys().map(|known| &**known);
-            let known: Vec<&str> = ["chat", "react", "refact"]
-                .into_iter()
-                .chain(known)
-                .collect();
+            let mut known: Vec<&str> = nets::built_in().collect();
+            known.extend(natives.nets.keys().map(|known| &**known));
             problems.push(format!(
                 "an agent names the net `{name}`, and there are {}: register it with `Builder::net`",
                 known.join(", ")

@@ -19,7 +19,7 @@ impl Steersman {
     /// [`Error::Refused`] if a test cannot express what happened (doubts, cancels, decisions of routing models, searches),
     /// or if the recorded outcome of a tool differs from what its raw answer would give.
     pub async fn record_test(&self, id: &str, name: &str) -> Result<String, Error> {
-        let read = Recorded::read(self.engine(), id).await?.veiled();
+        let read = Recorded::read(self.engine(), id).await?.masked();
         let test = read.test()?;
         let mut document = json!({ "tests": { name: test } });
         let network = self.definition_of(id, &[]).await?;

@@ -98,7 +98,11 @@ pub(super) async fn result(
                 return Raw::Failed(Fault::new(Code::Misfit, message));
             };
             let misfit = match output {
-                Some((schema, schemas)) => schemas.masked(schema, structured.clone(), mask).await,
+                Some((schema, schemas)) => {
+                    schemas
+                        .misfit_masked(schema, structured.clone(), mask)
+                        .await
+                }
                 None => None,
             };
             if let Some(why) = misfit {

@@ -6,7 +6,7 @@ use super::file::one_name;
 use super::open::{For, alone, entered, open};
 use super::part::Part;
 use super::seen;
-use super::{SqliteStore, lists};
+use super::{SqliteStore, blob, event};
 use crate::stores::{Beside, Forgot, Garbage, Ids, Passed, SealedWith};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
@@ -133,7 +133,7 @@ pub(super) fn damaged_lists(conn: &Connection) -> rusqlite::Result<Vec<String>> 
         let damaged = checked.into_iter().filter(|line| line != "ok");
         found.extend(damaged.map(|line| format!("table {table}: {line}")));
     }
-    match lists::damaged_events(conn) {
+    match event::damaged(conn) {
         Ok(events) => found.extend(events),
         // The damage of the whole table was already reported.
         Err(_) if found.iter().any(|what| what.starts_with("table event:")) => {}
@@ -339,7 +339,7 @@ pub fn forget(
         if unnamed.contains(hash) {
             let gone = conn.execute("DELETE FROM blob WHERE hash = ?1", [hash]);
             forgot.deleted += gone.map_err(failed)? as u64;
-        } else if lists::blob(conn, hash).map_err(failed)?.is_some() {
+        } else if blob::bytes(conn, hash).map_err(failed)?.is_some() {
             forgot.shared += 1;
         }
     }
@@ -376,7 +376,7 @@ fn unnamed(
         }
     }
     while let Some(hash) = search.next.pop() {
-        if let Some(bytes) = lists::blob(conn, &hash)? {
+        if let Some(bytes) = blob::bytes(conn, &hash)? {
             search.read(&bytes);
         }
     }

@@ -72,7 +72,7 @@ pub(super) fn memories(conn: &Connection, query: &MemoryQuery) -> rusqlite::Resu
     .query_map(
         params![
             query.scope.as_deref(),
-            query.id.map(|id| i64::try_from(id).unwrap_or(-1)),
+            query.id.map(memory_no),
             query.session.as_deref(),
             query.now.0,
             part.map(|part| &*part.tenant),
@@ -81,6 +81,11 @@ pub(super) fn memories(conn: &Connection, query: &MemoryQuery) -> rusqlite::Resu
         memory,
     )?
     .collect()
+}
+
+/// Returns the number of a memory in its tables. An id that is too large has -1, the number of no memory.
+fn memory_no(id: u64) -> i64 {
+    i64::try_from(id).unwrap_or(-1)
 }
 
 fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
@@ -118,15 +123,13 @@ fn rated(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Rated>> {
 
 /// Stores the newest rating of a memory by agents or by people. Returns false if there is no such memory.
 pub(super) fn rate(conn: &Connection, id: u64, rated: &Rated, by_person: bool) -> Said<bool> {
-    // No memory has the id -1.
-    let id = i64::try_from(id).unwrap_or(-1);
     let made = conn
         .prepare_cached(
             "INSERT OR REPLACE INTO memory_rating (id, person, rating, reason, by)
              SELECT id, ?2, ?3, ?4, ?5 FROM memory WHERE id = ?1",
         )?
         .execute(params![
-            id,
+            memory_no(id),
             by_person,
             rated.rating,
             rated.reason.as_deref(),
@@ -138,7 +141,7 @@ pub(super) fn rate(conn: &Connection, id: u64, rated: &Rated, by_person: bool) -
 pub(super) fn forget(conn: &Connection, ids: &[u64]) -> Said<u64> {
     let mut gone = 0;
     for id in ids {
-        let id = i64::try_from(*id).unwrap_or(-1);
+        let id = memory_no(*id);
         conn.prepare_cached("DELETE FROM memory_rating WHERE id = ?1")?
             .execute([id])?;
         gone += conn

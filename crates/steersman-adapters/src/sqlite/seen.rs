@@ -3,22 +3,16 @@
 //! Damage of a row must not make an accepted event new again. So a row has a checksum, and is found by two indexes: by its id
 //! and by a hash of it. A row that is missing in one of them, or does not match its checksum, is damaged.
 
+use super::sum::Sum;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use steersman_machine::stored::ids::Time;
 use steersman_runtime::store::{StoreError, bounds};
 
-/// The stored hash of an event's message; `None` if it is not known.
-type MessageHash = Option<[u8; 16]>;
+/// The stored hash of a message with which an id was accepted; `None` if it is not known.
+pub(super) type MessageHash = Option<[u8; 16]>;
 
 fn hash(parts: &[&[u8]]) -> [u8; 8] {
-    let mut hasher = blake3::Hasher::new();
-    for part in parts {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    let mut hash = [0; 8];
-    hash.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
-    hash
+    Sum::of(parts).first()
 }
 
 fn sum(tenant: &[u8], id: &[u8], until: i64, said: &[u8]) -> [u8; 8] {

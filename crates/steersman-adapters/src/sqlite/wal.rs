@@ -65,21 +65,10 @@ impl<'a> Journal<'a> {
             return journal;
         };
         journal.page = head.page;
-        let mut before = head.sum;
-        let mut whole = 0;
-        for frame in frames(bytes, head.page) {
-            let sum = frame.sum(head.is_big, before);
-            if frame.salts() != head.salts || sum != frame.stored_sum() {
-                break;
-            }
-            before = sum;
-            let size = number(frame.head, 4);
-            journal.frames.push(frame);
-            if size != 0 {
-                (whole, journal.size) = (journal.frames.len(), size);
-            }
-        }
-        journal.frames.truncate(whole);
+        journal.frames.extend(head.verified(bytes));
+        let last = journal.frames.iter().rposition(Frame::commits);
+        journal.frames.truncate(last.map_or(0, |last| last + 1));
+        journal.size = journal.frames.last().map_or(0, Frame::size);
         journal
     }
 
@@ -115,6 +104,15 @@ impl Head {
             sum: stored,
         })
     }
+
+    /// Returns the frames before the first one that does not verify.
+    fn verified<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = Frame<'a>> {
+        let mut before = self.sum;
+        frames(bytes, self.page).take_while(move |frame| {
+            before = frame.sum(self.is_big, before);
+            frame.salts() == self.salts && frame.stored_sum() == before
+        })
+    }
 }
 
 fn number(bytes: &[u8], at: usize) -> u32 {
@@ -148,9 +146,13 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
+    /// Returns the size of the store's file in pages after a transaction, in its last frame; 0 in the others.
+    fn size(&self) -> u32 {
+        number(self.head, 4)
+    }
     /// Returns true for the last frame of a transaction.
     fn commits(&self) -> bool {
-        number(self.head, 4) != 0
+        self.size() != 0
     }
     fn salts(&self) -> (u32, u32) {
         (number(self.head, 8), number(self.head, 12))
@@ -179,38 +181,20 @@ fn judge(bytes: &[u8]) -> Option<String> {
     let Some(head) = Head::of(bytes) else {
         return headless(bytes);
     };
-    let Head {
-        is_big,
-        page,
-        salts,
-        sum: mut before,
-    } = head;
-    // The first frame that does not verify, and whether it ends a transaction by its salts and header.
-    let mut bad: Option<(usize, bool)> = None;
-    let (mut commits, mut last) = (0, 0);
-    for (at, frame) in frames(bytes, page).enumerate() {
-        let is_ours = frame.salts() == salts;
-        if bad.is_none() {
-            let sum = frame.sum(is_big, before);
-            if is_ours && sum == frame.stored_sum() {
-                before = sum;
-                continue;
-            }
-            bad = Some((at, is_ours && frame.commits()));
-        }
-        if is_ours {
-            last = at;
-            commits += usize::from(frame.commits());
-        }
-    }
-    let (at, ended) = bad?;
+    let at = head.verified(bytes).count();
+    // The frames with the salts of the header, from the first one that does not verify on: position, and whether it commits.
+    let unread = frames(bytes, head.page).skip(at).enumerate();
+    let ours = unread.filter(|(_, frame)| frame.salts() == head.salts);
+    let ours: Vec<(usize, bool)> = ours.map(|(n, frame)| (n, frame.commits())).collect();
+    let &(last, _) = ours.last()?;
+    let commits = ours.iter().filter(|(_, commits)| *commits).count();
     // A later transaction exists if two transactions end from there on, or if frames follow one that ended there.
-    let later = commits > 1 || (ended && last > at);
+    let later = commits > 1 || (ours[0] == (0, true) && last > 0);
     later.then(|| {
         format!(
             "frame {} does not verify, and {} written after it cannot be read",
             at + 1,
-            match last - at {
+            match last {
                 1 => "1 frame that was".to_owned(),
                 n => format!("up to {n} frames that were"),
             }

@@ -52,11 +52,11 @@ pub(crate) async fn run(
                     "ok": false,
                     "diagnostics": all(shown.first),
                     "more": shown.more,
-                    "tools": error.tools,
+                    "tools": error.in_rust,
                 }))?;
                 return Ok(Exit::Definition);
             }
-            complain(printer, &diagnostics, &error.tools);
+            complain(printer, &diagnostics, &error.in_rust);
             return Ok(Exit::Definition);
         }
     };
@@ -145,7 +145,7 @@ pub(crate) fn right(path: &Path, printer: &Printer) -> Result<Network, CommandEr
         Ok(network) => Ok(network),
         Err(Refused::Unreadable(error)) => Err(error),
         Err(Refused::Wrong(error)) => {
-            complain(printer, &error.diagnostics, &error.tools);
+            complain(printer, &error.diagnostics, &error.in_rust);
             Err(CommandError::new(Exit::Definition, ""))
         }
     }

@@ -3,15 +3,14 @@
 use crate::address::{Address, LineName};
 use crate::cli::{Drive, Global};
 use crate::error::{CommandError, Exit};
-use crate::locate;
 use crate::place::Place;
 use crate::printer::{Printer, typed, yellow};
-use crate::store::{Forgot, Passed, forgotten};
+use crate::store::{Forgotten, Passed, forget};
 use crate::words::count;
 use serde_json::json;
 use std::path::Path;
 use steersman::runtime::erase::{Erased, What, erased_artifacts};
-use steersman::runtime::store::{Memory, MemoryQuery, SessionQuery, StoreError};
+use steersman::runtime::store::{Memory, MemoryQuery, SessionQuery};
 use steersman_machine::stored::ids::{Id, Line};
 
 pub(crate) const LISTED: &str = "Erase what was said; all else still verifies";
@@ -102,18 +101,20 @@ pub(crate) async fn run(
     let passed = passed(&place, &contents).await?;
     drop(load);
     place.close();
-    let (forgot, flushed) = forgotten(&file, &info.id, contents, passed).await?;
-    let flushed = flushed?;
+    let forgotten = forget(&file, &info.id, contents, passed).await?;
     let done = Done {
         all,
         erased,
         lines: report.lines as u64,
         verifies: report.damaged.is_empty(),
-        forgot,
-        flushed,
+        forgotten,
     };
     remembered(&args, &saved, &short, printer);
-    tell(&done, &info.id, &short, &file, printer)
+    let mut again = format!("{} --yes", typed_again(&args));
+    if args.memory {
+        again += ", steersman gc --yes";
+    }
+    tell(done, (&info.id, &short), (&file, &again), printer)
 }
 
 /// Returns the memories that a session saved. They outlive the session, unless they are to be forgotten with it.
@@ -150,16 +151,13 @@ struct Done {
     erased: Erased,
     lines: u64,
     verifies: bool,
-    forgot: Result<Forgot, StoreError>,
-    /// True if nothing that was overwritten is left in the journal.
-    flushed: bool,
+    forgotten: Forgotten,
 }
 
 fn tell(
-    done: &Done,
-    session: &str,
-    short: &str,
-    file: &Path,
+    done: Done,
+    (session, short): (&str, &str),
+    (file, again): (&Path, &str),
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let Done {
@@ -167,27 +165,20 @@ fn tell(
         erased,
         lines,
         verifies,
-        forgot,
-        flushed,
+        forgotten,
     } = done;
     if printer.is_json() {
         printer.json(&json!({
             "session": session,
             "texts": erased.texts,
-            "artifacts": forgot.as_ref().map_or(0, |forgot| forgot.deleted),
+            "artifacts": forgotten.deleted(),
             "erased": true,
-            "verifies": *verifies,
+            "verifies": verifies,
         }))?;
     }
     printer.talk(format!(
         "Erased {all}. Everything still verifies: {lines} lines."
     ));
-    if !*flushed {
-        printer.talk(yellow(&format!(
-            "Another process reads {}: the overwritten texts leave its journal when that process ends.",
-            locate::shown(file)
-        )));
-    }
     if erased.blobs > 0 {
         printer.talk(format!(
             "{} of them were stored outside the log and may be shared: {} deletes those that nothing names any more.",
@@ -195,18 +186,9 @@ fn tell(
             typed("steersman gc --yes")
         ));
     }
-    let forgot = forgot.clone().map_err(|error| {
-        CommandError::from(error)
-            .hint("contents of artifacts are still there: end that process, and erase once more")
-    })?;
-    if forgot.shared > 0 {
-        printer.talk(format!(
-            "{} of artifacts stay, because another session or a memory has the same content.",
-            count(forgot.shared, "content")
-        ));
-    }
+    forgotten.tell(file, again, printer)?;
     printer.talk("Copies of the store (backups) still hold it.");
-    if *verifies {
+    if verifies {
         return Ok(Exit::Answered);
     }
     Err(CommandError::store("a line does not verify any more")

@@ -4,7 +4,7 @@ use crate::address::Address;
 use crate::cli::{Drive, Global};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
-use crate::printer::{Printer, bold, dim, typed, yellow};
+use crate::printer::{Printer, bold, dim, typed};
 use crate::store::{self, Passed};
 use crate::words::{ago, bytes, left, operand, table};
 use serde_json::{Value as Json, json};
@@ -334,29 +334,12 @@ async fn forget(
     let hashes: Vec<[u8; 32]> = meant.iter().map(|memory| memory.hash).collect();
     let path = place.file.clone();
     place.close();
-    // If no other process uses the store, contents that nothing else references are deleted at once.
-    let (deleted, flushed) = store::forgotten(&path, "", hashes, Passed::new()).await?;
-    // Deleted contents may be readable in the journal until it is flushed, so an error of the flush counts as one of the deletion.
-    let deleted = flushed.and(deleted);
+    let forgotten = store::forget(&path, "", hashes, Passed::new()).await?;
     if printer.is_json() {
         printer.json(&json!({ "memories": gone, "forgotten": true }))?;
     }
     printer.talk(format!("Forgot {all}."));
-    match deleted {
-        Ok(deleted) if deleted.shared > 0 => printer.talk(format!(
-            "{} in the store: a session or another memory holds the same.",
-            match deleted.shared {
-                1 => "1 content stays".to_owned(),
-                n => format!("{n} contents stay"),
-            }
-        )),
-        Ok(_) => {}
-        Err(_) => printer.talk(yellow(&format!(
-            "Another process has {} open: their contents are deleted with {}.",
-            "the store",
-            typed("steersman gc --yes")
-        ))),
-    }
+    forgotten.tell(&path, "steersman gc --yes", printer)?;
     printer.talk("Sessions that found them keep what they were shown, and copies of the store (backups) still hold them.");
     Ok(Exit::Answered)
 }

@@ -66,7 +66,7 @@ impl Seen {
     async fn of(place: &Place, address: &str) -> Result<Self, CommandError> {
         let mut sight = place.look(address).await?;
         let line = sight.line()?;
-        sight.inspection = sight.known.veiled(sight.inspection);
+        sight.inspection = sight.known.mask_inspection(sight.inspection);
         Ok(Self {
             bound: sight.log.bound(&*sight.reader).await?,
             sight,

@@ -201,7 +201,7 @@ fn wrong(definition: &std::path::Path, error: &CommandError) -> String {
         Err(check::Refused::Wrong(wrong)) => {
             let found = wrong.diagnostics.iter().filter(|found| found.is_error());
             let mut told: Vec<String> = found.map(ToString::to_string).collect();
-            told.extend(wrong.tools.iter().cloned());
+            told.extend(wrong.in_rust.iter().cloned());
             told.join("\n")
         }
         _ => error.to_string(),

@@ -122,6 +122,40 @@ fn what_is_remembered_is_kept_and_forgotten() {
     assert_eq!(world.run(&["fsck"]).code, Some(0));
 }
 
+/// A content that cannot be deleted stays in the store: `memory forget` and `erase` say why, and fail.
+#[test]
+fn a_content_that_is_not_deleted_is_told_with_its_reason() {
+    let reads = "BEGIN; SELECT count(*) FROM memory";
+    let damages = "INSERT INTO blob (hash, bytes) VALUES (x'00', x'00')";
+    for (change, why) in [
+        (reads, "another process has it open"),
+        (damages, "Conversion error"),
+    ] {
+        let world = shop();
+        let path = world.folder.join(".steersman/sessions.db");
+        let store = rusqlite::Connection::open(path).unwrap();
+        store.execute_batch(change).unwrap();
+        let _reader = (change == reads).then_some(store);
+        for (args, again) in [
+            (
+                &["memory", "forget", "1", "--yes"][..],
+                "steersman gc --yes",
+            ),
+            (
+                &["erase", "last", "--yes"][..],
+                "steersman erase last --yes",
+            ),
+        ] {
+            let ran = world.run(args);
+            assert_eq!(ran.code, Some(4), "{ran:?}");
+            assert!(ran.err.contains(why) && ran.err.contains(again), "{ran:?}");
+            let is_read = ran.err.contains("Another process reads");
+            assert_eq!(is_read, change == reads, "{ran:?}");
+        }
+        assert_eq!(ids(&world, &["memory"]), [4, 3, 2]);
+    }
+}
+
 #[test]
 fn artifacts_are_rated_by_people() {
     let world = shop();

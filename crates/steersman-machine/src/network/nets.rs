@@ -213,6 +213,11 @@ impl fmt::Debug for Natives {
     }
 }
 
+/// Returns the names of the nets that are built in.
+pub fn built_in() -> impl Iterator<Item = &'static str> {
+    built_in::ALL.iter().map(|(name, _)| *name)
+}
+
 impl Network {
     /// Returns the nets of the network's agents that are not built in. A program must register them.
     pub fn nets_in_rust(&self) -> BTreeSet<&Name> {

@@ -3,7 +3,7 @@
 use serde_json::json;
 use std::sync::Arc;
 use steersman_machine::network::{Chooser, Network};
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_machine::stored::interaction::{Cause, Class, How, Interaction};
 use steersman_machine::stored::outcome::Outcome;
 use steersman_machine::tick::branch::{Conflict, adoptable, stands};
@@ -474,15 +474,16 @@ fn the_bytes_of_a_turn_do_not_grow_with_the_turns_before() -> Result<(), Fault> 
 #[test]
 fn a_branch_keeps_the_binding_of_its_line() -> Result<(), Fault> {
     let mut w = forked(None, false)?;
-    let binding = w
-        .at(MAIN)
-        .binding
-        .clone()
-        .expect("bound by the first commit");
-    assert_eq!(w.at(B1()).binding.as_ref(), Some(&binding));
-    let b = w.fork(Line(1), Some("other"), None, true)?;
-    assert_eq!(w.at(b).binding.as_ref(), Some(&binding));
-    assert_eq!(w.at(b).forked_at, Line(1));
+    let first = w.at(MAIN).binding.clone();
+    w.rebind(MAIN, Digest([7; 16]));
+    let second = w.at(MAIN).binding.clone();
+    assert_ne!(first, second);
+    assert_eq!(w.at(B1()).binding, first);
+    for (line, bound) in [(Line(1), first), (w.branch(MAIN).head, second)] {
+        let b = w.fork(line, None, None, true)?;
+        assert_eq!(w.at(b).binding, bound, "forked at {line}");
+        assert_eq!(w.at(b).forked_at, line);
+    }
     Ok(())
 }
 

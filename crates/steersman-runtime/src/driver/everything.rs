@@ -213,7 +213,7 @@ impl All<'_> {
             .iter()
             .filter(|(_, session)| {
                 !matches!(
-                    *session.settled.borrow(),
+                    *session.standing.borrow(),
                     Standing::Busy | Standing::Outside(_) | Standing::Stands { .. }
                 )
             })
@@ -223,7 +223,7 @@ impl All<'_> {
             let Some(session) = self.driven.remove(&id) else {
                 continue;
             };
-            let standing = session.settled.borrow().clone();
+            let standing = session.standing.borrow().clone();
             if self.keeps(&id, &session, &standing) {
                 self.driven.insert(id, session);
                 continue;

@@ -329,14 +329,14 @@ pub(crate) async fn spawn(
 ) -> Result<Session, EngineError> {
     let session = claim.session.clone();
     let (to, from_handles) = mpsc::channel(TOLD);
-    let (standing, settled) = watch::channel(Standing::Busy);
+    let (standing, seen) = watch::channel(Standing::Busy);
     let live = Live::default();
     let still = Arc::<Notify>::default();
     let handle = Session {
         id: session,
         engine: engine.clone(),
         to,
-        settled,
+        standing: seen,
         still: still.clone(),
         live: live.clone(),
     };

@@ -266,7 +266,7 @@ impl Known {
     }
 
     /// Masks the secrets in the state of a branch.
-    pub fn veil(&self, snapshot: &mut Snapshot) {
+    pub fn mask_snapshot(&self, snapshot: &mut Snapshot) {
         let changed = snapshot.state.iter().filter_map(|(key, cell)| {
             let mut value = (*cell.value.0).clone();
             self.mask_data(&mut value);
@@ -291,7 +291,7 @@ impl Known {
     /// Masks the secrets in a body. Of a list of parts, only the names of artifacts are masked: each text of the list is also a
     /// body of its line, and is masked there.
     #[must_use]
-    pub fn veil_parts(&self, parts: Parts) -> Parts {
+    pub fn mask_parts(&self, parts: Parts) -> Parts {
         match parts {
             Parts::One(text) if self.occurs_in(&text) => Parts::One(self.masked(&text).into()),
             parts => parts.renamed(|name| {
@@ -306,7 +306,7 @@ impl Known {
 
     /// Masks the secrets in the names of a line's artifacts, also where parts of its texts refer to them. The texts themselves are
     /// read and masked elsewhere.
-    pub fn veil_line(&self, line: &mut Arc<LogLine>) {
+    pub fn mask_line(&self, line: &mut Arc<LogLine>) {
         let named = |commit: &Commit| commit.artifacts().any(|made| self.occurs_in(&made.name));
         let lists = |text: &Text| matches!(text, Text::Parts(_));
         if !line.commit.as_ref().is_some_and(named) && !line.bodies.iter().any(lists) {
@@ -315,23 +315,23 @@ impl Known {
         let line = Arc::make_mut(line);
         for text in &mut line.bodies {
             if let Text::Parts(parts) = text
-                && let Parts::Several(veiled) = self.veil_parts(Parts::Several(parts.clone()))
+                && let Parts::Several(masked) = self.mask_parts(Parts::Several(parts.clone()))
             {
-                *parts = veiled;
+                *parts = masked;
             }
         }
         let Some(commit) = &mut line.commit else {
             return;
         };
-        let veil = |made: &mut Artifact| made.name = self.masked(&made.name).into();
+        let mask = |made: &mut Artifact| made.name = self.masked(&made.name).into();
         for push in &mut commit.pushes {
             if let Interaction::Result(result) = &mut push.what {
-                result.artifacts.iter_mut().for_each(veil);
+                result.artifacts.iter_mut().for_each(mask);
             }
         }
         for change in &mut commit.changes {
             if let Change::Artifact(made) = change {
-                veil(made);
+                mask(made);
             }
         }
     }
@@ -404,18 +404,18 @@ fn find(text: &str, secret: &str) -> Option<usize> {
 }
 
 /// A history whose texts are masked.
-struct Veiled {
+struct Masked {
     under: Arc<dyn History + Send + Sync>,
     known: Arc<Known>,
 }
 
-impl Bodies for Veiled {
+impl Bodies for Masked {
     fn parts(&self, body: Body) -> Parts {
-        self.known.veil_parts(self.under.parts(body))
+        self.known.mask_parts(self.under.parts(body))
     }
 }
 
-impl History for Veiled {
+impl History for Masked {
     fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line) {
         self.under.pushes(agent, line)
     }
@@ -425,14 +425,14 @@ impl Known {
     /// Returns a session as it may be shown to others: texts and state are masked. The requests that a model received cannot be
     /// reconstructed from it.
     #[must_use]
-    pub fn veiled(self: &Arc<Self>, mut seen: Inspection) -> Inspection {
+    pub fn mask_inspection(self: &Arc<Self>, mut seen: Inspection) -> Inspection {
         if self.texts.is_empty() {
             return seen;
         }
         for branch in &mut seen.branches {
-            self.veil(&mut branch.snapshot);
+            self.mask_snapshot(&mut branch.snapshot);
         }
-        seen.history = Arc::new(Veiled {
+        seen.history = Arc::new(Masked {
             under: seen.history,
             known: self.clone(),
         });
@@ -527,9 +527,9 @@ mod tests {
         let parts = [Part::Text(0), part("my-password.png"), part("other.png")];
         let masked = [Part::Text(0), part("my-(secret).png"), part("other.png")];
         let several = |parts: &[Part]| Parts::Several(parts.into());
-        assert_eq!(known.veil_parts(several(&parts)), several(&masked));
+        assert_eq!(known.mask_parts(several(&parts)), several(&masked));
         let one = |text: &str| Parts::One(text.into());
-        assert_eq!(known.veil_parts(one("a password")), one("a (secret)"));
+        assert_eq!(known.mask_parts(one("a password")), one("a (secret)"));
         let mut line = Arc::new(LogLine {
             n: Line(7),
             at: Time(0),
@@ -539,7 +539,7 @@ mod tests {
             ledger: Vec::new(),
             bodies: vec![Text::Here("Look.".into()), Text::Parts(parts.into())],
         });
-        known.veil_line(&mut line);
+        known.mask_line(&mut line);
         assert_eq!(line.bodies[1], Text::Parts(masked.into()));
     }
 

@@ -69,7 +69,7 @@ async fn carry(
         };
         match wake {
             Wake::Mail(id) => {
-                if let Some(session) = engine.driven(&id) {
+                if let Some(session) = engine.living(&id) {
                     // A driver whose channel is full has work to do, and reads its inbox after that.
                     let _ = session.to.try_send(ToDriver::Look);
                 }

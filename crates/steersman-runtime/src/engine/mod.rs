@@ -137,8 +137,8 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Returns true if this process drives no session.
-    pub(crate) fn drives_nothing(&self) -> bool {
+    /// Removes the handles of sessions whose driver has ended, which would keep the engine alive. Returns true if none is left.
+    pub(crate) fn removes_ended(&self) -> bool {
         let mut driven = self.driven.lock().expect("nobody panics while holding it");
         driven.retain(|_, session| !session.to.is_closed());
         driven.is_empty()
@@ -154,7 +154,8 @@ impl Inner {
         }
     }
 
-    pub(crate) fn driven(&self, id: &str) -> Option<Session> {
+    /// Returns the handle of a session whose driver lives, and removes that of one whose driver has ended.
+    pub(crate) fn living(&self, id: &str) -> Option<Session> {
         let mut driven = self.driven.lock().expect("nobody panics while holding it");
         let session = driven.get(id)?;
         if session.to.is_closed() {
@@ -386,7 +387,7 @@ impl Engine {
 
     /// Returns the handle of a session that this process drives.
     pub fn driven(&self, id: &str) -> Option<Session> {
-        self.0.driven(id)
+        self.0.living(id)
     }
 
     /// Returns handles to all sessions that this process drives.

@@ -25,8 +25,8 @@ pub struct Session {
     pub(crate) id: SessionId,
     pub(crate) engine: Engine,
     pub(crate) to: mpsc::Sender<ToDriver>,
-    pub(crate) settled: watch::Receiver<Standing>,
-    /// Notified when the session can only wait for something outside ([`Session::outside`]). This is not a change of `settled`,
+    pub(crate) standing: watch::Receiver<Standing>,
+    /// Notified when the session can only wait for something outside ([`Session::outside`]). This is not a change of `standing`,
     /// because most handles wait until the session settles and need not wake with each line.
     pub(crate) still: Arc<Notify>,
     pub(crate) live: Live,
@@ -345,7 +345,7 @@ impl Session {
 
     /// Waits until the session settles. Everything that the result reports is on disk.
     pub async fn settled(&self) -> Result<Arc<Settled>, EngineError> {
-        let mut standing = self.settled.clone();
+        let mut standing = self.standing.clone();
         loop {
             match &*standing.borrow_and_update() {
                 Standing::Busy | Standing::Outside(_) | Standing::Stands { .. } => {}
@@ -360,7 +360,7 @@ impl Session {
 
     /// Waits until the session has settled in another state than this one. Settling in an equal state does not count.
     pub async fn settled_otherwise(&self, than: &Settled) -> Result<Arc<Settled>, EngineError> {
-        let mut standing = self.settled.clone();
+        let mut standing = self.standing.clone();
         loop {
             match &*standing.borrow_and_update() {
                 Standing::Settled(settled, _) if **settled != *than => return Ok(settled.clone()),
@@ -375,7 +375,7 @@ impl Session {
 
     /// Returns a receiver that reports the next change of the driver's state.
     pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
-        let mut standing = self.settled.clone();
+        let mut standing = self.standing.clone();
         standing.mark_unchanged();
         standing
     }
@@ -383,7 +383,7 @@ impl Session {
     /// Waits until the session can continue only after something outside: a running effect ends, a message arrives, or a time is
     /// reached. Everything that the result reports is on disk.
     pub async fn outside(&self) -> Result<Outside, EngineError> {
-        let mut standing = self.settled.clone();
+        let mut standing = self.standing.clone();
         loop {
             let still = self.still.notified();
             tokio::pin!(still);
@@ -419,13 +419,11 @@ impl Session {
         if self.to.send(ToDriver::Stop(done)).await.is_ok() {
             let _ = ended.await;
         }
-        // Removes the engine's handle to this session. A handle that stays would keep the engine alive.
-        let _ = self.engine.driven(&self.id);
         let inner = &self.engine.0;
-        if inner.drives_nothing() {
+        if inner.removes_ended() {
             inner.mail.rests().await;
             // Another session may have started meanwhile.
-            if !inner.drives_nothing() {
+            if !inner.removes_ended() {
                 inner.mail.is_carried(inner);
             }
         }

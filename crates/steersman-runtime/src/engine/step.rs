@@ -84,7 +84,7 @@ impl Session {
     /// # Errors
     /// The session is not driven any more; the error holds the reason.
     pub async fn stood(&self) -> Result<Stood, EngineError> {
-        let mut standing = self.settled.clone();
+        let mut standing = self.standing.clone();
         loop {
             match &*standing.borrow_and_update() {
                 Standing::Busy | Standing::Outside(_) => {}
@@ -114,7 +114,7 @@ impl Session {
     }
 
     async fn redirect(&self, text: String) -> Result<Receipt, EngineError> {
-        let running = match &*self.settled.borrow() {
+        let running = match &*self.standing.borrow() {
             Standing::Stands { running, .. } => *running,
             _ => false,
         };

@@ -6,7 +6,7 @@ use crate::log::error::EngineError;
 use crate::model::BoundModel;
 use crate::store::{SessionId, StoreError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ pub fn config(
     for (name, config) in &network.config {
         // A live value is read again at each use. Reading it here only checks that it is present and valid.
         let value = match given.get(name) {
-            Some(value) if fits(config, value) => value.clone(),
+            Some(value) if Plain::of(config).fits(value) => value.clone(),
             Some(value) => {
                 return Err(misfit(name, config, &value.to_string(), "the command line"));
             }
@@ -214,7 +214,7 @@ pub fn fits_bound(network: &Network, name: &Name, value: &Json) -> Result<(), Bi
             env: config.env.clone().unwrap_or_default(),
         });
     }
-    if fits(config, value) {
+    if Plain::of(config).fits(value) {
         return Ok(());
     }
     Err(misfit(name, config, &value.to_string(), "the command line"))
@@ -224,7 +224,7 @@ pub fn fits_bound(network: &Network, name: &Name, value: &Json) -> Result<(), Bi
 pub fn read(name: &Name, config: &Config, env: &Env) -> Result<Json, BindError> {
     let from_env = config.env.as_ref().and_then(|v| Some((v, env(v)?)));
     match (from_env, &config.default) {
-        (Some((variable, text)), _) => parse(config, &text).ok_or_else(|| {
+        (Some((variable, text)), _) => Plain::of(config).parse(&text).ok_or_else(|| {
             misfit(
                 name,
                 config,
@@ -362,46 +362,54 @@ pub fn common<'a>(
 /// Version of the machine. It changes when the same network, snapshot and offers would give another commit.
 pub const MACHINE_VERSION: u16 = 1;
 
-fn parse(config: &Config, text: &str) -> Option<Json> {
-    match config.ty.kind {
-        TypeKind::Integer { .. } => text.trim().parse::<i64>().ok().map(Json::from),
-        TypeKind::Number { .. } => text
-            .trim()
-            .parse::<f64>()
-            .ok()
-            .and_then(serde_json::Number::from_f64)
-            .map(Json::Number),
-        TypeKind::Boolean => match text.trim() {
-            "true" => Some(true.into()),
-            "false" => Some(false.into()),
-            _ => None,
-        },
-        TypeKind::String { .. }
-        | TypeKind::Enum(_)
-        | TypeKind::List(_)
-        | TypeKind::Fields(_)
-        | TypeKind::Object
-        | TypeKind::Any
-        | TypeKind::Secret
-        | TypeKind::Artifact
-        | TypeKind::Schema(_) => Some(text.into()),
-    }
+/// Type of a `config` value.
+#[derive(Copy, Clone)]
+enum Plain {
+    Integer,
+    Number,
+    Boolean,
+    Text,
 }
 
-fn fits(config: &Config, value: &Json) -> bool {
-    match config.ty.kind {
-        TypeKind::Integer { .. } => value.is_i64() || value.is_u64(),
-        TypeKind::Number { .. } => value.is_number(),
-        TypeKind::Boolean => value.is_boolean(),
-        TypeKind::String { .. }
-        | TypeKind::Enum(_)
-        | TypeKind::List(_)
-        | TypeKind::Fields(_)
-        | TypeKind::Object
-        | TypeKind::Any
-        | TypeKind::Secret
-        | TypeKind::Artifact
-        | TypeKind::Schema(_) => value.is_string(),
+impl Plain {
+    fn of(config: &Config) -> Self {
+        match config.ty.kind {
+            TypeKind::Integer { .. } => Self::Integer,
+            TypeKind::Number { .. } => Self::Number,
+            TypeKind::Boolean => Self::Boolean,
+            // A definition declares no other type than these and a text.
+            _ => Self::Text,
+        }
+    }
+
+    fn parse(self, text: &str) -> Option<Json> {
+        match self {
+            Self::Integer => text.trim().parse::<i64>().ok().map(Json::from),
+            Self::Number => {
+                let number = text.trim().parse::<f64>().ok();
+                number.and_then(Number::from_f64).map(Json::Number)
+            }
+            Self::Boolean => text.trim().parse::<bool>().ok().map(Json::from),
+            Self::Text => Some(text.into()),
+        }
+    }
+
+    fn fits(self, value: &Json) -> bool {
+        match self {
+            Self::Integer => value.is_i64() || value.is_u64(),
+            Self::Number => value.is_number(),
+            Self::Boolean => value.is_boolean(),
+            Self::Text => value.is_string(),
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Integer => "a whole number",
+            Self::Number => "a number",
+            Self::Boolean => "`true` or `false`",
+            Self::Text => "a text",
+        }
     }
 }
 
@@ -409,20 +417,7 @@ fn misfit(name: &Name, config: &Config, value: &str, place: &str) -> BindError {
     BindError::Misfit {
         name: name.clone(),
         value: value.to_owned(),
-        wanted: match config.ty.kind {
-            TypeKind::Integer { .. } => "a whole number",
-            TypeKind::Number { .. } => "a number",
-            TypeKind::Boolean => "`true` or `false`",
-            TypeKind::String { .. }
-            | TypeKind::Enum(_)
-            | TypeKind::List(_)
-            | TypeKind::Fields(_)
-            | TypeKind::Object
-            | TypeKind::Any
-            | TypeKind::Secret
-            | TypeKind::Artifact
-            | TypeKind::Schema(_) => "a text",
-        },
+        wanted: Plain::of(config).words(),
         place: place.to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Seen, World};
 use steersman_machine::stored::by::By;
-use steersman_machine::stored::commit::{About, Hold, LedgerEntry, LogLine, Why};
+use steersman_machine::stored::commit::{About, Hold, LedgerEntry, LogLine, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name};
 use steersman_machine::tick::effect::{
     BranchEnd, Fact, Offered, Request, ToolWork, Until, Wish, Work,
@@ -190,6 +190,24 @@ pub(super) fn hold(effect: Id, tool: &ToolWork, approved: &[Name]) -> Option<Hol
         due: None,
         about,
     })
+}
+
+/// Returns the entry with which a person ends a hold of an effect.
+pub(super) fn released(
+    effect: Id,
+    why: Why,
+    how: Release,
+    by: &str,
+    about: Option<About>,
+) -> LedgerEntry {
+    LedgerEntry::Released {
+        effect,
+        why,
+        how,
+        about,
+        by: By::from(by).into(),
+        body: None,
+    }
 }
 
 /// Returns the entry for a message of the user that was accepted.

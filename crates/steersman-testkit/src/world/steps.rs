@@ -1,5 +1,6 @@
 //! The acts of people and the passing of time in a test.
 
+use super::ledger::released;
 use super::{Fault, Held, Seen, Took, World, fault};
 use serde_json::Value as Json;
 use steersman_machine::network::Then;
@@ -8,7 +9,9 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::codes::Code;
-use steersman_machine::stored::commit::{About, LedgerEntry, Release, Why};
+use steersman_machine::stored::commit::{
+    About, Admission, Admitted, Binding, Commit, LedgerEntry, Release, Why,
+};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::stored::outcome::{Came, Outcome};
 use steersman_machine::tick::allowed;
@@ -48,7 +51,7 @@ impl World {
             args: None,
             message,
             came: Vec::new(),
-            binding: steersman_machine::stored::commit::Binding {
+            binding: Binding {
                 digest: self.network.digest,
                 source: [0; 32],
                 network: self.network.name.clone(),
@@ -59,6 +62,29 @@ impl World {
             values: "{}".into(),
         };
         self.offer(Id::MAIN, vec![Offered::Start(start)])
+    }
+
+    /// Binds a branch anew, under this digest.
+    pub fn rebind(&mut self, branch: Id, digest: Digest) {
+        let at = self.at(branch);
+        let bound = at.binding.as_deref().expect("the branch has begun");
+        let rebound = Admission {
+            kind: Admitted::Rebound,
+            id: None,
+            message: None,
+            by: None,
+            body: None,
+        };
+        let commit = Commit {
+            parent: at.line,
+            admitted: vec![rebound],
+            binding: Some(Binding {
+                digest,
+                ..bound.clone()
+            }),
+            ..Commit::default()
+        };
+        self.own_line(branch, Some(commit), Vec::new());
     }
 
     /// Sends a message to the agent that has the floor on a branch; the first message begins the session.
@@ -217,14 +243,7 @@ impl World {
         let tool = self.tool_of(effect)?;
         let (branch, owner, call) = self.place(effect)?;
         let accepted = self.accept();
-        let released = LedgerEntry::Released {
-            effect,
-            why: Why::Approval,
-            how: Release::Go,
-            about: None,
-            by: By::from(by).into(),
-            body: None,
-        };
+        let released = released(effect, Why::Approval, Release::Go, by, None);
         let call_args = self.at(branch).call(owner, call).map(|open| {
             let args = mapping::arguments(&self.cx(), self.at(branch), open);
             Json::Object(args)
@@ -273,14 +292,7 @@ impl World {
         let (branch, ..) = self.place(effect)?;
         let accepted = self.accept();
         self.note(accepted);
-        self.note(LedgerEntry::Released {
-            effect,
-            why: Why::Approval,
-            how: Release::Edited,
-            about: None,
-            by: By::from(by).into(),
-            body: None,
-        });
+        self.note(released(effect, Why::Approval, Release::Edited, by, None));
         let args = args.to_string().into();
         let by = by.into();
         let approver = self.asked(effect)?;
@@ -300,14 +312,7 @@ impl World {
         let (branch, owner, call) = self.place(effect)?;
         let accepted = self.accept();
         self.note(accepted);
-        self.note(LedgerEntry::Released {
-            effect,
-            why: Why::Approval,
-            how: Release::Refused,
-            about: None,
-            by: By::from(by).into(),
-            body: None,
-        });
+        self.note(released(effect, Why::Approval, Release::Refused, by, None));
         let raw = Raw::NotPerformed(mapping::Fault::new(Code::Rejected, reason));
         let mut mapped = mapping::map(&self.cx(), self.at(branch), owner, call, &raw);
         mapped.by = Some(By::from(by).into());
@@ -320,17 +325,9 @@ impl World {
         let accepted = self.accept();
         if let Held::Input(k) = self.out[&effect].held {
             let tool = self.tool_of(effect)?;
-            let mut ledger = vec![
-                accepted,
-                LedgerEntry::Released {
-                    effect,
-                    why: Why::Input,
-                    how: Release::Go,
-                    about: Some(About::Parameter(tool.inputs[k].0.clone())),
-                    by: By::from(by).into(),
-                    body: None,
-                },
-            ];
+            let parameter = About::Parameter(tool.inputs[k].0.clone());
+            let released = released(effect, Why::Input, Release::Go, by, Some(parameter));
+            let mut ledger = vec![accepted, released];
             if k + 1 < tool.inputs.len() {
                 self.hold(effect, Held::Input(k + 1));
             } else {
@@ -352,14 +349,7 @@ impl World {
     pub fn resolve(&mut self, effect: Id, happened: Option<&Json>, by: &str) -> Result<(), Fault> {
         let tool = self.tool_of(effect)?;
         let (branch, ..) = self.place(effect)?;
-        let released = |how| LedgerEntry::Released {
-            effect,
-            why: Why::Doubt,
-            how,
-            about: None,
-            by: By::from(by).into(),
-            body: None,
-        };
+        let released = |how| released(effect, Why::Doubt, how, by, None);
         if let Some(result) = happened {
             self.seen.insert(effect, Seen::Started(1));
             self.note(released(Release::Outcome));
@@ -375,14 +365,7 @@ impl World {
     /// Gives a doubt up: the call closes, and the model reads that it may have happened.
     pub fn give_up(&mut self, effect: Id, by: &str) -> Result<(), Fault> {
         let (branch, owner, call) = self.place(effect)?;
-        self.note(LedgerEntry::Released {
-            effect,
-            why: Why::Doubt,
-            how: Release::GivenUp,
-            about: None,
-            by: By::from(by).into(),
-            body: None,
-        });
+        self.note(released(effect, Why::Doubt, Release::GivenUp, by, None));
         let raw = Raw::Unknown(mapping::Fault::new(Code::InDoubt, "nobody knows"));
         let mapped = mapping::map(&self.cx(), self.at(branch), owner, call, &raw);
         self.mapped(effect, mapped)
@@ -391,23 +374,22 @@ impl World {
     /// Offers an event to the first wait on the branch that takes it. Returns false if none does.
     pub fn event(&mut self, branch: Id, name: &str, fields: &Json) -> Result<bool, Fault> {
         let here = self.out.iter().filter(|(_, out)| out.branch == branch);
-        let waits = here.filter(|(_, out)| matches!(out.wish.work, Work::Event { .. }));
-        let found = waits
-            .map(|(id, _)| {
-                (
-                    *id,
-                    wait::event(&self.cx(), self.at(branch), *id, name, fields),
-                )
-            })
-            .find(|(_, meets)| *meets != Meets::Nothing);
-        let Some((effect, meets)) = found else {
+        let mut waits = here.filter(|(_, out)| matches!(out.wish.work, Work::Event { .. }));
+        let found = waits.find_map(|(id, _)| {
+            match wait::event(&self.cx(), self.at(branch), *id, name, fields) {
+                Meets::Nothing => None,
+                Meets::Part => Some((*id, None)),
+                Meets::Over(raw) => Some((*id, Some(raw))),
+            }
+        });
+        let Some((effect, over)) = found else {
             return Ok(false);
         };
         let accepted = self.accept();
         self.note(accepted);
-        match meets {
-            Meets::Over(raw) => self.gives(effect, &raw)?,
-            Meets::Nothing | Meets::Part => {
+        match over {
+            Some(raw) => self.gives(effect, &raw)?,
+            None => {
                 let came = Came::Event {
                     event: name.to_owned(),
                     fields: fields.clone(),

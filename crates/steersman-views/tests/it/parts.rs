@@ -154,8 +154,8 @@ async fn parts_are_told_masked_and_erased() {
     );
     assert_eq!(shown[0]["parts"][1]["artifact"]["name"], "(secret).png");
     let masked = Stored::masked(&engine, &id);
-    let veiled = masked.line(n).await.unwrap();
-    assert_ne!(veiled.bodies[2], line.bodies[2]);
+    let read = masked.line(n).await.unwrap();
+    assert_ne!(read.bodies[2], line.bodies[2]);
 
     // The call is erased with the list and with the text in it; the message stays.
     let call = Id::new(n, 0);

@@ -79,12 +79,7 @@ impl ToolContext {
     }
 
     /// Reports progress, in any unit. Readers of the session's events see it; it is not stored.
-    pub fn progress(
-        &self,
-        done: f64,
-        total: Option<f64>,
-        message: impl Into<Option<&'static str>>,
-    ) {
+    pub fn progress<'a>(&self, done: f64, total: Option<f64>, message: impl Into<Option<&'a str>>) {
         (self.hear)(Progress {
             done,
             total,

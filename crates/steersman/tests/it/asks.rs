@@ -69,7 +69,7 @@ clerk:
     let other = Network::from_yaml(INVOICE).tool(parse_pdf(4)).tool(pay());
     let error = other.build().unwrap_err();
     assert_eq!(
-        error.tools,
+        error.in_rust,
         ["tool `parse_pdf` is declared as `native: 3` and registered as version 4"]
     );
 }

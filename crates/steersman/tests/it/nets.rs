@@ -89,7 +89,7 @@ async fn three_states_in_rust() {
 fn what_is_not_registered_is_named() {
     let error = Network::from_yaml(DEFINITION).build().unwrap_err();
     assert_eq!(
-        error.tools,
+        error.in_rust,
         [
             "an agent names the net `checked`, and there are chat, react, refact: register it with `Builder::net`"
         ]
@@ -100,7 +100,7 @@ fn what_is_not_registered_is_named() {
         .build()
         .unwrap_err();
     let twice = "the net `checked` is registered twice";
-    assert_eq!(error.tools, [twice]);
+    assert_eq!(error.in_rust, [twice]);
     // Faults of the text hide none of those that need no definition.
     let error = Network::from_yaml("steersman: 1\nname: desk\nagents: 7\n")
         .net("checked", Checked("1"))
@@ -111,7 +111,7 @@ fn what_is_not_registered_is_named() {
     assert!(!error.diagnostics.is_empty());
     let misplaced =
         "`entry` is set in Rust on a definition that was read from text: set it in the text";
-    assert_eq!(error.tools, [twice, misplaced]);
+    assert_eq!(error.in_rust, [twice, misplaced]);
 }
 
 #[tokio::test]

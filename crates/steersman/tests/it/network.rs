@@ -21,7 +21,7 @@ fn pay(version: u32) -> steersman::Tool {
 fn problems(yaml: &str, tool: steersman::Tool) -> Vec<String> {
     match Network::from_yaml(yaml).tool(tool).build() {
         Ok(_) => Vec::new(),
-        Err(error) => error.tools,
+        Err(error) => error.in_rust,
     }
 }
 
@@ -158,8 +158,8 @@ fn a_key_that_is_set_in_rust_on_a_definition_from_text_is_refused() {
         .build();
     let error = built.unwrap_err();
     let wanted = ["`entry` is set in Rust", "`timezone` is set in Rust"];
-    for (problem, wanted) in error.tools.iter().zip(wanted) {
+    for (problem, wanted) in error.in_rust.iter().zip(wanted) {
         assert!(problem.starts_with(wanted), "{problem}");
     }
-    assert_eq!(error.tools.len(), 2);
+    assert_eq!(error.in_rust.len(), 2);
 }

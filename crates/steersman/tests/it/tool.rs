@@ -5,7 +5,8 @@ use serde::Deserialize;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use steersman::{
-    CancelWhat, Cursor, Network, Steersman, Tool, ToolError, Turn, agent, blocking, tool, tool_with,
+    CancelWhat, Cursor, EventKind, Network, Steersman, Tool, ToolError, Turn, agent, blocking,
+    tool, tool_with,
 };
 use tokio::sync::Notify;
 
@@ -120,7 +121,7 @@ async fn a_tool_knows_its_key_and_makes_artifacts_and_its_secret_is_shown_nowher
         let heard = heard.clone();
         async move {
             heard.lock().unwrap().push((cx.key(), cx.attempt()));
-            cx.progress(0.5, Some(1.0), "half");
+            cx.progress(0.5, Some(1.0), &*format!("half of {}", c.n));
             if cx.attempt() == 1 {
                 cx.artifact("lost.txt", "text/plain", *b"never");
                 return Err(ToolError::unknown("cut").retry_after(0));
@@ -142,9 +143,18 @@ async fn a_tool_knows_its_key_and_makes_artifacts_and_its_secret_is_shown_nowher
         .env(|name| (name == "TOKEN").then(|| "hunter2".to_owned()))
         .in_memory();
     let session = steersman.start(&network).await.unwrap();
+    let mut live = session.events(Cursor::START);
     let turn = session.ask("Count.").await.unwrap();
     let text = turn.answer().unwrap().text().to_owned();
     assert!(text.starts_with("4 with"), "{text}");
+    let told = loop {
+        match live.next().await.unwrap().unwrap().kind {
+            EventKind::Progress { message, .. } => break message,
+            EventKind::Settled(_) => break None,
+            _ => {}
+        }
+    };
+    assert_eq!(told.as_deref(), Some("half of 4"));
     assert!(!text.contains("hunter2"), "{text}");
     let keys = keys.lock().unwrap().clone();
     assert_eq!(keys.len(), 2);

@@ -25,15 +25,24 @@ struct SessionRerun {
     ran: Result<(Rerunned, Diff), String>,
 }
 
-/// The words for results, in the order of the table.
-const WORDS: &[&str] = &["same", "partial", "differs", "leaf", "failed", "error"];
+/// All results, in the order of the table. `None` is that of a session that could not be rerun.
+const RESULTS: [Option<Verdict>; 6] = [
+    Some(Verdict::Same),
+    Some(Verdict::Partial),
+    Some(Verdict::Differs),
+    Some(Verdict::Leaf),
+    Some(Verdict::Failed),
+    None,
+];
+
+fn word(result: Option<Verdict>) -> &'static str {
+    result.map_or("error", Verdict::word)
+}
 
 impl SessionRerun {
-    fn word(&self) -> &'static str {
-        match &self.ran {
-            Ok((ran, found)) => Verdict::of(ran, found).word(),
-            Err(_) => "error",
-        }
+    fn result(&self) -> Option<Verdict> {
+        let ran = self.ran.as_ref().ok();
+        ran.map(|(ran, found)| Verdict::of(ran, found))
     }
 
     fn micros(&self) -> u64 {
@@ -61,15 +70,30 @@ impl SessionRerun {
     /// Returns the last column of the table: what differs, what was not repeated, or why there is no result.
     fn detail(&self) -> String {
         match &self.ran {
-            Ok((ran, found)) => match &ran.leaf {
-                Some(leaf) if self.word() == "leaf" => leaf.clone(),
-                _ => match not_repeated(ran) {
-                    Some(left_out) if self.word() == "partial" => left_out,
-                    _ => diff::short(found),
-                },
-            },
+            Ok((ran, found)) => {
+                let told = match Verdict::of(ran, found) {
+                    Verdict::Leaf => ran.leaf.clone(),
+                    Verdict::Partial => not_repeated(ran),
+                    Verdict::Same | Verdict::Differs | Verdict::Failed => None,
+                };
+                told.unwrap_or_else(|| diff::short(found))
+            }
             Err(why) => why.clone(),
         }
+    }
+
+    /// Returns the row of the table, with at most so many characters in its last column.
+    fn row(&self, most: usize) -> [String; 7] {
+        let (live, recorded) = self.calls();
+        [
+            self.short.clone(),
+            word(self.result()).to_owned(),
+            live.to_string(),
+            recorded.to_string(),
+            from_to(self.tokens()),
+            money(self.micros()),
+            line(&self.detail(), most),
+        ]
     }
 
     fn document(&self) -> Json {
@@ -77,13 +101,13 @@ impl SessionRerun {
             Ok((ran, found)) => {
                 serde_json::to_value(Reran::of(ran, found, &self.session, None)).unwrap_or_default()
             }
-            Err(why) => json!({ "of": self.session, "result": "error", "error": why }),
+            Err(why) => json!({ "of": self.session, "result": word(None), "error": why }),
         }
     }
 
     /// Renders the report page of the session.
     fn page(&self) -> String {
-        let mut page = format!("# {}: {}\n\n", self.session, self.word());
+        let mut page = format!("# {}: {}\n\n", self.session, word(self.result()));
         let (ran, found) = match &self.ran {
             Ok(ran) => ran,
             Err(why) => {
@@ -280,7 +304,7 @@ async fn rerun_all(
                 Some(Some(one)) => {
                     let price = spent.fetch_add(one.micros(), Ordering::Relaxed) + one.micros();
                     let (n, price) = (reruns.len() + 1, money(price));
-                    printer.talk(dim(&format!("{n}/{total}  {}  {}  {price} so far", one.short, one.word())));
+                    printer.talk(dim(&format!("{n}/{total}  {}  {}  {price} so far", one.short, word(one.result()))));
                     reruns.push(one);
                 }
             },
@@ -338,11 +362,11 @@ fn from_to((was, is): (u64, u64)) -> String {
 }
 
 fn totals(reruns: &[SessionRerun]) -> BTreeMap<&'static str, u64> {
-    let mut totals: BTreeMap<&'static str, u64> = WORDS.iter().map(|word| (*word, 0)).collect();
-    for one in reruns {
-        *totals.entry(one.word()).or_default() += 1;
-    }
-    totals
+    let count = |result| reruns.iter().filter(|one| one.result() == result).count() as u64;
+    RESULTS
+        .iter()
+        .map(|result| (word(*result), count(*result)))
+        .collect()
 }
 
 fn print(reruns: &[SessionRerun], printer: &Printer) -> Result<(), CommandError> {
@@ -354,33 +378,22 @@ fn print(reruns: &[SessionRerun], printer: &Printer) -> Result<(), CommandError>
         }
         return printer.json(&json!({ "totals": totals, "cost": micros as f64 / 1e6 }));
     }
-    let row = |one: &SessionRerun| {
-        let (live, recorded) = one.calls();
-        vec![
-            one.short.clone(),
-            one.word().to_owned(),
-            live.to_string(),
-            recorded.to_string(),
-            from_to(one.tokens()),
-            money(one.micros()),
-            line(&one.detail(), 70),
-        ]
-    };
-    let rows: Vec<Vec<String>> = reruns.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = reruns.iter().map(|one| one.row(70).into()).collect();
     let heading = [
         "SESSION", "RESULT", "ASKED", "RECORDED", "TOKENS", "PRICE", "WHAT",
     ];
     for (i, row) in table(&heading, &rows).into_iter().enumerate() {
         printer.data(if i == 0 { dim(&row) } else { row })?;
     }
-    let told = WORDS.iter().filter(|word| totals[**word] > 0);
+    let told = RESULTS
+        .into_iter()
+        .filter(|result| totals[word(*result)] > 0);
     let told: Vec<String> = told
-        .map(|word| {
-            let text = format!("{} {word}", totals[word]);
-            if *word == "same" {
-                green(&text)
-            } else {
-                red(&text)
+        .map(|result| {
+            let text = format!("{} {}", totals[word(result)], word(result));
+            match result {
+                Some(Verdict::Same) => green(&text),
+                _ => red(&text),
             }
         })
         .collect();
@@ -419,14 +432,9 @@ fn report(
             1 => one.session.clone(),
             n => format!("{}-{n}", one.session),
         };
-        let (live, recorded) = one.calls();
-        let told = line(&one.detail(), 120).replace('|', "\\|");
-        let (short, word, price) = (&one.short, one.word(), money(one.micros()));
-        let tokens = from_to(one.tokens());
-        let _ = writeln!(
-            summary,
-            "| [{short}]({name}.md) | {word} | {live} | {recorded} | {tokens} | {price} | {told} |"
-        );
+        let [short, numbers @ .., what] = one.row(120);
+        let (numbers, what) = (numbers.join(" | "), what.replace('|', "\\|"));
+        let _ = writeln!(summary, "| [{short}]({name}.md) | {numbers} | {what} |");
         write(format!("{name}.md"), one.page())?;
         write(format!("{name}.json"), format!("{:#}\n", one.document()))?;
         documents.push(one.document());
@@ -463,7 +471,7 @@ fn heading(
         let _ = writeln!(summary, "- definition `{}`", definition.display());
     }
     summary.push_str("\n| result | sessions |\n|---|---|\n");
-    for word in WORDS {
+    for word in RESULTS.map(word) {
         let _ = writeln!(summary, "| {word} | {} |", totals[word]);
     }
     let _ = writeln!(summary, "\n{spent}");

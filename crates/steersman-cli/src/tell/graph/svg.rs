@@ -122,7 +122,7 @@ fn frame(cluster: &Cluster, area: Area, facts: &[Line], out: &mut String) {
     let mut line = y + 19.0;
     for fact in facts {
         line += LINE;
-        fact_row(fact, x + PAD, line, "out", out);
+        fact_row(fact, (x + PAD, line), Ground::Frame, out);
     }
     if !cluster.mark.text.is_empty() {
         line += LINE;
@@ -212,7 +212,7 @@ fn draw_node(
     }
     for fact in facts {
         line += LINE;
-        fact_row(fact, x + PAD, line, "", out);
+        fact_row(fact, (x + PAD, line), Ground::Box, out);
     }
     for mark in marks {
         line += LINE;
@@ -224,11 +224,20 @@ fn draw_node(
     }
 }
 
-/// Draws the row of a fact: its word, then its text. Leading spaces of the word indent it. An empty `class` means the colours of a
-/// box.
-fn fact_row(Line { word, text }: &Line, x: f64, y: f64, class: &str, out: &mut String) {
+/// The ground of a row, which decides its colours.
+#[derive(Copy, Clone)]
+enum Ground {
+    Box,
+    Frame,
+}
+
+/// Draws the row of a fact: its word, then its text. Leading spaces of the word indent it.
+fn fact_row(Line { word, text }: &Line, (x, y): (f64, f64), ground: Ground, out: &mut String) {
     let at = x + WORD as f64 * SMALL;
-    let grey = if class.is_empty() { "word" } else { class };
+    let (grey, class) = match ground {
+        Ground::Box => ("word", ""),
+        Ground::Frame => ("out", " class=\"out\""),
+    };
     let x = x + (word.len() - word.trim_start().len()) as f64 * SMALL;
     if !word.is_empty() {
         let word = word.trim_start();
@@ -238,10 +247,6 @@ fn fact_row(Line { word, text }: &Line, x: f64, y: f64, class: &str, out: &mut S
             escaped(word)
         );
     }
-    let class = match class {
-        "" => String::new(),
-        class => format!(" class=\"{class}\""),
-    };
     let _ = writeln!(
         out,
         "<text{class} x=\"{at:.1}\" y=\"{y:.1}\">{}</text>",

@@ -6,14 +6,14 @@ use crate::stored::outcome::Answer;
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 
+/// All built-in nets, by name.
+pub(super) const ALL: [(&str, &dyn Net); 3] =
+    [("chat", &Chat), ("react", &React), ("refact", &Refact)];
+
 /// Returns the built-in net of this name.
 pub(crate) fn net(name: &str) -> Option<&'static dyn Net> {
-    Some(match name {
-        "chat" => &Chat,
-        "react" => &React,
-        "refact" => &Refact,
-        _ => return None,
-    })
+    let found = ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, net)| *net)
 }
 
 /// `chat`: the calls of an answer are made, and the text of an answer without calls is the agent's answer. It suits models that
