@@ -397,6 +397,26 @@ fn an_approver_sees_every_digit_of_a_number() {
     all(&world.run(&["effects", "last"]));
 }
 
+/// The tool is run once: the same id with the same arguments is the same call, written twice.
+#[test]
+fn a_call_that_stands_twice_in_an_answer_is_performed_once() {
+    let world = World::new();
+    let twice = [0, 1].map(|index| called(index, "c1", "pay", "{\"units\":1}"));
+    let address = model(vec![
+        json!({ "role": "assistant", "tool_calls": twice }),
+        json!({ "role": "assistant", "content": "Paid." }),
+    ]);
+    desk(
+        &world,
+        &address,
+        "command: [sh, -c, \"echo paid >> book; echo ok\"]",
+    );
+    let ran = world.run(&["run", "net", "--input", "Pay."]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
+    let book = std::fs::read_to_string(world.folder.join("net/book")).unwrap();
+    assert_eq!(book, "paid\n");
+}
+
 #[test]
 fn a_secret_in_an_address_that_is_given_back_is_masked_as_it_was_written() {
     let mut world = World::new();
