@@ -13,7 +13,7 @@ struct Campaign {
     set: &'static [(&'static str, &'static str)],
 }
 
-const ALL: [Campaign; 5] = [
+const ALL: [Campaign; 7] = [
     Campaign {
         name: "random-sessions",
         shows: "the machine over 100,000 random sessions: fold, replay and codec agree",
@@ -44,6 +44,36 @@ const ALL: [Campaign; 5] = [
             "recorded::",
         ],
         set: &[("STEERSMAN_RANDOM_SESSIONS", "100000")],
+    },
+    Campaign {
+        name: "sequences",
+        shows: "2,000 random sequences of people's commands with kills: a new owner drives each session to its rest",
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "steersman-runtime",
+            "--test",
+            "it",
+            "sequences::",
+        ],
+        set: &[("STEERSMAN_SEQUENCES", "2000")],
+    },
+    Campaign {
+        name: "wide",
+        shows: "the largest definitions that fit into a file: each is checked within 2 s",
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "steersman-definition",
+            "--test",
+            "it",
+            "wide::any_definition",
+            "--",
+            "--ignored",
+        ],
+        set: &[],
     },
     Campaign {
         name: "kills",
@@ -100,7 +130,11 @@ pub(crate) fn run_campaigns(names: &[&str]) -> Result<(), String> {
         let begun = Instant::now();
         say(&format!("== {}: {}", campaign.name, campaign.shows));
         let mut cargo = Command::new("cargo");
-        cargo.args(campaign.cargo).args(["--", "--nocapture"]);
+        cargo.args(campaign.cargo);
+        if !campaign.cargo.contains(&"--") {
+            cargo.arg("--");
+        }
+        cargo.arg("--nocapture");
         run(cargo.envs(campaign.set.iter().copied()))
             .map_err(|why| format!("{} failed: {why}", campaign.name))?;
         say(&format!(

@@ -7,6 +7,7 @@ mod graph;
 mod house;
 mod long;
 mod mutants;
+mod named;
 mod rooms;
 mod tidy;
 

@@ -1,5 +1,6 @@
 //! Checks rules of the repository that no compiler checks. A test of this crate runs them.
 
+use crate::named::{Declared, PAGE};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,7 +110,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
 /// Checks all rules; returns the faults, each with its place.
 pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
     let mut faults = Vec::new();
-    let mut named = BTreeSet::new();
+    let mut declared = Declared::default();
     let avoided = avoided(root);
     for path in tracked(root) {
         let Ok(meta) = fs::metadata(root.join(&path)) else {
@@ -127,21 +128,15 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
         if Path::new(&path).extension().is_some_and(|e| e == "rs") {
             rust_file(&path, &text, &mut faults);
             first_words(&path, &text, &mut faults);
-            named.extend(names(&text).into_iter().map(str::to_owned));
         }
-        // the keys of case files are names of tests too
-        if path.starts_with("crates/steersman-machine/tests/cases/")
-            && Path::new(&path).extension().is_some_and(|e| e == "yaml")
-        {
-            let keys = text.lines().filter_map(|line| line.split_once(':'));
-            named.extend(keys.map(|(key, _)| key.trim().to_owned()));
-        }
+        declared.learn(&path, &text);
         if Path::new(&path).extension().is_some_and(|e| e == "md") {
             links(root, &path, &text, &mut faults);
         }
         avoided_words(&path, &text, &avoided, &mut faults);
     }
-    guarantees(root, &named, &mut faults);
+    let guarantees = fs::read_to_string(root.join(PAGE)).unwrap_or_default();
+    faults.extend(declared.faults(&guarantees));
     machine_manifest(root, &mut faults);
     crate::rooms::check(root, &mut faults);
     trees(root, &mut faults);
@@ -318,35 +313,6 @@ fn links(root: &Path, path: &str, text: &str, faults: &mut Vec<String>) {
             || target.starts_with("mailto:");
         if !outside && !folder.join(target).exists() {
             faults.push(format!("{path}: the link to `{target}` leads nowhere"));
-        }
-    }
-}
-
-/// Returns the functions and modules that a Rust file declares.
-fn names(text: &str) -> Vec<&str> {
-    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    let pairs = words.windows(2).map(|pair| (pair[0], pair[1]));
-    let declared = pairs.filter(|(before, _)| ["fn", "mod"].contains(before));
-    declared.map(|(_, name)| name).collect()
-}
-
-/// Reports guarantees that name a test that does not exist.
-fn guarantees(root: &Path, named: &BTreeSet<String>, faults: &mut Vec<String>) {
-    let path = "docs/reference/guarantees.md";
-    let text = fs::read_to_string(root.join(path)).unwrap_or_default();
-    for (number, line) in text.lines().enumerate() {
-        let spans = line.split('`').skip(1).step_by(2);
-        for span in spans.filter(|span| !span.contains(' ')) {
-            let bare = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-            let name = match span.rsplit_once("::") {
-                Some((_, name)) => name,
-                None if span.matches('_').count() > 1 && span.chars().all(bare) => span,
-                None => continue,
-            };
-            if name != "*" && !named.contains(name) {
-                faults.push(format!("{path}:{}: no test `{name}`", number + 1));
-            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
-    LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why, Wished,
+    About, LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why, Wished,
 };
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Digest, Id, Line, Name};
@@ -187,6 +187,13 @@ impl Effect {
         matches!(self.standing, Standing::Doubt | Standing::Held(Why::Doubt))
     }
 
+    /// Returns, in words, the equal effect that it repeats and the cause that allowed this. `None` if it is not a repetition.
+    pub fn repetition(&self) -> Option<String> {
+        let of = self.repeats.as_ref()?;
+        let by = self.allowed.as_deref().unwrap_or("nobody allowed it");
+        Some(format!("repeats {of} ({by})"))
+    }
+
     fn allowed(&self, network: Option<&Network>) -> Option<String> {
         self.repeats.as_ref()?;
         if let Some(by) = &self.allowed_by {
@@ -216,6 +223,11 @@ fn stands(ledger: &Ledger, effect: Id) -> Option<Standing> {
     }
 }
 
+/// Returns the name of a done effect of the session that this one reruns.
+fn recorded(effect: Id) -> String {
+    format!("{effect} of the session that this one reruns")
+}
+
 /// All effects of tools, in the order in which they were wished.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
@@ -231,6 +243,9 @@ pub struct Effects {
     probed_by: BTreeMap<Id, u64>,
     /// For each digest of tool and arguments, the first effect that was done, as holds name it.
     done: BTreeMap<Digest, String>,
+    /// For each effect that was allowed to repeat an equal one: that one. The digests of the two differ if their parts were
+    /// sealed with different keys, so only the guard could compare them.
+    allowed: BTreeMap<Id, About>,
 }
 
 impl Effects {
@@ -410,14 +425,33 @@ impl Effects {
 
     /// Marks an effect as done. If an equal effect was done before, this one is a repetition.
     fn is_done(&mut self, effect: Id) {
-        let digest = self.ledger.effect(effect).and_then(|known| known.digest);
-        let Some(digest) = digest else { return };
+        let Some(digest) = self.digest(effect) else {
+            return;
+        };
+        let seen = self.allowed.get(&effect);
+        let seen = seen.and_then(|about| self.first_done(about));
         let first = self
             .done
             .entry(digest)
-            .or_insert_with(|| effect.to_string());
+            .or_insert_with(|| seen.unwrap_or_else(|| effect.to_string()));
         if let Some(kept) = self.by_id.get_mut(&effect) {
             kept.repeats = (*first != effect.to_string()).then(|| first.clone());
+        }
+    }
+
+    fn digest(&self, effect: Id) -> Option<Digest> {
+        self.ledger.effect(effect)?.digest
+    }
+
+    /// Returns the first effect that was done of those that are equal to the subject of a hold, as holds name it.
+    fn first_done(&self, about: &About) -> Option<String> {
+        match about {
+            About::Equal(effect) => self.done.get(&self.digest(*effect)?).cloned(),
+            About::Recorded(effect) => {
+                let name = recorded(*effect);
+                self.done.values().find(|first| **first == name).cloned()
+            }
+            _ => None,
         }
     }
 
@@ -429,13 +463,15 @@ impl Effects {
                 how: Recorded::Done,
                 ..
             } => {
-                let name = format!("{effect} of the session that this one reruns");
-                self.done.entry(*digest).or_insert(name);
+                self.done
+                    .entry(*digest)
+                    .or_insert_with(|| recorded(*effect));
             }
             LedgerEntry::Released {
                 effect,
                 why,
                 how,
+                about,
                 by,
                 ..
             } => match (why, how) {
@@ -448,6 +484,9 @@ impl Effects {
                 (Why::Repeat, Release::Go) => {
                     if let Some(kept) = self.by_id.get_mut(effect) {
                         kept.allowed_by = Some(by.clone());
+                    }
+                    if let Some(about) = about {
+                        self.allowed.insert(*effect, about.clone());
                     }
                 }
                 _ => {}

@@ -462,6 +462,22 @@ async fn why_a_server_does_not_come_up_is_told() {
     );
 }
 
+/// The server sends 1 KB. If the references in it were expanded without a bound, this test would not end.
+#[tokio::test]
+async fn a_schema_that_doubles_itself_is_refused_when_it_is_listed() {
+    let diary = Diary::new("doubled");
+    let said = refuses(
+        &McpTools::default(),
+        &scripted(&diary, "doubled", "doubled", ""),
+    )
+    .await;
+    assert!(
+        said.contains("the schema of the arguments of its tool `doubled` cannot be used: ")
+            && said.contains("more than 10000 schemas"),
+        "{said}"
+    );
+}
+
 #[tokio::test]
 async fn a_server_that_fails_again_and_again_is_left_alone_for_a_while() {
     let diary = Diary::new("backoff");

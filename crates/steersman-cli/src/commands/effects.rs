@@ -131,10 +131,6 @@ pub(crate) fn summed(before: &str, sum: Sum) -> String {
 
 /// Describes the status of an effect. If it repeats an equal effect, names that effect and the person who allowed the repetition.
 fn status(effect: &Effect) -> String {
-    let word = effect.word();
-    match (&effect.repeats, &effect.allowed) {
-        (None, _) => word,
-        (Some(of), Some(by)) => format!("{word}, repeats {of} ({by})"),
-        (Some(of), None) => format!("{word}, repeats {of} (nobody allowed it)"),
-    }
+    let words = [Some(effect.word()), effect.repetition()];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

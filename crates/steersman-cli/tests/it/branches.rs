@@ -133,6 +133,33 @@ fn a_dry_fork_is_adopted_and_then_pays_for_real() {
     assert_eq!(live, 1, "{shown}");
 }
 
+#[test]
+fn a_branch_is_adopted_once() {
+    let world = paid();
+    let fork = ["fork", "last", "--say", "Once more.", "--label", "dry"];
+    assert_eq!(scripted(&world, &fork).code, Some(0));
+    world.write(
+        "script.yaml",
+        "desk: [ never, never, never, never, Paid for good., more ]\n",
+    );
+    let adopt = ["adopt", "last:dry"];
+    assert_eq!(scripted(&world, &adopt).code, Some(0));
+    let before = world.json_lines(&["log", "last"]);
+    let ran = scripted(&world, &adopt);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let told = "branch `dry` was adopted already at @";
+    assert!(
+        ran.err.contains(told) && ran.err.contains(", up to @"),
+        "{ran:?}"
+    );
+    assert_eq!(payments(&world), 2, "{ran:?}");
+    assert_eq!(
+        world.json_lines(&["log", "last"]),
+        before,
+        "nothing was written"
+    );
+}
+
 /// An adoption cancels the holds of the branch that is left, and lists them. If nothing was simulated, it does not
 /// speak of simulated effects.
 #[test]

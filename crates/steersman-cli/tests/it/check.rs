@@ -135,6 +135,37 @@ fn the_word_that_check_shows_is_that_of_the_sessions_that_start_here() {
     assert_ne!(words[0], words[1], "other values make another binding");
 }
 
+/// The file of the schema has 3 KB. If the references in it were expanded without a bound, `check` would not end.
+#[test]
+fn a_schema_file_that_doubles_itself_is_refused() {
+    let world = World::new();
+    let mut defs = serde_json::Map::new();
+    for k in 0..28 {
+        let next = serde_json::json!({ "$ref": format!("#/$defs/d{}", k + 1) });
+        defs.insert(
+            format!("d{k}"),
+            serde_json::json!({ "anyOf": [next, next] }),
+        );
+    }
+    defs.insert("d28".into(), serde_json::json!({ "type": "string" }));
+    let schema = serde_json::json!({
+        "type": "object", "$defs": defs, "properties": { "x": { "$ref": "#/$defs/d0" } },
+    });
+    world.write("net/look.json", &schema.to_string());
+    world.write(
+        "net/steersman.yaml",
+        "name: net\ntools:\n  look: { description: Looks., effect: read, parameters: look.json, command: [echo] }\nagents:\n  a: { system: S., tools: [look] }\n",
+    );
+    let ran = world.run(&["check", "net"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let told = "error[E0120]: `look.json` is no JSON Schema: ";
+    assert!(
+        ran.err.contains(told) && ran.err.contains("more than 10000 schemas"),
+        "{}",
+        ran.err
+    );
+}
+
 #[test]
 fn many_mistakes_are_counted() {
     let world = World::new();

@@ -1,8 +1,9 @@
 //! Hostile files, texts and servers.
 
-use crate::world::World;
+use crate::world::{Ran, World};
+use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use steersman_adapters::sqlite::SqliteStore;
@@ -290,37 +291,130 @@ fn a_session_that_is_damaged_hides_no_other() {
     assert!(ran.err.contains("line 1"), "{ran:?}");
 }
 
-/// A server that answers every request with this status and the request line. Returns its address.
-fn echo(status: &'static str) -> String {
+/// Reads a request to its end. Returns its first line.
+fn request(stream: &TcpStream) -> String {
+    let mut reader = BufReader::new(stream);
+    let (mut first, mut length) = (String::new(), 0);
+    reader.read_line(&mut first).unwrap();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let lower = line.to_ascii_lowercase();
+        if let Some(n) = lower.strip_prefix("content-length:") {
+            length = n.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    reader.read_exact(&mut vec![0; length]).unwrap();
+    first.trim().to_owned()
+}
+
+/// A server that answers each request with what `answer` makes of its first line: a status, more headers, a body. Returns
+/// its address.
+fn server(
+    mut answer: impl FnMut(String) -> (&'static str, &'static str, String) + Send + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let (mut first, mut length) = (String::new(), 0);
-            reader.read_line(&mut first).unwrap();
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line).unwrap();
-                let lower = line.to_ascii_lowercase();
-                if let Some(n) = lower.strip_prefix("content-length:") {
-                    length = n.trim().parse().unwrap();
-                }
-                if line.trim().is_empty() {
-                    break;
-                }
-            }
-            reader.read_exact(&mut vec![0; length]).unwrap();
-            let told = first.trim();
+            let (status, headers, body) = answer(request(&stream));
             let _ = write!(
                 stream,
-                "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{told}",
-                told.len()
+                "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
             );
         }
     });
     address
+}
+
+/// A server that answers every request with this status and the request line.
+fn echo(status: &'static str) -> String {
+    server(move |first| (status, "", first))
+}
+
+/// A model server that gives these messages of the chat completions API, one for each call.
+fn model(messages: Vec<Json>) -> String {
+    let mut messages = messages.into_iter();
+    server(move |first| {
+        if !first.starts_with("POST ") || !first.contains("/chat/completions ") {
+            return ("404 Not Found", "", String::new());
+        }
+        let message = messages.next().expect("the model is called no more often");
+        let piece =
+            json!({ "choices": [{ "index": 0, "delta": message, "finish_reason": "stop" }] });
+        let body = format!("data: {piece}\n\ndata: [DONE]\n\n");
+        ("200 OK", "content-type: text/event-stream\r\n", body)
+    })
+}
+
+/// A call as a model server writes it.
+fn called(index: u32, id: &str, tool: &str, args: &str) -> Json {
+    json!({ "index": index, "id": id, "type": "function", "function": { "name": tool, "arguments": args } })
+}
+
+/// A desk whose model is at this address.
+fn desk(world: &World, address: &str, pay: &str) {
+    net(
+        world,
+        &format!(
+            "models: {{ default: {{ provider: compatible, model: m, url: \"{address}/v1\" }} }}\n\
+             tools:\n  pay: {{ description: Pays., parameters: {{ units: any }}, effect: unsafe, {pay} }}\n\
+             agents: {{ a: {{ system: S., tools: [pay] }} }}\n"
+        ),
+    );
+}
+
+#[test]
+fn an_approver_sees_every_digit_of_a_number() {
+    let world = World::new();
+    // No number type of ours holds it.
+    let digits = "1234567890123456789012345";
+    let args = format!("{{\"units\":{digits}}}");
+    let address = model(vec![
+        json!({ "role": "assistant", "tool_calls": [called(0, "c1", "pay", &args)] }),
+        json!({ "role": "assistant", "content": "Paid." }),
+    ]);
+    desk(&world, &address, "approve: true, command: [echo]");
+    let ran = world.run(&["run", "net", "--input", "Pay."]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let all = |ran: &Ran| {
+        let shown = ran.all();
+        assert!(shown.contains(digits), "{digits} is not in {shown}");
+    };
+    all(&ran);
+    all(&world.run(&["pending"]));
+    all(&world.run(&["pending", "--all"]));
+    all(&world.run(&["pending", "--json"]));
+    all(&world.run(&["show", "last"]));
+    let approved = world.run(&["approve", "last"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    all(&approved);
+    all(&world.run(&["effects", "last"]));
+}
+
+/// The tool is run once: the same id with the same arguments is the same call, written twice.
+#[test]
+fn a_call_that_stands_twice_in_an_answer_is_performed_once() {
+    let world = World::new();
+    let twice = [0, 1].map(|index| called(index, "c1", "pay", "{\"units\":1}"));
+    let address = model(vec![
+        json!({ "role": "assistant", "tool_calls": twice }),
+        json!({ "role": "assistant", "content": "Paid." }),
+    ]);
+    desk(
+        &world,
+        &address,
+        "command: [sh, -c, \"echo paid >> book; echo ok\"]",
+    );
+    let ran = world.run(&["run", "net", "--input", "Pay."]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
+    let book = std::fs::read_to_string(world.folder.join("net/book")).unwrap();
+    assert_eq!(book, "paid\n");
 }
 
 #[test]

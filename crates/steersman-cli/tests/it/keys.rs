@@ -149,6 +149,46 @@ fn after_a_rotation_old_secrets_open_and_equal_calls_are_recognised() {
     );
 }
 
+/// The two payments have different digests, because their tokens were sealed with different keys. The guard found them equal, and
+/// so does the count.
+#[test]
+fn an_allowed_repetition_is_counted_whichever_keys_sealed_the_two() {
+    let world = World::new();
+    let pay = |key: u8| {
+        let token = Sealer::new(&[key; 32]).seal(&"tok-4711".into());
+        json!({ "call": { "pay": { "cents": 500, "token": token } } })
+    };
+    let steps = json!({ "desk": [pay(1), "Paid.", pay(2), "Paid again."] });
+    world.write("steersman.yaml", DESK);
+    world.write("script.yaml", &steps.to_string());
+    let file = world.folder.join(".steersman/key");
+    std::fs::write(&file, digits(1)).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let first = ["run", "--script-all", "script.yaml", "--input", "Pay."];
+    let ran = world.run(&first);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+
+    std::fs::write(&file, format!("{}\n{}\n", digits(2), digits(1))).unwrap();
+    says(&world, "Again.", 5);
+    let again = ["approve", "last", "--repeat", "--script-all", "script.yaml"];
+    let ran = world.run(&again);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(paid(&world), 2);
+
+    let effects = world.json_lines(&["effects", "last"]);
+    let paid: Vec<_> = effects.iter().filter(|e| e["tool"] == "pay").collect();
+    assert_eq!(paid[1]["repeats"], paid[0]["effect"], "{effects:#?}");
+    let told = world.run(&["effects", "last"]);
+    assert!(
+        told.err.contains("pay: 2 intended, 2 done, 1 repeated"),
+        "{told:?}"
+    );
+    assert!(
+        told.out.contains("repeats ") && told.out.contains("(user"),
+        "{told:?}"
+    );
+}
+
 /// While keys are exchanged in several processes, one seals with the new key and another still with the old one.
 #[test]
 fn a_key_that_only_opens_lets_others_seal_with_it_already() {

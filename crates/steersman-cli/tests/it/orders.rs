@@ -59,6 +59,29 @@ fn a_paused_session_takes_messages_and_begins_nothing_until_it_is_resumed() {
     assert_eq!(payments(&world), 1);
 }
 
+/// A call that is approved while its session is paused does not make the session anything but paused.
+#[test]
+fn what_is_paused_is_found_and_resumed_by_its_status() {
+    let world = desk(2);
+    world.write(
+        "steersman.yaml",
+        &DESK.replace("effect: unsafe", "effect: unsafe, approve: true"),
+    );
+    let started = scripted(&world, &["run", "--input", "Hi."]);
+    assert_eq!(started.code, Some(0), "{started:?}");
+    assert_eq!(scripted(&world, &["send", "last", "Pay."]).code, Some(5));
+    assert_eq!(world.run(&["pause", "last"]).code, Some(0));
+    let approved = scripted(&world, &["approve", "last"]);
+    assert_eq!((approved.code, payments(&world)), (Some(5), 0));
+    let paused = world.json_lines(&["sessions", "--where", "status = paused"]);
+    assert_eq!(paused.len(), 1, "{paused:?}");
+    let resume = ["resume", "--where", "status = paused", "--yes"];
+    let ran = scripted(&world, &resume);
+    assert_eq!((ran.code, payments(&world)), (Some(0), 1), "{ran:?}");
+    let paused = world.json_lines(&["sessions", "--where", "status = paused"]);
+    assert!(paused.is_empty(), "{paused:?}");
+}
+
 #[test]
 fn what_an_order_holds_is_called_held() {
     let world = desk(1);

@@ -169,3 +169,14 @@ fn a_command_that_stays_goes_on_when_the_model_is_there() {
     let wrong = world.run(&["run", "--input", "Hi.", "--wait", "soon"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
 }
+
+#[test]
+fn a_command_that_stayed_as_long_as_it_may_leaves_the_session_waiting() {
+    let server = Server::down();
+    let world = world(&server);
+    let ran = world.run(&["run", "--input", "Hi.", "--wait", "1s"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.err.contains("Stays for 1 s (`--wait`)"), "{ran:?}");
+    assert!(ran.err.contains("steersman resume"), "{ran:?}");
+    assert_eq!(world.json(&["sessions"]).1["status"], "waits");
+}

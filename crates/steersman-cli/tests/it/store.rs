@@ -141,10 +141,9 @@ fn a_journal_that_was_removed_under_an_idle_owner_loses_no_message() {
     let journal = at(&world, "sessions.db-wal");
     std::fs::remove_file(&journal).unwrap();
     std::fs::remove_file(at(&world, "sessions.db-shm")).unwrap();
-    let ran = world.run(&send(".steersman/sessions.db"));
-    is_refused(&ran, "while another process has it open");
-    let ran = world.run(&["pending"]);
-    is_refused(&ran, "while another process has it open");
+    for command in [&send(".steersman/sessions.db")[..], &["pending"]] {
+        is_refused(&world.run(command), "while another process has it open");
+    }
     until("put back", || journal.exists());
     killed(owner);
     let ran = world.run(RESUME);
@@ -208,6 +207,13 @@ fn paid() -> World {
     world
 }
 
+/// The ids of all sessions, newest first.
+fn ids(world: &World) -> Vec<String> {
+    let all = world.json_lines(&["sessions", "--all"]);
+    let ids = all.iter().map(|session| session["session"].as_str());
+    ids.map(|id| id.unwrap().to_owned()).collect()
+}
+
 fn send(store: &str) -> Vec<&str> {
     with(
         &["send", "last", "More?", "--script-all", "script.yaml"],
@@ -215,9 +221,18 @@ fn send(store: &str) -> Vec<&str> {
     )
 }
 
+fn says_more(world: &World, session: &str, store: &str) {
+    let more = ["send", session, "More?", "--script-all", "script.yaml"];
+    let ran = world.run(&with(&more, store));
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "More."), "{ran:?}");
+}
+
 #[test]
 fn a_copy_is_not_driven_before_a_person_accepts_it() {
     let world = paid();
+    assert_eq!(world.run(RUN).code, Some(0));
+    let ids = ids(&world);
+    assert_eq!(ids.len(), 2);
     let backup = world.run(&["backup", "backup.db"]);
     assert!(backup.err.contains("--accept-store"), "{backup:?}");
     std::fs::copy(at(&world, "sessions.db"), world.folder.join("copy.db")).unwrap();
@@ -257,22 +272,19 @@ fn a_copy_is_not_driven_before_a_person_accepts_it() {
         assert_eq!(doctor.code, Some(1), "{doctor:?}");
         let accepted = world.run(&with(&["doctor", "--accept-store"], store));
         assert_eq!(accepted.code, Some(0), "{accepted:?}");
-        let ran = world.run(&send(store));
-        assert_eq!((ran.code, ran.out.trim()), (Some(0), "More."), "{ran:?}");
-        for (command, told) in [
-            ("show", "a person accepted the store: it was a copy"),
-            ("log", "store accepted"),
-        ] {
-            let ran = world.run(&with(&[command, "last"], store));
-            assert!(ran.out.contains(told), "{ran:?}");
+        for id in &ids {
+            says_more(&world, id, store);
+            let [shown, log] = ["show", "log"].map(|look| world.run(&with(&[look, id], store)).out);
+            let told = "a person accepted the store: it was a copy";
+            assert!(shown.contains(told), "{shown}");
+            assert!(log.contains("store accepted"), "{log}");
         }
         let again = world.run(&with(&["doctor", "--accept-store"], store));
         assert!(again.err.contains("nothing to accept"), "{again:?}");
         assert_eq!(world.run(&with(&["fsck"], store)).code, Some(0));
     }
     // The original is driven without a question, also after its copies were driven.
-    let ran = world.run(&send(".steersman/sessions.db"));
-    assert_eq!((ran.code, ran.out.trim()), (Some(0), "More."), "{ran:?}");
+    says_more(&world, "last", ".steersman/sessions.db");
     let shown = world.run(&["show", "last"]).out;
     assert!(!shown.contains("accepted the store"), "{shown}");
 }
@@ -309,8 +321,7 @@ fn a_store_that_was_moved_or_restored_in_its_place_is_not_driven() {
     // The folder is renamed: the file is the same, and its mark is there.
     let world = paid();
     std::fs::rename(world.folder.join(".steersman"), world.folder.join("kept")).unwrap();
-    let ran = world.run(&send("kept/sessions.db"));
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    says_more(&world, "last", "kept/sessions.db");
 }
 
 /// A copy writes into the existing files, so their inodes and times of creation stay. The store is refused, and nothing
@@ -354,8 +365,7 @@ fn a_store_whose_folder_got_another_owner_is_driven() {
         .current_dir(&world.folder)
         .status();
     assert!(done.unwrap().success());
-    let ran = world.run(&send(".steersman/sessions.db"));
-    assert_eq!((ran.code, ran.out.trim()), (Some(0), "More."), "{ran:?}");
+    says_more(&world, "last", ".steersman/sessions.db");
 }
 
 #[test]
@@ -382,8 +392,7 @@ fn a_backup_that_was_put_before_the_journal_of_a_killed_process_is_not_driven() 
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
     let stray = at(&world, "sessions.db-wal.stray-1");
     assert_eq!(std::fs::read(stray).unwrap(), journal);
-    let ran = world.run(&send(".steersman/sessions.db"));
-    assert_eq!((ran.code, ran.out.trim()), (Some(0), "More."), "{ran:?}");
+    says_more(&world, "last", ".steersman/sessions.db");
     assert_eq!(world.run(&["fsck"]).code, Some(0));
     assert_eq!(book(&world), 4, "nothing was paid again");
 }
@@ -564,13 +573,8 @@ fn a_file_of_another_program_with_our_tables_is_left_alone() {
 #[test]
 fn a_damaged_id_is_damage_and_the_rest_is_verified() {
     let world = paid();
-    let other = world.run(RUN);
-    assert_eq!(other.code, Some(0), "{other:?}");
-    let ids: Vec<String> = world
-        .json_lines(&["sessions", "--all"])
-        .iter()
-        .map(|session| session["session"].as_str().unwrap().to_owned())
-        .collect();
+    assert_eq!(world.run(RUN).code, Some(0));
+    let ids = ids(&world);
     let file = at(&world, "sessions.db");
     let whole = std::fs::read(&file).unwrap();
     let places = |id: &str| -> Vec<usize> {
@@ -600,9 +604,7 @@ fn a_damaged_id_is_damage_and_the_rest_is_verified() {
 fn an_index_that_hides_what_waits_is_told_and_passed_over() {
     let world = paid();
     assert_eq!(world.run(RUN).code, Some(0));
-    let all = world.json_lines(&["sessions", "--all"]);
-    for session in all.iter().rev() {
-        let id = session["session"].as_str().unwrap();
+    for id in ids(&world).iter().rev() {
         let sent = world.run(&["send", id, "More?", "--no-run"]);
         assert_eq!(sent.code, Some(0), "{sent:?}");
     }

@@ -560,7 +560,8 @@ fn modes_that_repeat_all_tools_of_their_agent_are_bounded() {
     assert_eq!(count(&found, "E0102"), 1, "{found:?}");
 }
 
-/// `cargo test --release -p steersman-definition --test it wide -- --ignored --nocapture`
+/// `cargo xtask long wide` runs it. A pass whose work grows with the square of a file may report little, so that no other test here
+/// notices it.
 #[test]
 #[ignore = "measures: run it in release, on a machine that does nothing else"]
 #[expect(clippy::disallowed_types, reason = "a measurement prints its figures")]

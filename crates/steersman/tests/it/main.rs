@@ -21,6 +21,7 @@ mod modes;
 mod nets;
 mod network;
 mod payments;
+mod repeats;
 mod rerun;
 mod service;
 mod tool;

@@ -6,6 +6,17 @@ answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 fault() { printf '{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"%s"}}\n' "$id" "$1" "$2"; }
 text() { answer "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
 tool() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object","properties":{"x":{"type":"string"}}}%s}' "$1" "$1" "$2"; }
+# A tool with a schema of 28 definitions. Each refers to the next one twice, so there are 2^28 schemas once references are expanded.
+doubled() {
+  defs='"d28":{"type":"string"}'
+  k=0
+  while [ $k -lt 28 ]; do
+    next="{\"\$ref\":\"#/\$defs/d$((k + 1))\"}"
+    defs="$defs,\"d$k\":{\"anyOf\":[$next,$next]}"
+    k=$((k + 1))
+  done
+  printf '{"name":"doubled","description":"Doubles.","inputSchema":{"type":"object","$defs":{%s},"properties":{"x":{"$ref":"#/$defs/d0"}}}}' "$defs"
+}
 fill() { head -c "$1" /dev/zero | tr '\0' "$2"; }
 
 call() {
@@ -131,6 +142,7 @@ while IFS= read -r line; do
       list=$(tool echo ',"annotations":{"readOnlyHint":true}')
       list="$list,$(tool fail),$(tool refuse),$(tool structured ',"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}')"
       case ${2:-} in grows) list="$(tool change),$(tool strict),$(tool patient),$list" ;; esac
+      case ${2:-} in doubled) list="$(doubled),$list" ;; esac
       case ${2:-} in strange) list="$(tool 'read file/\u001b[31m'),$list" ;; esac
       if grep -q changed "$1"; then list="$list,$(tool new_one)"; fi
       answer "{\"tools\":[$list]}"
