@@ -41,7 +41,7 @@ async fn a_repetition_that_nobody_allowed_is_told() {
         panic!("the second payment waits for a person");
     };
     session.approve(&asked[0], By::user()).await.unwrap();
-    session.settled().await.unwrap();
+    let _ = session.settled().await.unwrap();
 
     let reader = Stored::masked(steersman.engine(), session.id());
     let mut log = Log::read(&reader).await.unwrap();

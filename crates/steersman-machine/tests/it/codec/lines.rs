@@ -1,7 +1,6 @@
 //! Lines that together hold every stored form.
 
 use steersman_machine::stored::by::By;
-use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{
     Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
     CallChange, CallChanged, CallFact, CellFact, Change, Commit, Counter, Kind, LedgerEntry,
