@@ -30,7 +30,7 @@ const STAGES: [Stage; 5] = [
             "-D",
             "warnings",
         ],
-        budget: Duration::from_mins(4),
+        budget: Duration::from_mins(3),
     },
     Stage {
         name: "features",
@@ -43,17 +43,17 @@ const STAGES: [Stage; 5] = [
             "-D",
             "warnings",
         ],
-        budget: Duration::from_mins(2),
+        budget: Duration::from_mins(1),
     },
     Stage {
         name: "tests",
         cargo: &["test", "--workspace"],
-        budget: Duration::from_mins(16),
+        budget: Duration::from_mins(12),
     },
     Stage {
         name: "docs",
         cargo: &["doc", "--workspace", "--no-deps"],
-        budget: Duration::from_mins(2),
+        budget: Duration::from_mins(1),
     },
 ];
 
