@@ -83,8 +83,10 @@ impl<'a> Stage<'a> {
             }
             std::fs::write(path, text)?;
         }
-        let mut store = locate::store(global.store.as_deref())?;
-        if crate::store::folder(&store)?.is_some() {
+        let site = crate::store::site(&locate::store(global.store.as_deref())?)?;
+        let mut store = site.address();
+        // The address of a store that is kept is a path. The demo runs in a folder of its own.
+        if site.folder().is_some() {
             store = std::path::absolute(store)?;
         }
         Ok(Self {

@@ -24,3 +24,12 @@ fn the_demo_pays_once() {
         (&1.into(), &0.into())
     );
 }
+
+/// The demo runs in a folder of its own. The address of a store is relative to the folder where it was typed.
+#[test]
+fn the_demo_keeps_its_session_in_the_store_that_was_named() {
+    let world = World::new();
+    let ran = world.run(&["demo", "--store", "sqlite:named.db"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(world.folder.join("named.db").is_file());
+}

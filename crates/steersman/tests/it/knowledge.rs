@@ -128,7 +128,7 @@ async fn documents_that_are_missing_are_an_error_and_at_run_time_a_result() {
     let found = told(&session, "When do you open?").await;
     assert!(
         found.contains("documents `docs` cannot be read")
-            && found.contains("put them back")
+            && found.contains("restore them")
             && found.ends_with("[knowledge] The documents could not be searched."),
         "{found}"
     );

@@ -144,16 +144,19 @@ async fn a_tool_knows_its_key_and_makes_artifacts_and_its_secret_is_shown_nowher
         .in_memory();
     let session = steersman.start(&network).await.unwrap();
     let mut live = session.events(Cursor::START);
-    let turn = session.ask("Count.").await.unwrap();
-    let text = turn.answer().unwrap().text().to_owned();
-    assert!(text.starts_with("4 with"), "{text}");
-    let told = loop {
-        match live.next().await.unwrap().unwrap().kind {
-            EventKind::Progress { message, .. } => break message,
-            EventKind::Settled(_) => break None,
-            _ => {}
+    // The reader is polled first, so it hears what is not stored.
+    let hears = async {
+        loop {
+            match live.next().await.unwrap().unwrap().kind {
+                EventKind::Progress { message, .. } => break message,
+                EventKind::Settled(_) => break None,
+                _ => {}
+            }
         }
     };
+    let (told, turn) = tokio::join!(hears, session.ask("Count."));
+    let text = turn.unwrap().answer().unwrap().text().to_owned();
+    assert!(text.starts_with("4 with"), "{text}");
     assert_eq!(told.as_deref(), Some("half of 4"));
     assert!(!text.contains("hunter2"), "{text}");
     let keys = keys.lock().unwrap().clone();
