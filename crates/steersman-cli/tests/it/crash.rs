@@ -406,12 +406,13 @@ impl Example {
             self.play(&world, step);
             let (args, _) = self.steps[step];
             let after = Duration::from_micros(random.below(spans[step].as_micros() as u64));
-            killed += u64::from(kill_after(spawn(&world, args), after));
+            let in_time = kill_after(spawn(&world, args), after);
             let what = format!("kill {n}, after {after:?} of {args:?}");
             if nothing_was_promised(&world) {
                 assert!(service.is_none() || once(&service) == 0, "{what}");
                 continue;
             }
+            killed += u64::from(in_time);
             if self.talk {
                 self.talk_on(&world, step);
             } else {
@@ -423,7 +424,10 @@ impl Example {
             let told = spent(&world);
             assert!(told >= least, "spend is under-reported: {told} < {least}");
         }
-        println!("{killed} of {n} were killed in time");
+        assert_eq!(
+            killed, kills,
+            "of {n} sessions, so many were killed while they ran"
+        );
     }
 }
 
@@ -502,10 +506,11 @@ fn research_ends_as_undisturbed() {
             (REDIRECT, to_answer)
         };
         let after = Duration::from_micros(random.below(span.as_micros() as u64));
-        killed += u64::from(kill_after(spawn(&world, args), after));
+        let in_time = kill_after(spawn(&world, args), after);
         if nothing_was_promised(&world) {
             continue;
         }
+        killed += u64::from(in_time);
         // The redirect is typed again only if the question is still open: a redirect that was taken has closed it.
         let resumed = world.run(&["run", "--resume", "last"]);
         if resumed.code == Some(5) {
@@ -521,5 +526,8 @@ fn research_ends_as_undisturbed() {
         let told = spent(&world);
         assert!(told >= least, "spend is under-reported: {told} < {least}");
     }
-    println!("{killed} of {n} were killed in time");
+    assert_eq!(
+        killed, kills,
+        "of {n} sessions, so many were killed while they ran"
+    );
 }

@@ -117,7 +117,8 @@ fn a_rerun_in_which_something_else_is_said_verifies() {
         &["rerun", &*session, "--say", "Pay less."][..],
         &["rerun", &format!("{session}@-2"), "--say", "Pay more."],
     ] {
-        world.run(args);
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(8), "{args:?}: {ran:?}");
         let ran = world.run(&["fsck"]);
         assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
     }
@@ -138,10 +139,12 @@ fn a_rerun_of_a_session_that_adopted_a_forecast_verifies() {
     let search = [
         "search", &session, "--say", "Pay.", "--n", "2", "--score", "1",
     ];
-    world.run(&[&search[..], &["--adopt"]].concat());
+    let ran = world.run(&[&search[..], &["--adopt"]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(payments(&world), 1);
     for at in ["", "@-1", "@-2", "@-3"] {
         let ran = world.run(&["rerun", &format!("{session}{at}")]);
+        assert_eq!(ran.code, Some(0), "{at}: {ran:?}");
         let checked = world.run(&["fsck"]);
         assert_eq!(checked.code, Some(0), "{at}: {checked:?} {ran:?}");
     }
@@ -163,6 +166,7 @@ fn a_rerun_of_a_session_that_went_back_behind_an_adoption_verifies() {
     }
     for at in ["", "@-1"] {
         let ran = world.run(&["rerun", &format!("{session}{at}")]);
+        assert_eq!(ran.code, Some(0), "{at}: {ran:?}");
         let checked = world.run(&["fsck"]);
         assert_eq!(checked.code, Some(0), "{at}: {checked:?} {ran:?}");
     }

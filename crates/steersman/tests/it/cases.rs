@@ -103,8 +103,8 @@ fn begun(case: &str, test: &str, steps: usize) -> String {
 
 /// A case with only this test, up to its steps; the steps, each as one line; and the expectations.
 fn taken_apart(case: &str, test: &str) -> (String, Vec<String>, String) {
-    let (definition, tests) = case.split_once("\ntests:\n").unwrap();
-    let (_, body) = tests.split_once(&format!("  {test}:\n")).unwrap();
+    let (definition, tests) = case.split_once("\ntests:").unwrap();
+    let (_, body) = tests.split_once(&format!("\n  {test}:\n")).unwrap();
     let own: Vec<&str> = body
         .lines()
         .take_while(|line| line.starts_with("    "))
