@@ -158,7 +158,7 @@ fn a_schema_file_that_doubles_itself_is_refused() {
     );
     let ran = world.run(&["check", "net"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    let told = "error[E0120]: `look.json` is no JSON Schema: ";
+    let told = "error[E0120]: the schema `look.json` cannot be used: ";
     assert!(
         ran.err.contains(told) && ran.err.contains("more than 10000 schemas"),
         "{}",
