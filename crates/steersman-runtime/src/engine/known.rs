@@ -510,7 +510,7 @@ mod tests {
         let known = known(&["password", "passphrase"]);
         let mut json = json!({ "password": 1, "passphrase": 2, "other": 3 });
         known.mask(&mut json);
-        assert_eq!(json, json!({ "(secret)": 2, "(secret) 2": 1, "other": 3 }));
+        assert_eq!(json, json!({ "(secret)": 1, "(secret) 2": 2, "other": 3 }));
     }
 
     #[test]
