@@ -49,7 +49,8 @@ impl Declared {
     /// the same crate or a case.
     pub(crate) fn faults(&self, page: &str) -> Vec<String> {
         let mut faults = Vec::new();
-        for (number, row) in page.lines().enumerate() {
+        let rows = page.lines().enumerate();
+        for (number, row) in rows.filter(|(_, line)| line.starts_with('|')) {
             let mut before: Vec<&str> = Vec::new();
             let spans = row.split('`').skip(1).step_by(2);
             for span in spans.filter(|span| !span.contains(' ')) {
@@ -136,7 +137,7 @@ mod tests {
         declared.learn("crates/cli/tests/it/store.rs", "fn a_store_is_one() {}");
         let cases = "crates/steersman-machine/tests/cases/limits.yaml";
         declared.learn(cases, "  a_limit_is_one:\n    - 1\n");
-        declared.faults(page)
+        declared.faults(&format!("| {page} |"))
     }
 
     #[test]
