@@ -64,7 +64,7 @@ impl World {
         self.offer(Id::MAIN, vec![Offered::Start(start)])
     }
 
-    /// Binds a branch anew, under this digest.
+    /// Binds a branch again, under this digest.
     pub fn rebind(&mut self, branch: Id, digest: Digest) {
         let at = self.at(branch);
         let bound = at.binding.as_deref().expect("the branch has begun");
