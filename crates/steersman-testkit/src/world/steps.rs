@@ -387,16 +387,15 @@ impl World {
         };
         let accepted = self.accept();
         self.note(accepted);
-        match over {
-            Some(raw) => self.gives(effect, &raw)?,
-            None => {
-                let came = Came::Event {
-                    event: name.to_owned(),
-                    fields: fields.clone(),
-                    came: Vec::new(),
-                };
-                self.outcome(effect, Outcome::Came(came))?;
-            }
+        if let Some(raw) = over {
+            self.gives(effect, &raw)?;
+        } else {
+            let came = Came::Event {
+                event: name.to_owned(),
+                fields: fields.clone(),
+                came: Vec::new(),
+            };
+            self.outcome(effect, Outcome::Came(came))?;
         }
         Ok(true)
     }
