@@ -106,8 +106,8 @@ fn definitions() -> Vec<PathBuf> {
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .filter(|path| {
-                let name = path.to_str().unwrap();
-                name.ends_with(".yaml") && !name.ends_with("-script.yaml")
+                let is_definition = path.extension().is_some_and(|end| end == "yaml");
+                is_definition && !path.to_str().unwrap().ends_with("-script.yaml")
             }),
     );
     found.sort();

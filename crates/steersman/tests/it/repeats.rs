@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use steersman::machine::stored::commit::{LedgerEntry, Why};
-use steersman::views::effects::Effects;
+use steersman::views::effects::{Effect, Effects};
 use steersman::views::log::Log;
 use steersman::views::reader::Stored;
 use steersman::{By, Network, Steersman, Turn, agent, tool};
@@ -17,7 +17,7 @@ struct Payment {
 fn repetitions(log: &Log) -> Vec<String> {
     let mut effects = Effects::of(&log.lines, &log.texts, None);
     effects.under(None);
-    let told = effects.all().filter_map(|effect| effect.repetition());
+    let told = effects.all().filter_map(Effect::repetition);
     told.collect()
 }
 
