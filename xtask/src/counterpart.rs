@@ -144,8 +144,8 @@ impl Counterparts {
         }))
     }
 
-    /// Waits until all counterparts are ready. The processes of their scripts are waited for only here: the system charges their
-    /// processor time to the stage during which that happens.
+    /// Waits until all counterparts are ready. Reaps the scripts here and not earlier, because the system charges a child's
+    /// processor time to the stage that reaps it.
     pub(crate) fn ready(self) -> Result<Ready, String> {
         let joined = self.0.join();
         let mut ready = joined.map_err(|_| "starting the counterparts panicked".to_owned())??;
@@ -212,9 +212,11 @@ impl Ready {
     }
 }
 
-/// A ready counterpart: its address, folder or path, and the process of its script: a server, or one that has printed its result.
+/// A ready counterpart.
 struct Running {
+    /// Its address, folder or path.
     value: String,
+    /// Process of its script; a server runs, another has printed its result.
     process: Option<Process>,
 }
 

@@ -31,7 +31,7 @@ struct Source {
     log: BTreeSet<String>,
     /// Number of fields of each struct that the file declares.
     fields: BTreeMap<String, usize>,
-    /// Number of fields read by name: `.get` with a literal text.
+    /// Number of `node.get("..")`: fields read by name.
     by_name: usize,
     /// Number of `Ok(Ok(` and `Ok(Err(`.
     doubled: usize,

@@ -109,7 +109,7 @@ fn fault(number: usize, span: &str, of: Option<&&str>) -> String {
     format!("{PAGE}:{}: no test `{span}`{of}", number + 1)
 }
 
-/// Returns true if a word is the name of a test, and not of a command, a variable or an item.
+/// Returns true if a word looks like the name of a test: lower case, with at least two underscores.
 fn is_test(word: &str) -> bool {
     let bare = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     word.matches('_').count() > 1 && word.chars().all(bare)

@@ -12,8 +12,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Keys that belong to one file and are not merged. Maps of named entries are merged entry by entry. Of any other key that two
-/// files write, the value of the importing file wins.
+/// Keys that belong to one file and are not merged. Maps of named entries are merged entry by entry. Settings that are maps are
+/// merged key by key. Any other setting is taken from the importing file.
 const OWN: [&str; 5] = ["steersman", "name", "import", "entry", "tests"];
 
 /// A definition after merging its files.
@@ -22,7 +22,7 @@ pub(crate) struct Merged {
     pub main: Node,
     /// The merged tree. Its tests are those of the main file and of `tests/*.yaml` next to it.
     root: Node,
-    /// Paths of the files in `tests/` that belong to this definition only.
+    /// Paths of the files in `tests/` that belong to this definition.
     pub test_files: BTreeSet<String>,
     /// Spans of wrong keys. Checks that depend on such an item are skipped.
     pub broken: Broken,
@@ -121,7 +121,8 @@ struct Loader<'a> {
     main: File<'a>,
     /// Sections with named entries, imported entries first.
     sections: BTreeMap<&'static str, Vec<(Key, Node)>>,
-    /// Settings that are written once (`timezone`, `limits`, `context`, `record`, ..). An importing file overrides the imported one.
+    /// Settings that are written once (`timezone`, `limits`, `context`, `record`, ..). The importing file overrides the
+    /// imported one, in maps key by key.
     settings: BTreeMap<&'static str, Node>,
     test_files: BTreeSet<String>,
     broken: Broken,
@@ -401,7 +402,8 @@ pub(crate) fn documents(files: &Files) -> BTreeSet<String> {
     documents
 }
 
-/// Calls `see` for each file of a definition, imports and tests included; a missing file has no tree.
+/// Calls `see` for each file of a definition that can be parsed, imports and tests included. A missing file is passed without a
+/// tree.
 fn each_file(files: &Files, mut see: impl FnMut(&str, Option<&Node>)) {
     let mut seen = BTreeSet::new();
     let mut open = vec![files.main().to_owned()];

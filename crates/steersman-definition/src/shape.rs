@@ -1,5 +1,6 @@
-//! Checks a tree against the tables of keys: unknown keys, reserved words, types of values, common mistakes in YAML. All faults
-//! are reported; later passes read well-formed parts and skip the rest.
+//! Checks a tree against the tables of keys: unknown keys, reserved words, types of values, common mistakes in YAML. Reports
+//! all faults; after `MOST` of them in a file, values are no longer checked. Later passes read well-formed parts and skip the
+//! rest.
 
 use super::diagnostic::Diagnostic;
 use super::keys::kinds::{Millis, Money, Read, Size, Valued, Words};

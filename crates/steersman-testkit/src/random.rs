@@ -184,7 +184,7 @@ pub fn network(seed: u64) -> Network {
     let mut network = routed(draft).build();
     small_and_varied(&mut network, seed);
     moody(&mut network, seed / 7);
-    // Only for some seeds. The sessions of the other seeds do not change, because some of them once found a fault.
+    // Only for some seeds. The sessions of the other seeds must stay as they are: some of them once found a fault.
     if seed % 4 == 1 {
         super::judged::reflects(&mut network, seed);
     }
@@ -219,7 +219,7 @@ fn small_and_varied(network: &mut Network, seed: u64) {
                     prompt: None,
                 }));
             }
-            // Nets that name their states, in agents that fork, are called again, end turns and are interrupted.
+            // Give nets with named states to agents that fork, that are called again, that end turns, and that are interrupted.
             model.net = match (&**name, seed % 7) {
                 ("lead" | "payer", 2) => "react",
                 ("helper" | "lead", 4) | ("clerk" | "talker", 5) => "refact",

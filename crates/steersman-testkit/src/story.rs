@@ -197,7 +197,7 @@ impl Story {
                 l.push(desk, Interaction::Call(call));
                 ids.push(id);
             }
-            // Arguments that are not an object with an `a` never run.
+            // Calls whose arguments are not an object with an `a` never run.
             let fit = |at: usize| calls[at].1.starts_with("{\"a\"");
             for at in (0..many).filter(|at| !fit(*at)) {
                 l.failed(desk, ids[at], "misfit", "misfit: `args.a` is missing");
@@ -253,7 +253,8 @@ impl Story {
         self.open.extend(next);
     }
 
-    /// Adds the summary that a model was asked for, or its failure; sometimes nothing yet. Until then no other step follows.
+    /// Adds the summary that a model was asked for, or its failure. Sometimes adds nothing. Until the summary or its failure is
+    /// there, no other step follows.
     fn sums(&mut self, policy: Name) {
         let desk = self.desk;
         let mark = self.log.snapshot.watermarks[&(desk, policy.clone())];

@@ -51,7 +51,7 @@ pub struct Page {
     /// Its row in lists.
     #[serde(flatten)]
     pub row: SessionRow,
-    /// The result, if the session settled: it continues only with an input.
+    /// The result, if the session has settled. A settled session continues only with an input.
     #[serde(flatten)]
     pub settled: Standing,
     /// Usage by the model that answered, which may be a fallback.
@@ -77,7 +77,7 @@ pub struct Page {
     pub effects: Vec<Effect>,
     /// Sums of effects by tool.
     pub sums: BTreeMap<Name, Sum>,
-    /// The newest rated versions of artifacts.
+    /// The artifacts whose newest version is rated.
     pub rated: Vec<Rated>,
     /// Everything that it waits for.
     pub holds: Vec<PendingRow>,
@@ -173,16 +173,16 @@ pub struct BranchRow {
     pub dry: bool,
     /// True if its top agent rests.
     pub ended: bool,
-    /// True if it has no more ticks.
+    /// True if the branch is superseded: it does not continue, unless it becomes the current one again.
     pub superseded: bool,
-    /// The last line of the branch that counts, if a rewind superseded the branch.
+    /// If the branch is superseded: its last line that counts.
     #[serde(serialize_with = "shown::maybe_line")]
     pub left_after: Option<Line>,
     /// True if a person cancelled it, or the agent that forked it no longer waits for it.
     pub cancelled: bool,
     /// True if it began with a rewind.
     pub rewound: bool,
-    /// The line in which a call that waits for the branch took its end.
+    /// The line in which the call that waited for this branch received its result.
     #[serde(serialize_with = "shown::maybe_line")]
     pub joined: Option<Line>,
     /// The last line of it that was adopted.
@@ -559,7 +559,7 @@ fn way(branch: &BranchView, inspection: &Inspection) -> BTreeMap<Id, Line> {
     way
 }
 
-/// Returns the branches whose end a waiting call took, each with the line that took its last end.
+/// Returns the branches whose result a call has received, each with the last line of such a receipt.
 fn joined(log: &Log) -> BTreeMap<Id, Line> {
     let mut joined = BTreeMap::new();
     for line in &log.lines {

@@ -28,13 +28,13 @@ const TEXT: usize = 400;
 pub struct Step {
     /// The line of the step.
     pub line: u64,
-    /// The time of that line. A line without a commit gets the time of the next commit.
+    /// The time of that line.
     #[serde(serialize_with = "shown::time")]
     pub at: Time,
-    /// The kind of step: `call`, `answer`, `asked`, `route`, `result`, `message`, `end`, `summary`, and `earlier` for
+    /// The kind of step: `call`, `answer`, `asked`, `route`, `result`, `message`, `draft`, `end`, `summary`, and `earlier` for
     /// decisions that are left out.
     pub kind: &'static str,
-    /// The actor: an agent, `you`, a role, `engine`.
+    /// The actor: an agent, `you`, a role, `engine` or `net`; `?` if the log does not say.
     pub who: String,
     /// The step in words.
     pub text: String,
@@ -47,7 +47,7 @@ pub struct Step {
 /// A further fact that was recorded about a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// The kind of fact: `model`, `held`, `attempt`, `rule`.
+    /// The kind of fact, such as `model`, `held`, `attempt` or `rule`.
     pub word: &'static str,
     /// The fact in words.
     pub text: String,
@@ -72,8 +72,9 @@ pub enum Act {
 }
 
 impl Past<'_> {
-    /// Returns the acts of a line, the most important last: the model calls that it wished, then the interactions that it pushed.
-    /// For a line with only ledger entries, the acts that these are about.
+    /// Returns the acts of a line, the most important last: the model calls that it asked for, then its interactions. User
+    /// messages, results, and ends that only repeat an answer are left out, unless the line has nothing else. For a line with
+    /// only ledger entries, the acts that these are about.
     pub fn acts(&self, line: &LogLine) -> Vec<Act> {
         let mut acts: Vec<Act> = Vec::new();
         if let Some(commit) = &line.commit {

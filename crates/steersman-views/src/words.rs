@@ -28,7 +28,7 @@ pub fn span(millis: i64) -> String {
 pub fn count(n: u64, thing: &str) -> String {
     match thing.strip_suffix('y') {
         _ if n == 1 => format!("1 {thing}"),
-        // `reply` becomes `replies`, `day` stays `days`
+        // `reply` becomes `replies`, but `day` becomes `days`
         Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{} {stem}ies", digits(n)),
         _ if thing.ends_with("ch") => format!("{} {thing}es", digits(n)),
         _ => format!("{} {thing}s", digits(n)),
@@ -111,7 +111,8 @@ pub fn question(asked: &str) -> String {
     call().unwrap_or_else(|| asked.to_owned())
 }
 
-/// Returns values by path, with the fields of objects as separate entries: `route.count`. Unset fields are left out.
+/// Returns values by path, with the fields of objects as separate entries: `route.count`. Fields of objects that are null or
+/// empty lists are left out.
 pub fn leaves(values: &Map<String, Json>) -> Vec<(String, Json)> {
     let mut leaves = Vec::new();
     for (path, value) in values {

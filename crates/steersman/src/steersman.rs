@@ -60,7 +60,7 @@ pub struct Steersman {
     engine: Engine,
     tools: Arc<RustTools>,
     stopping: Arc<AtomicBool>,
-    /// The store, if its address says where it is kept; [`Steersman::backup`] copies it.
+    /// The store, if it is kept in a file; [`Steersman::backup`] copies it.
     kept: Option<Arc<dyn KeptStore>>,
 }
 
@@ -124,7 +124,7 @@ impl Steersman {
     ///     lines += 1;
     ///     session.go(Go::Line).await?;
     /// }
-    /// assert_eq!(lines, 1); // behind the question; behind the answer nothing goes on
+    /// assert_eq!(lines, 1); // one stop, after the question; after the answer the session has settled
     /// # Ok(())
     /// # }
     /// ```
@@ -666,7 +666,8 @@ impl Setup {
         )
     }
 
-    /// A process of a test: everything that outlives a kill is passed in, and every line is on disk immediately.
+    /// Returns the `Steersman` of one process of a test. The caller passes in everything that outlives a kill. Every line is on
+    /// disk immediately.
     pub(crate) fn for_tests(
         self,
         store: Arc<dyn Store>,

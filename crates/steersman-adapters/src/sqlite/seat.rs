@@ -1,7 +1,8 @@
 //! Seats: who owns a session, what the last owner left, and when a worker should own it again.
 //!
-//! The lock of the owner is on a file ([`owner`]), so a dead process holds none. A claimed session is wanted immediately until its
-//! release, and a take skips sessions whose lock is held. So a session of a dead process is taken like any other.
+//! The lock of the owner is on a file ([`owner`]), so a dead process holds none. While a session is claimed, its row says that
+//! it is wanted now. A take skips it as long as its owner holds the lock. So a session of a dead process is taken like any
+//! other.
 
 use super::append::{find, head};
 use super::lists::Trust;

@@ -84,8 +84,9 @@ pub(crate) struct SearchArgs {
 
 /// Maximum number of characters of the reason why a value cannot be used; the log stores no more.
 const WHY: usize = 1_000;
-/// Maximum number of children that are drawn of one node, and of rows in all.
+/// Number of children that are drawn of one node; one more, if only that one would be left out.
 const CHILDREN: usize = 6;
+/// Number of rows from which on only nodes without siblings are drawn.
 const ROWS: usize = 60;
 
 pub(crate) async fn run(

@@ -90,8 +90,8 @@ impl Walker<'_, '_> {
         }
         let mut usable = true;
         for (known, node) in [(x, a), (y, b)] {
-            // `==` with an unset optional has a value, but a condition must narrow an optional before it uses it
             usable &= known.kind != Kind::Secret;
+            // comparing an unset optional is defined, but a condition has to narrow the optional first
             self.used(known, node);
         }
         let (Some(first), Some(second)) = (x.kind.family(), y.kind.family()) else {

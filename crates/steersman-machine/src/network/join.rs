@@ -29,7 +29,7 @@ impl JoinOn {
     /// Checks that there are enough branches for a condition that counts them. Every other condition fits.
     ///
     /// # Errors
-    /// The reason why it cannot; a text for people.
+    /// The reason why the condition cannot be met; a text for people.
     pub fn fits(&self, branches: usize) -> Result<(), String> {
         match self {
             Self::Count(n) if *n as usize > branches => Err(format!(

@@ -1,5 +1,6 @@
-//! Running summaries of the conversation under a routed agent: when one is due, the question to its model, and its text. A
-//! routed agent may have one summary for all members (policy `view`), and each member may have its own (policy `view/MEMBER`).
+//! Running summaries of the conversation under a routed agent: when one is due, the question to its model, and its text. Each
+//! summary is stored under a name, its policy: `view` for the one that all members of a routed agent share, `view/MEMBER` for a
+//! member's own.
 
 use super::ask::{About, Question};
 use crate::network::{AgentDef, Does, Network, Route, RouteBy, SummaryDef};

@@ -1,4 +1,5 @@
-//! The tree of a search, and the plan of its next round.
+//! The tree of a search, and the plan of its next round. A block is everything that happens on a branch between two model calls
+//! of its agent.
 
 use crate::network::search::{MOST, Method, Plan};
 use crate::stored::ids::{Id, Line};
@@ -416,7 +417,8 @@ fn uct(node: &Seen, parent: &Seen) -> f64 {
     node.sum / visits + std::f64::consts::SQRT_2 * wide.sqrt()
 }
 
-/// Returns the results at each node. The newest judged node of each branch counts for itself and for all nodes above it.
+/// Returns the results at each node. Of each branch the newest node counts, if it is judged: for itself and for all nodes above
+/// it.
 pub fn seen(tree: &Tree) -> Vec<Seen> {
     let values = || {
         tree.nodes.iter().filter_map(|n| match n.score {

@@ -54,8 +54,9 @@ impl Engine {
     /// that both definitions declare in the same way, stay bound. Everything else is bound as at the start of a session.
     ///
     /// # Errors
-    /// Something that the definition needs is not available here. If the session refuses, this is no error; the receipt has the
-    /// reason: a call is open, or the session uses an agent, tool or other name that the definition does not have.
+    /// Something that the definition needs is not available here, or the session has not begun. If the session refuses, this is
+    /// no error; the receipt has the reason: a call is open, or the session uses an agent, tool or other name that the
+    /// definition does not have.
     pub async fn redefine(&self, id: &str, wanted: Redefine) -> Result<Receipt, EngineError> {
         let seen = self.inspect(id).await?;
         let (Some(old), Some(bound)) = (&seen.network, seen.binding()) else {

@@ -33,7 +33,8 @@ pub struct Pending {
     pub agent: (Id, Name),
     /// Kind of the wait.
     pub kind: PendingKind,
-    /// Those who can end the wait, each of them alone: `user`, people, `any`. Empty for events and times.
+    /// Those who can end the wait, each of them alone: `user`, people, `any`. Empty for events, times, repeated attempts, holds
+    /// by an order, and outages.
     pub by: Vec<Name>,
     /// The roles of those in `by`. A person who acts in one of these roles may end the wait.
     pub roles: Vec<Name>,
@@ -120,7 +121,7 @@ impl Pending {
         }
     }
 
-    /// Checks that a person in this role may end the wait.
+    /// Checks that a person in this role may end the wait. If nobody is named in `by`, every role may.
     ///
     /// # Errors
     /// A sentence for people that says who may.
@@ -219,7 +220,7 @@ impl PendingKind {
         }
     }
 
-    /// Returns true if a person can end waits of this kind.
+    /// Returns true if a wait of this kind asks a person for a decision or an answer.
     pub fn is_asked(self) -> bool {
         match self {
             Self::Approval
@@ -236,10 +237,11 @@ impl PendingKind {
 /// Maximum number of bytes of the pending waits in lists. Longer lists of waits are read from the session instead.
 const LISTED: usize = 32 * 1024;
 
-/// Digits of the checksum at the beginning of the text in lists.
+/// Digits of the checksum at the beginning of the encoded waits.
 const SUM: usize = 16;
 
-/// Encodes the waits of a session for lists: a checksum and JSON, which is `null` if it would be too long.
+/// Encodes the waits of a session for lists: a checksum and JSON, which is `null` if it would be too long. A list of sessions
+/// stores these encoded waits.
 pub(crate) fn list(all: &[Pending]) -> String {
     let all: Json = all.iter().map(entry).collect();
     let mut text = all.to_string();
@@ -253,13 +255,13 @@ fn sum(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..SUM].to_owned()
 }
 
-/// Returns the JSON of the text in lists, or `None` if it is damaged.
+/// Returns the JSON of encoded waits, or `None` if they are damaged.
 fn verified(list: &str) -> Option<&str> {
     let (stored, text) = list.split_at_checked(SUM)?;
     (stored == sum(text)).then_some(text)
 }
 
-/// Returns true if the text in lists is damaged, or if its effects or their kinds differ from the real waits. A list that was too
+/// Returns true if the encoded waits are damaged, or if their effects or kinds differ from the real waits. A list that was too
 /// long is not compared.
 pub(crate) fn is_misread(list: &str, all: &[Pending]) -> bool {
     let waits = |all: &[Pending]| -> BTreeSet<(Id, PendingKind)> {
@@ -268,8 +270,8 @@ pub(crate) fn is_misread(list: &str, all: &[Pending]) -> bool {
     verified(list).is_none() || read(list).is_some_and(|listed| waits(&listed) != waits(all))
 }
 
-/// Parses the text in lists ([`SessionState::waits`](crate::store::SessionState::waits)). `None` means that it is damaged or was
-/// too long; then read the session.
+/// Parses encoded waits ([`SessionState::waits`](crate::store::SessionState::waits)). `None` means that they are damaged or
+/// were too long; then read the session.
 pub fn read(list: &str) -> Option<Vec<Pending>> {
     let all: Json = serde_json::from_str(verified(list)?).ok()?;
     all.as_array()?.iter().map(pending).collect()
@@ -456,7 +458,7 @@ fn held(cx: &Cx<'_>, ledger: &Ledger, wish: &Wish, hold: &Hold, pending: &mut Pe
     }
 }
 
-/// Returns the wait of an open effect without roles. `None` if the effect runs or may run.
+/// Like [`of`], but leaves `roles` empty.
 fn waits_for(
     cx: &Cx<'_>,
     ledger: &Ledger,

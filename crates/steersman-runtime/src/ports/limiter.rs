@@ -8,9 +8,9 @@
 //! * a **circuit breaker**: after `FAILURES` failed calls in a row no call is let through for a while. Then one call probes
 //!   the place, and the others follow if it gets through.
 //!
-//! A caller that has to wait joins the lane of its rate and model. Only the first in a lane reads the clock, so a change
-//! does not wake many callers. Sessions take turns in a lane, however many calls one of them makes. After a pause that a
-//! server asked for, the lane starts slowly. All times come from the [`Clock`].
+//! A caller that has to wait joins the lane of its rate and model. Only the first in a lane waits for a time; the others wait
+//! to be woken, so a change does not wake many callers. Sessions take turns in a lane, however many calls one of them makes.
+//! After a pause that a server asked for, the lane starts slowly. All times come from the [`Clock`].
 //!
 //! Callers that are parked by an outage are in the lane ahead of the others, in the order in which they were parked. They
 //! are never refused ([`Limiter::wait`]). While the breaker is open, each time its span is over one of them is let through, the
@@ -38,7 +38,7 @@ const RAMP: u64 = 200;
 /// Callers that read the clock at the same time may report their readings in any order. So a step back of at most this many
 /// milliseconds does not mean that the clock was set back.
 const ASIDE: u64 = 1_000;
-/// Maximum number of places that are remembered in addition to those in use.
+/// Number of remembered places from which on idle ones are forgotten.
 const PLACES: usize = 256;
 
 /// The limiters of a process. A clone shares the same limiters.
@@ -272,7 +272,7 @@ async fn passes(clock: &dyn Clock, now: Time, at: Time) {
     }
 }
 
-/// A caller's place in a lane. Dropping it gives the place up.
+/// A caller's position in a lane. Dropping it gives the position up.
 struct Waits {
     limiter: Arc<Limiter>,
     ask: Ask,
@@ -284,7 +284,7 @@ struct Waits {
 }
 
 impl Waits {
-    /// Takes a place in a lane, and returns the first look from there.
+    /// Takes a position in a lane, and returns the first look from there.
     fn join(
         limiter: &Arc<Limiter>,
         ask: Ask,
@@ -324,7 +324,7 @@ impl Waits {
         }
     }
 
-    /// Returns the answer to the caller, if it is first in its lane. A caller that may go leaves its place.
+    /// Returns the answer to the caller, if it is first in its lane. A caller that may go leaves its position.
     fn look(&mut self, state: &mut State, now: Time) -> Option<(Look, Time)> {
         let now = state.told_time(now);
         if !state.is_first(self) {

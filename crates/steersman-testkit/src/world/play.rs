@@ -243,7 +243,8 @@ impl World {
         }
     }
 
-    /// Returns the next scripted answer of an agent. Its index is the number of model calls that the branch has committed.
+    /// Returns the next scripted answer of an agent. Its index is the number of calls of this purpose that the agent has made
+    /// since the script began, or since the fork, if that is later, for a key with `@`.
     fn scripted(&self, branch: Id, effect: Id, agent: Id) -> Result<Outcome, Fault> {
         let snapshot = self.at(branch);
         let who = snapshot.agent(agent);

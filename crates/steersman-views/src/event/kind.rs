@@ -164,7 +164,8 @@ pub enum EventKind {
         /// False if no summary could be written.
         ok: bool,
     },
-    /// A person changed entries of the state, or entries expired. Writes of tools are in the state once their calls ended.
+    /// A person changed entries of the state, or entries expired. Writes of tools give no such event: read the state after
+    /// their calls ended.
     State {
         /// The entries, in order.
         writes: Vec<Wrote>,
@@ -218,7 +219,7 @@ pub enum EventKind {
         /// The digest of the definition with its bound values.
         digest: String,
     },
-    /// Another process owns the session from here on, or the first one does.
+    /// A process, the first or another one, owns the session from here on.
     Owner {
         /// The number of the owner, from 1.
         epoch: u64,
@@ -374,7 +375,7 @@ pub enum EventKind {
         /// True if the effect was approved (perhaps with edits), got its input, or was resolved as done or as not done.
         /// False if it was refused, given up, cancelled or expired.
         go: bool,
-        /// The decider: a role, or `probe`, `rule`, `timeout`, `place` or `event`.
+        /// The decider: a role, `probe`, `rule`, `timeout`, `event`, or `place` (the place of the call answers again).
         by: Name,
         /// The identity of that person, if a front end checked it.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -407,7 +408,7 @@ pub enum EventKind {
         #[serde(serialize_with = "shown::text")]
         of: Id,
     },
-    /// A branch was superseded: no tick follows its line `after`.
+    /// A branch was superseded: the branch does not continue after its line `after`.
     Superseded {
         /// The id of the branch.
         #[serde(serialize_with = "shown::text")]
@@ -425,7 +426,7 @@ pub enum EventKind {
         #[serde(serialize_with = "shown::line")]
         upto: Line,
     },
-    /// An effect of superseded lines that touched the world or may have.
+    /// A rewind left an effect behind that touched the world, or may have.
     Listed {
         /// The id of the effect.
         #[serde(serialize_with = "shown::text")]
@@ -485,7 +486,7 @@ pub enum EventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         who: Option<Name>,
     },
-    /// A person accepted the store that holds the session, whatever happened outside meanwhile.
+    /// A person accepted the store that holds the session, although it is a copy, was moved or restored, or lost lines.
     StoreAccepted,
     /// The session has settled: nothing goes on by itself. Reported each time this happens, and to a reader that attaches
     /// later if it still holds. Only for sessions that this process drives.

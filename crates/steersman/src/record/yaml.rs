@@ -147,7 +147,7 @@ fn scalar(text: &str, in_flow: bool) -> String {
     if plain {
         text.to_owned()
     } else {
-        // JSON's quoting is valid YAML, except for characters that YAML takes for line breaks.
+        // JSON's quoting is valid YAML, except for line breaks of YAML and characters that YAML does not allow or drops.
         let quoted = Json::from(text).to_string();
         let ends = [
             ('\u{7f}', "\\x7F"),

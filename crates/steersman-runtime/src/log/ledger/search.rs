@@ -19,7 +19,7 @@ pub struct Search {
     pub plan: Body,
     /// Branches that the search opened, in the order of their numbers from 1.
     pub tried: Vec<Id>,
-    /// Branches on which agents judge: the branch, and the branch and commit that are judged there.
+    /// Branches that were opened for judging, each with the branch and commit that it judges.
     pub judged: Vec<(Id, (Id, Line))>,
     /// States of branches at the ends of blocks, in the order in which they were reached.
     pub stood: Vec<Stood>,

@@ -33,7 +33,7 @@ pub(super) fn passages(text: &str, markdown: bool) -> Vec<Passage> {
         }
         match heading(line).filter(|_| markdown && fence.is_none()) {
             Some((depth, title)) => cut.under(depth, title),
-            // A code block is not split: blank lines in it end no paragraph.
+            // Blank lines in a code block end no paragraph.
             None if bare.is_empty() && fence.is_none() => cut.paragraph_ends(),
             None => cut.line(line),
         }
