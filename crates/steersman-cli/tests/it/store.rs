@@ -604,10 +604,9 @@ fn a_damaged_id_is_damage_and_the_rest_is_verified() {
 fn an_index_that_hides_what_waits_is_told_and_passed_over() {
     let world = paid();
     assert_eq!(world.run(RUN).code, Some(0));
-    for id in ids(&world).iter().rev() {
-        let sent = world.run(&["send", id, "More?", "--no-run"]);
-        assert_eq!(sent.code, Some(0), "{sent:?}");
-    }
+    let sessions = ids(&world);
+    let sends = |id: &str| world.run(&["send", id, "More?", "--no-run"]).code == Some(0);
+    assert!(sends(&sessions[1]));
     let file = at(&world, "sessions.db");
     let (good, end) = {
         let conn = rusqlite::Connection::open(&file).unwrap();
@@ -624,13 +623,10 @@ fn an_index_that_hides_what_waits_is_told_and_passed_over() {
         std::fs::write(mark(&world), &marked).unwrap();
         let listed = world.run(&["pending"]);
         let told = listed.out.matches("message for session").count();
-        assert_eq!(told, 2, "{listed:?}");
+        assert_eq!(told, 1, "{listed:?}");
         let is_damaged = listed.err.contains("steersman fsck");
-        assert_eq!(
-            listed.code,
-            Some(if is_damaged { 4 } else { 0 }),
-            "{listed:?}"
-        );
+        let code = if is_damaged { 4 } else { 0 };
+        assert_eq!(listed.code, Some(code), "{listed:?}");
         if !is_damaged || hidden > 2 {
             continue;
         }
@@ -643,6 +639,9 @@ fn an_index_that_hides_what_waits_is_told_and_passed_over() {
             .spawn()
             .unwrap();
         let read = |path| std::fs::read_to_string(path).unwrap();
+        // Writes of several sessions may share a transaction, and fail together.
+        until("undriven", || read(&told).contains("\"undriven\""));
+        assert!(sends(&sessions[0]));
         until("More.", || {
             let ended = all.try_wait().unwrap();
             assert!(
