@@ -156,12 +156,14 @@ impl Known {
     /// Adds the text of a sealed value: a JSON value, or a text. A text of digits is both, and a number may be written in
     /// another way than the text.
     fn add_opened(&mut self, plain: &str) {
-        let json = serde_json::from_str(plain);
-        if !matches!(json, Ok(Json::String(_))) {
-            self.add(plain);
-        }
-        if let Ok(json) = json {
-            self.add_json(&json);
+        match serde_json::from_str(plain) {
+            Ok(json) => {
+                if matches!(json, Json::Number(_)) {
+                    self.add(plain);
+                }
+                self.add_json(&json);
+            }
+            Err(_) => self.add(plain),
         }
     }
 
@@ -498,11 +500,16 @@ mod tests {
         let mut known = known(&[]);
         known.learn(&sealer.seal_text("12345678901234567890123"));
         known.learn(&sealer.seal(&json!({ "pin": [477_110] })).to_string());
+        // Flags are no secrets: their words are everywhere.
+        for flag in [json!(true), json!(null), json!([false])] {
+            known.learn(&sealer.seal(&flag).to_string());
+        }
         known.sort();
         assert_eq!(
             known.masked("it is 12345678901234567890123, or 477110"),
             "it is (secret), or (secret)"
         );
+        assert_eq!(known.masked("true, null, false"), "true, null, false");
     }
 
     #[test]
