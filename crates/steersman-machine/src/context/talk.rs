@@ -168,16 +168,13 @@ impl Talk {
 
     /// Ends the turn of a member whose call closed.
     fn ended(&mut self, history: &dyn History, line: Line, result: &CallResult) {
-        let mut newest = self.turns.iter().rev();
-        let Some(turn) = newest.find(|turn| turn.call == result.call).cloned() else {
+        let of = |turn: &Turn| turn.call == result.call;
+        let Some(k) = self.turns.iter().rposition(of) else {
             return;
         };
+        let turn = self.turns[k].clone();
         self.spoken(history, line, result, &turn);
-        let after = self.entries.len();
-        let mut newest = self.turns.iter_mut().rev();
-        if let Some(turn) = newest.find(|turn| turn.call == result.call) {
-            turn.after = after;
-        }
+        self.turns[k].after = self.entries.len();
     }
 
     /// Appends the messages and calls of a turn.
