@@ -1,10 +1,11 @@
 //! Rows, lines, effects and contexts of one session.
 
-use crate::world::{SECRET, engine, last, network, paid, scripted};
+use crate::world::{SECRET, engine, last, network, paid, scripted, sealing};
 use serde_json::json;
 use std::collections::BTreeMap;
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::{Engine, StartOptions};
+use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::Settled;
 use steersman_views::context::Contexts;
 use steersman_views::diff::{Side, compare};
@@ -271,4 +272,38 @@ async fn results_of_tools_with_branches_of_their_own_differ() {
         panic!("{first:?}");
     };
     assert!(a.contains("main") && b.contains("dev"), "{first:?}");
+}
+
+/// A reader that was opened before a secret was entered, and reads only a later page, masks the secret there, too.
+#[tokio::test]
+async fn a_secret_of_a_line_that_was_skipped_is_masked() {
+    let sealer = Sealer::new(&[7; 32]);
+    let engine = sealing(
+        &json!({ "desk": ["Hello.", "I keep it.", "So it is."] }),
+        sealer.clone(),
+    );
+    let network = network(
+        "steersman: 1\nname: desk\nmodels: { default: scripted }\nagents: { desk: { system: You keep. } }\n",
+    );
+    let session = engine
+        .start(network, StartOptions::default())
+        .await
+        .unwrap();
+    let said = async |text: &str| {
+        session.say(text).await.unwrap();
+        session.settled().await.unwrap();
+        last(&engine, session.id()).await
+    };
+    said("Hello.").await;
+    let reader = Stored::masked(&engine, session.id());
+    reader.lines(Line::NONE, 1).await.unwrap();
+    let skipped = said(&format!("Keep {}.", sealer.seal(&json!("walrus-99")))).await;
+    said("It is walrus-99.").await;
+    let lines = reader.lines(skipped, 100).await.unwrap();
+    let texts: Vec<_> = lines.iter().flat_map(|line| reader.texts(line)).collect();
+    let texts = format!("{texts:?}");
+    assert!(
+        texts.contains("It is (secret).") && !texts.contains("walrus"),
+        "{texts}"
+    );
 }

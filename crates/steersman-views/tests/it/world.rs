@@ -44,13 +44,18 @@ pub(crate) fn engine() -> Engine {
 }
 
 pub(crate) fn scripted(script: &Json) -> Engine {
+    sealing(script, Sealer::ephemeral())
+}
+
+/// An engine that opens what this sealer sealed.
+pub(crate) fn sealing(script: &Json, sealer: Sealer) -> Engine {
     let script = Script::parse(script).unwrap();
     Engine::new(Parts {
         store: Arc::new(MemoryStore::new()),
         clock: Arc::new(System),
         models: Arc::new(ScriptedModel::new(script)),
         toolsets: Vec::new(),
-        sealer: Sealer::ephemeral(),
+        sealer,
         options: Options {
             env: Arc::new(|name| (name == "PIN").then(|| SECRET.to_owned())),
             process: Process {
