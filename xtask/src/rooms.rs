@@ -23,7 +23,9 @@ pub(crate) const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "steersman-runtime",
-        &["ports", "log", "tools", "engine", "driver", "rerun"],
+        &[
+            "ports", "log", "tools", "engine", "driver", "local", "rerun",
+        ],
     ),
 ];
 

@@ -38,6 +38,18 @@ pub(crate) const QUESTIONS: &[&str] = &[
 /// Enums of the log. Code that names a variant of one interprets the log.
 pub(crate) const LOG: &[&str] = &["Interaction", "LedgerEntry"];
 
+/// Code that the driver of a session must not have.
+const IMPURE: &[&str] = &[
+    "async fn",
+    "tokio::",
+    "getrandom",
+    "Instant",
+    "SystemTime",
+    "std::fs",
+    "std::env",
+    ".clock().now()",
+];
+
 /// Crates banned from the whole dependency tree of a crate: crate, banned crates, reason.
 const BANNED: &[(&str, &[&str], &str)] = &[
     (
@@ -259,6 +271,14 @@ fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
             && (line.contains("async fn") || awaits(line))
         {
             faults.push(format!("{}: the machine has no async", at()));
+        }
+        if path.starts_with("crates/steersman-runtime/src/driver")
+            && (awaits(line) || IMPURE.iter().any(|word| line.contains(word)))
+        {
+            faults.push(format!(
+                "{}: the driver has no async, clock, I/O or randomness: what it may read is in `Captured`",
+                at()
+            ));
         }
         if path.starts_with("crates/steersman-cli/src")
             && LOG.iter().any(|name| line.contains(&format!("{name}::")))

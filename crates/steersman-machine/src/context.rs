@@ -153,7 +153,7 @@ pub struct CallSpec {
 
 /// Rendered pieces that later requests of one agent on one branch may reuse. Dropping the cache only costs time. It must be
 /// dropped when a body is erased.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RenderCache {
     agent: Option<Id>,
     binding: Option<Digest>,
@@ -203,7 +203,7 @@ impl RenderCache {
 }
 
 /// The previous request of the agent, for the comparison with the next one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Previous {
     model: Name,
     segments: Vec<Arc<Segment>>,

@@ -84,6 +84,7 @@
 
 mod driver;
 pub mod engine;
+mod local;
 mod log;
 mod ports;
 pub mod rerun;

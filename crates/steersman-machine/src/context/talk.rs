@@ -41,7 +41,7 @@ struct Turn {
 }
 
 /// The conversation on the stack of a routed agent.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Talk {
     agent: Option<Id>,
     entries: Vec<Entry>,
@@ -53,7 +53,7 @@ pub(super) struct Talk {
 }
 
 /// A summary, and its place in the conversation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Mark {
     policy: Name,
     body: Body,

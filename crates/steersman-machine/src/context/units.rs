@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// A unit of rendering.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Unit {
     pub(super) what: What,
     /// Number of the agent's closed exchanges once this one is closed; 0 while it is open, and for a unit that is not an
@@ -24,7 +24,7 @@ pub(super) struct Unit {
 }
 
 /// Kind and content of a unit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum What {
     /// A message to the agent.
     Message { from: Origin, body: Body },
@@ -41,7 +41,7 @@ pub(super) enum What {
 }
 
 /// A call with the calls that followed it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Chain {
     pub(super) first: Call,
     /// The last call that followed.
@@ -76,7 +76,7 @@ enum Tail {
 }
 
 /// The part of a stack that is shown.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Units {
     pub(super) list: VecDeque<Unit>,
     /// Messages before the boundary that the agent still has to answer. They stay in the context.

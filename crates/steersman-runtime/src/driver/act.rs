@@ -2,15 +2,16 @@
 
 use super::branches::{Acted, said};
 use super::draft::{Draft, Note, Offer};
-use super::{Driver, OutState, What};
+use super::{Answered, Heard, Job, OutState, Say, Stop, Want, What};
 use crate::branches::unjoinable;
 use crate::engine::EngineError;
-use crate::inbox::{Begin, DecodeError, Message, Resolution, Wanted};
+use crate::inbox::{Begin, Message, Resolution, Wanted};
 use crate::ledger::Record;
 use crate::pending::{PendingId, may};
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
+use std::sync::Arc;
 use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::stored::by::{By, Decider};
@@ -45,71 +46,83 @@ fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, Strin
     Ok(Some(Then { tool, args }))
 }
 
-impl Driver {
-    /// Reads the messages that arrived since the last read, oldest first.
-    pub(super) async fn read_inbox(&mut self) -> Result<(), EngineError> {
-        let (mail, messages) = self.engine.store().inbox(&self.session).await?;
-        for message in messages {
-            if self.inbox.known.contains_key(&message.id) || self.ledger.accepted(&message.id) {
-                continue;
-            }
-            if self.is_to_begin() {
-                // The first line decides which messages are valid: the rest is read after it.
-                return Ok(());
-            }
-            self.busy();
-            // A time may have been due before the message arrived, while nobody owned the session. Its effects come first.
-            let came = message.at.min(self.engine.clock().now());
-            // While the session is stopped after a line, due times are not handled.
-            if !self.stands() && self.next_due().is_some_and(|due| due <= came) {
-                self.time_passed(came).await?;
-                self.inbox.late = true;
-                return Ok(());
-            }
-            self.inbox.known.insert(message.id.clone(), message.clone());
-            match Message::decode(&message) {
-                Ok(wanted) => {
-                    Box::pin(self.act(message, wanted)).await?;
-                }
-                // No message can be judged without the one that begins the session.
-                Err(error) if self.network.is_none() => return Err(error.into()),
-                Err(error) => self.set_aside(&message, &error),
+impl Job<'_, '_> {
+    /// Reads the messages that arrived since the last read, oldest first. Each is judged by a job of its own.
+    pub(super) fn read_inbox(&mut self) -> Result<(), Stop> {
+        let Answered::Inbox(mail, messages) = self.wants(Want::Inbox)? else {
+            unreachable!("an answer is of the kind that was asked for");
+        };
+        let (mail, messages) = (*mail, messages.clone());
+        self.d.mail.look = false;
+        let messages = messages.into_iter().map(Heard::Mail);
+        let all = messages.chain([Heard::MailRead(mail)]);
+        self.d.course.heard.extend(all.map(Arc::new));
+        Ok(())
+    }
+
+    /// The rest of the inbox is read again later.
+    fn leaves_mail(&mut self) {
+        self.d
+            .course
+            .heard
+            .retain(|heard| !matches!(**heard, Heard::Mail(_) | Heard::MailRead(_)));
+    }
+
+    pub(super) fn judge_mail(&mut self, message: InboxMessage) -> Result<(), Stop> {
+        let inbox = &self.d.mail;
+        if inbox.known.contains_key(&message.id) || self.d.ledger.accepted(&message.id) {
+            return Ok(());
+        }
+        if self.is_to_begin() {
+            // The first line decides which messages are valid: the rest is read after it.
+            self.leaves_mail();
+            return Ok(());
+        }
+        self.busy();
+        // A time may have been due before the message arrived, while nobody owned the session. Its effects come first.
+        let came = message.at.min(self.seen.now);
+        // While the session is stopped after a line, due times are not handled.
+        if !self.stands() && self.next_due().is_some_and(|due| due <= came) {
+            self.leaves_mail();
+            self.time_passed(came);
+            self.d.mail.late = true;
+            return Ok(());
+        }
+        let (id, known) = (message.id.clone(), message.clone());
+        self.d.mail.known.insert(id, known);
+        match Message::decode(&message) {
+            Ok(wanted) => self.act(message, wanted),
+            // No message can be judged without the one that begins the session.
+            Err(error) if self.d.bound.network.is_none() => Err(EngineError::from(error).into()),
+            Err(error) => {
+                // It stays in the inbox, where lists show it, and does not stop other messages.
+                let waits = Say::Waits(message.id, error.to_string());
+                self.out.told.push(waits);
+                Ok(())
             }
         }
-        // The inbox was read to its end: a message that arrives from now on makes the session due for an owner.
-        self.inbox.mail = mail;
-        self.match_events().await
     }
 
     /// Returns true if anything was committed. Before that, only the message that begins the session is taken.
     fn has_commit(&self) -> bool {
-        let main = self.ledger.branch(Id::MAIN);
+        let main = self.d.ledger.branch(Id::MAIN);
         main.is_some_and(|main| main.commit.is_some())
     }
 
     /// Returns true if the first message is offered and was not taken yet.
     pub(super) fn is_to_begin(&self) -> bool {
-        let main = self.branches.get(&Id::MAIN);
+        let main = self.d.branches.live.get(&Id::MAIN);
         !self.has_commit() && main.is_some_and(|main| !main.offers.is_empty())
     }
 
-    /// Tells the sender of an unreadable message that it waits. It stays in the inbox, where lists show it, and does not stop
-    /// other messages.
-    fn set_aside(&mut self, message: &InboxMessage, error: &DecodeError) {
-        if let Some(reply) = self.inbox.replies.remove(&message.id) {
-            let (id, fate) = (message.id.clone(), Fate::Waits(error.to_string()));
-            reply.send(crate::session::Receipt { id, fate }).ok();
-        }
-    }
-
-    async fn act(&mut self, message: InboxMessage, mut wanted: Message) -> Result<(), EngineError> {
+    fn act(&mut self, message: InboxMessage, mut wanted: Message) -> Result<(), Stop> {
         let came = wanted.came();
         let (by, branch) = (wanted.by.unwrap_or_default(), wanted.branch);
         if let Wanted::Start(begin) = wanted.wanted {
-            return self.begin_session(message, *begin, by, came).await;
+            return self.begin_session(message, *begin, by, came);
         }
-        if self.network.is_none() || !self.has_commit() {
-            return self.refuse(message, "the session has not begun").await;
+        if self.d.bound.network.is_none() || !self.has_commit() {
+            return self.refuse(message, "the session has not begun");
         }
         let acted = match wanted.wanted {
             Wanted::Start(_) => Ok(()),
@@ -138,29 +151,27 @@ impl Driver {
                 };
                 self.offer_message(&message, branch, What::Interrupt(said))
             }
-            Wanted::Answer { of, sealed } => self.answer(&message, of, &sealed, by).await?,
-            Wanted::Approve { of, args } => self.approve(&message, of, by, args).await?,
+            Wanted::Answer { of, sealed } => self.answer(&message, of, &sealed, by)?,
+            Wanted::Approve { of, args } => self.approve(&message, of, by, args)?,
             Wanted::Reject { of, reason } => self.reject(&message, of, &by, reason)?,
-            Wanted::Resolve { of, how } => self.resolve(&message, of, &by, how).await?,
-            Wanted::Cancel(what) => self.cancel(&message, &what, &by, branch).await?,
+            Wanted::Resolve { of, how } => self.resolve(&message, of, &by, how)?,
+            Wanted::Cancel(what) => self.cancel(&message, &what, &by, branch),
             Wanted::Event { .. } => {
-                self.inbox.events.push(message.clone());
+                self.d.mail.events.push(message.clone());
                 Ok(())
             }
-            Wanted::Pause(paused) => self.pause(&message, paused, by).await?,
-            Wanted::Hold { tool, held } => self.order(&message, tool, held, by).await?,
-            Wanted::Retry(effect) => self.retry(&message, effect).await?,
-            Wanted::Rebind(config) => self.rebind(&message, config).await?,
-            Wanted::Redefine(order) => self.redefine(&message, &order).await?,
+            Wanted::Pause(paused) => self.pause(&message, paused, by)?,
+            Wanted::Hold { tool, held } => self.order(&message, tool, held, by)?,
+            Wanted::Retry(effect) => self.retry(&message, effect)?,
+            Wanted::Rebind(config) => self.rebind(&message, config)?,
+            Wanted::Redefine(order) => self.redefine(&message, &order)?,
             Wanted::Fork {
                 at,
                 label,
                 say,
                 live,
-            } => self.fork(&message, branch, at, label, say, live).await?,
-            Wanted::Rewind { at, label, say } => {
-                self.rewind(&message, branch, at, label, say).await?
-            }
+            } => self.fork(&message, branch, at, label, say, live)?,
+            Wanted::Rewind { at, label, say } => self.rewind(&message, branch, at, label, say)?,
             Wanted::Join {
                 branches,
                 on,
@@ -170,13 +181,12 @@ impl Driver {
                 Some(why) => Err(why),
                 None => self.offer_join(&message, branches, &on, then, args.as_deref()),
             },
-            Wanted::Adopt { branch, at } => self.adopt(&message, branch, at).await?,
+            Wanted::Adopt { branch, at } => self.adopt(&message, branch, at)?,
             Wanted::Search { at, say, plan } => {
-                let begun = self.begin_search(&message, branch, at, say, &plan);
-                Box::pin(begun).await?
+                self.begin_search(&message, branch, at, say, &plan)?
             }
-            Wanted::StopSearch(of) => Box::pin(self.stop_searches(&message, of)).await?,
-            Wanted::Current(branch) => self.make_current(&message, branch).await?,
+            Wanted::StopSearch(of) => self.stop_searches(&message, of)?,
+            Wanted::Current(branch) => self.make_current(&message, branch)?,
             Wanted::Edit(writes) => self.edit(&message, writes, by),
             Wanted::Outcome { effect, .. } => Err(format!(
                 "an outcome of {effect} came from outside, but this process runs its effects itself"
@@ -184,15 +194,20 @@ impl Driver {
         };
         match acted {
             Ok(()) => Ok(()),
-            Err(why) => self.refuse(message, &why).await,
+            Err(why) => self.refuse(message, &why),
         }
     }
 
     /// Returns why the root cannot wait for these branches; `None` if it can.
-    fn joinable(&self, branches: &[Id]) -> Result<Option<String>, EngineError> {
+    fn joinable(&self, branches: &[Id]) -> Result<Option<String>, Stop> {
         let found = self.ask(|cx| {
-            let snapshots = self.branches.iter().map(|(id, b)| (*id, &b.snapshot));
-            unjoinable(cx, &self.ledger, &snapshots.collect(), branches)
+            let snapshots = self
+                .d
+                .branches
+                .live
+                .iter()
+                .map(|(id, b)| (*id, &b.snapshot));
+            unjoinable(cx, &self.d.ledger, &snapshots.collect(), branches)
         })?;
         Ok(found)
     }
@@ -213,17 +228,17 @@ impl Driver {
     }
 
     /// Begins a session with the binding that was chosen when it was started.
-    async fn begin_session(
+    fn begin_session(
         &mut self,
         message: InboxMessage,
         begin: Begin,
         by: By,
         came: Vec<NewArtifact>,
-    ) -> Result<(), EngineError> {
-        if self.network.is_some() {
-            return self.refuse(message, "the session has begun already").await;
+    ) -> Result<(), Stop> {
+        if self.d.bound.network.is_some() {
+            return self.refuse(message, "the session has begun already");
         }
-        self.bind(&begin.binding, &begin.values).await?;
+        self.bind(&begin.binding, &begin.values)?;
         let args = begin
             .args
             .as_deref()
@@ -232,7 +247,7 @@ impl Driver {
             Ok(args) => args,
             Err(e) => {
                 let why = format!("the arguments are not JSON: {e}");
-                return self.refuse(message, &why).await;
+                return self.refuse(message, &why);
             }
         };
         let said = begin.say.map(|text| Said {
@@ -253,26 +268,22 @@ impl Driver {
     }
 
     /// Removes a message from the inbox and tells its sender why.
-    pub(super) async fn refuse(
-        &mut self,
-        message: InboxMessage,
-        why: &str,
-    ) -> Result<(), EngineError> {
-        let mut draft = self.draft(self.ledger.current);
+    pub(super) fn refuse(&mut self, message: InboxMessage, why: &str) -> Result<(), Stop> {
+        let mut draft = self.draft(self.d.ledger.current);
         draft.refuse(&message, why);
         self.receipt(&mut draft, &message.id, Fate::Refused(why.to_owned()));
-        self.write(draft).await
+        self.write(draft)
     }
 
-    pub(super) async fn accept_with(
+    pub(super) fn accept_with(
         &mut self,
         message: &InboxMessage,
         entries: Vec<LedgerEntry>,
-    ) -> Result<(), EngineError> {
-        let mut draft = self.draft(self.ledger.current);
+    ) -> Result<(), Stop> {
+        let mut draft = self.draft(self.d.ledger.current);
         draft.ledger.extend(entries);
         self.accepted(&mut draft, message);
-        self.write(draft).await
+        self.write(draft)
     }
 
     /// Records that this line takes a message.
@@ -288,8 +299,8 @@ impl Driver {
         branch: Option<Id>,
         what: What,
     ) -> Acted {
-        let branch = branch.unwrap_or(self.ledger.current);
-        if !self.branches.contains_key(&branch) {
+        let branch = branch.unwrap_or(self.d.ledger.current);
+        if !self.d.branches.live.contains_key(&branch) {
             return Err(gone(branch));
         }
         let mut offer = Offer::new(what);
@@ -330,7 +341,7 @@ impl Driver {
     /// may not answer it.
     fn seen(&self, of: PendingId, by: &str, whys: &[Why]) -> Result<Why, String> {
         let effect = of.effect;
-        let open = self.ledger.effect(effect).and_then(Record::open_hold);
+        let open = self.d.ledger.effect(effect).and_then(Record::open_hold);
         let (at, hold) = open.ok_or_else(|| not_open(effect))?;
         if !whys.contains(&hold.why) {
             let waits = word(hold.why);
@@ -344,21 +355,21 @@ impl Driver {
         }
         may(self.network(), &hold.by, by)?;
         // If an answer is already offered, that answer decides.
-        match self.outs.get(&effect) {
+        match self.d.effects.outs.get(&effect) {
             Some(out) if matches!(out.state, OutState::Over) => Err(not_open(effect)),
             _ => Ok(hold.why),
         }
     }
 
-    async fn answer(
+    fn answer(
         &mut self,
         message: &InboxMessage,
         of: PendingId,
         sealed: &str,
         by: By,
-    ) -> Result<Acted, EngineError> {
+    ) -> Result<Acted, Stop> {
         let effect = of.effect;
-        let Some(out) = self.outs.get(&effect) else {
+        let Some(out) = self.d.effects.outs.get(&effect) else {
             return Ok(Err(not_open(effect)));
         };
         if let Work::Ask { to, options, .. } = &out.wish.work {
@@ -368,7 +379,7 @@ impl Driver {
             if let Err(why) = may(self.network(), std::slice::from_ref(to), &by.role) {
                 return Ok(Err(why));
             }
-            let text = match self.engine.sealer().open_text(sealed) {
+            let text = match self.seen.engine.sealer().open_text(sealed) {
                 Ok(text) => text.to_string(),
                 Err(e) => return Ok(Err(e.to_string())),
             };
@@ -388,15 +399,16 @@ impl Driver {
             return Ok(Err(why));
         }
         // If this machine's key cannot open the secret, the tool would run without it: the question stays open.
-        if let Err(error) = self.engine.sealer().open_text(sealed) {
+        if let Err(error) = self.seen.engine.sealer().open_text(sealed) {
             return Ok(Err(error.to_string()));
         }
         let branch = out.branch;
         let about = self
+            .d
             .ledger
             .hold(effect, Why::Input)
             .and_then(|h| h.about.as_ref()?.parameter().cloned());
-        if let (Some(out), Some(parameter)) = (self.outs.get_mut(&effect), about) {
+        if let (Some(out), Some(parameter)) = (self.d.effects.outs.get_mut(&effect), about) {
             out.inputs.push((parameter, sealed.to_owned()));
         }
         let mut draft = self.draft(branch);
@@ -408,24 +420,24 @@ impl Driver {
             by.into(),
             Some(sealed.to_owned()),
         )?;
-        self.write(draft).await?;
+        self.write(draft)?;
         Ok(Ok(()))
     }
 
-    async fn approve(
+    fn approve(
         &mut self,
         message: &InboxMessage,
         of: PendingId,
         by: By,
         args: Option<String>,
-    ) -> Result<Acted, EngineError> {
+    ) -> Result<Acted, Stop> {
         let effect = of.effect;
         let kinds = [Why::Repeat, Why::Approval, Why::Budget];
         let why = match self.seen(of, &by.role, &kinds) {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
-        let Some(out) = self.outs.get(&effect) else {
+        let Some(out) = self.d.effects.outs.get(&effect) else {
             return Ok(Err(not_open(effect)));
         };
         if let Some(args) = args {
@@ -448,15 +460,20 @@ impl Driver {
                 self.go(&mut draft, effect, why, by.into(), None)?;
             }
         }
-        self.write(draft).await?;
+        self.write(draft)?;
         Ok(Ok(()))
     }
 
     /// Approves exactly the edited arguments: the machine checks them and wishes the call under a new effect.
     fn approve_edited(&mut self, message: &InboxMessage, effect: Id, by: By, args: &str) -> Acted {
-        let out = self.outs.get(&effect).ok_or_else(|| not_open(effect))?;
+        let out = self
+            .d
+            .effects
+            .outs
+            .get(&effect)
+            .ok_or_else(|| not_open(effect))?;
         let tool = out.tool().ok_or_else(|| not_open(effect))?;
-        let hold = self.ledger.hold(effect, Why::Approval);
+        let hold = self.d.ledger.hold(effect, Why::Approval);
         let asked = tool.next_approval(&out.approved);
         let asked = asked.and_then(|asked| asked.asked(&hold?.by));
         let asked = asked.ok_or_else(|| not_open(effect))?;
@@ -511,11 +528,11 @@ impl Driver {
         why: Why,
         by: Decider,
         text: Option<String>,
-    ) -> Result<(), EngineError> {
-        let Some(out) = self.outs.get(&effect) else {
+    ) -> Result<(), Stop> {
+        let Some(out) = self.d.effects.outs.get(&effect) else {
             return Ok(());
         };
-        let snapshot = &self.branches[&out.branch].snapshot;
+        let snapshot = &self.d.branches.live[&out.branch].snapshot;
         let (owner, call) = (out.wish.agent, out.wish.call());
         let args: Json = out
             .tool()
@@ -553,14 +570,14 @@ impl Driver {
         of: PendingId,
         by: &By,
         reason: Option<String>,
-    ) -> Result<Acted, EngineError> {
+    ) -> Result<Acted, Stop> {
         let effect = of.effect;
         let kinds = [Why::Repeat, Why::Approval, Why::Budget, Why::Input];
         let why = match self.seen(of, &by.role, &kinds) {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
-        if !self.outs.contains_key(&effect) {
+        if !self.d.effects.outs.contains_key(&effect) {
             return Ok(Err(not_open(effect)));
         }
         let released = Note::Released {
@@ -606,21 +623,21 @@ impl Driver {
     }
 
     pub(super) fn last_offer(&mut self, effect: Id) -> Option<&mut Offer> {
-        let branch = self.outs.get(&effect)?.branch;
-        self.branches.get_mut(&branch)?.offers.last_mut()
+        let branch = self.d.effects.outs.get(&effect)?.branch;
+        self.d.branches.live.get_mut(&branch)?.offers.last_mut()
     }
 
-    async fn resolve(
+    fn resolve(
         &mut self,
         message: &InboxMessage,
         of: PendingId,
         by: &By,
         how: Resolution,
-    ) -> Result<Acted, EngineError> {
+    ) -> Result<Acted, Stop> {
         let effect = of.effect;
         // An effect that no branch waits for never runs again: only its doubt can be resolved.
-        let open = self.ledger.effect(effect).and_then(Record::open_hold);
-        let left = open.filter(|_| of.hold.is_none() && !self.outs.contains_key(&effect));
+        let open = self.d.ledger.effect(effect).and_then(Record::open_hold);
+        let left = open.filter(|_| of.hold.is_none() && !self.d.effects.outs.contains_key(&effect));
         let of = PendingId {
             hold: of.hold.or(left.map(|(at, _)| at)),
             ..of
@@ -634,9 +651,9 @@ impl Driver {
             Resolution::Fail => Release::GivenUp,
         };
         let released = Self::released(effect, Why::Doubt, ended, by.clone().into());
-        let Some(out) = self.outs.get(&effect) else {
+        let Some(out) = self.d.effects.outs.get(&effect) else {
             // Its branch no longer waits; the ledger still records the answer.
-            return self.resolve_left(message, effect, released, how).await;
+            return self.resolve_left(message, effect, released, how);
         };
         match how {
             Resolution::Done { result } => {
@@ -645,7 +662,7 @@ impl Driver {
                     Err(e) => return Ok(Err(format!("the result is not JSON: {e}"))),
                 };
                 let raw = Raw::Done(result);
-                if let Some(why) = self.unfit(effect, &raw).await? {
+                if let Some(why) = self.unfit(effect, &raw)? {
                     return Ok(Err(why));
                 }
                 self.offer_raw(effect, raw, vec![released], Some(message), Some(by.clone()));
@@ -654,7 +671,7 @@ impl Driver {
                 let mut draft = self.draft(out.branch);
                 self.accepted(&mut draft, message);
                 self.go(&mut draft, effect, Why::Doubt, by.clone().into(), None)?;
-                self.write(draft).await?;
+                self.write(draft)?;
             }
             Resolution::Fail => {
                 let raw = Raw::Unknown(Fault::new(Code::InDoubt, "nobody knows"));
@@ -665,15 +682,19 @@ impl Driver {
     }
 
     /// Settles, by a person's word, the doubt of an effect that no branch waits for.
-    async fn resolve_left(
+    fn resolve_left(
         &mut self,
         message: &InboxMessage,
         effect: Id,
         released: Note,
         how: Resolution,
-    ) -> Result<Acted, EngineError> {
-        let mut at_work = self.at_work.range((effect, 0)..=(effect, u32::MAX));
-        if how == Resolution::NotPerformed && at_work.any(|(_, attempt)| attempt.world) {
+    ) -> Result<Acted, Stop> {
+        let mut at_work = self
+            .d
+            .effects
+            .at_work
+            .range((effect, 0)..=(effect, u32::MAX));
+        if how == Resolution::NotPerformed && at_work.any(|(_, world)| *world) {
             return Ok(Err(format!(
                 "{effect} was told to stop and has not ended yet: its tool says how it ended; resolve it then, if it is in doubt still"
             )));
@@ -682,19 +703,19 @@ impl Driver {
             Resolution::Done { result } => match steersman_machine::values::json::read(&result) {
                 Ok(result) => {
                     let raw = Raw::Done(result);
-                    if let Some(why) = self.unfit(effect, &raw).await? {
+                    if let Some(why) = self.unfit(effect, &raw)? {
                         return Ok(Err(why));
                     }
-                    Some(self.kept(effect, &raw).await?)
+                    Some(self.kept(effect, &raw)?)
                 }
                 Err(e) => return Ok(Err(format!("the result is not JSON: {e}"))),
             },
             Resolution::NotPerformed | Resolution::Fail => None,
         };
-        let mut draft = self.draft(self.ledger.current);
+        let mut draft = self.draft(self.d.ledger.current);
         self.keep_notes(&mut draft, vec![released], kept.as_deref());
         self.accepted(&mut draft, message);
-        self.write(draft).await?;
+        self.write(draft)?;
         Ok(Ok(()))
     }
 
@@ -707,7 +728,7 @@ impl Driver {
         message: Option<&InboxMessage>,
         by: Option<By>,
     ) {
-        let Some(out) = self.outs.get_mut(&effect) else {
+        let Some(out) = self.d.effects.outs.get_mut(&effect) else {
             return;
         };
         out.state = OutState::Over;

@@ -1,13 +1,12 @@
 //! Branches are opened, adopted, ended, superseded and made current.
 
 use super::draft::{Draft, Note, Offer};
-use super::{Driver, What};
+use super::{Answered, Job, Stop, Want, What};
 use crate::branches::{not_adoptable, not_all_act, searched, taken_label};
-use crate::engine::EngineError;
 use crate::inbox::Wanted;
 use crate::load::Since;
+use crate::store::InboxMessage;
 use crate::store::bounds::ID;
-use crate::store::{InboxMessage, StoreError};
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::by::By;
@@ -30,6 +29,7 @@ const NOTHING_OWED: &str =
 pub(super) type Acted = Result<(), String>;
 
 /// A branch that an agent's fork asked for.
+#[derive(Clone)]
 pub(super) struct ToOpen {
     branch: Id,
     from: Id,
@@ -62,7 +62,7 @@ impl ToBegin<'_> {
     }
 }
 
-impl Driver {
+impl Job<'_, '_> {
     /// Carries out a request of the machine about branches.
     pub(super) fn take_request(&mut self, draft: &mut Draft, id: Id, request: Request) {
         match request {
@@ -75,7 +75,7 @@ impl Driver {
                 say: _,
                 dry,
             } => {
-                let known = self.ledger.branch(branch);
+                let known = self.d.ledger.branch(branch);
                 let from = known.and_then(|b| b.from);
                 let began = known.is_some_and(|b| Some(b.commit) != from.map(|(_, at)| at));
                 if began || known.is_some_and(|b| b.superseded.is_some()) {
@@ -95,7 +95,7 @@ impl Driver {
                     fork: Some((scope, call, index, of)),
                     ..Opened::default()
                 };
-                self.to_open.push(ToOpen {
+                self.d.branches.to_open.push(ToOpen {
                     branch,
                     from: id,
                     at,
@@ -105,17 +105,17 @@ impl Driver {
             Request::Adopt { call, branch, at } => {
                 // After a rewind to a line before the adoption, the machine asks for it again. It repeats no real effect, because
                 // the ledger knows their outcomes.
-                let open = self.branches.get(&id).and_then(|b| {
+                let open = self.d.branches.live.get(&id).and_then(|b| {
                     let open = b.snapshot.call(call.0, call.1)?;
                     open.closed.is_none().then_some(())
                 });
                 if open.is_some() {
-                    self.to_adopt.push((id, call, branch, at));
+                    self.d.branches.to_adopt.push((id, call, branch, at));
                 }
             }
             Request::Supersede { branches } => {
                 for branch in branches {
-                    if branch != self.ledger.current && !self.is_awaited(branch, id) {
+                    if branch != self.d.ledger.current && !self.is_awaited(branch, id) {
                         self.supersede(draft, branch, None);
                     }
                 }
@@ -125,21 +125,23 @@ impl Driver {
 
     /// Returns true if a call of a branch other than `but` waits for `branch`.
     pub(super) fn is_awaited(&self, branch: Id, but: Id) -> bool {
-        self.branches
+        self.d
+            .branches
+            .live
             .iter()
             .any(|(id, b)| *id != but && awaits(&b.snapshot, branch))
     }
 
     /// Ends the ticks of a branch. Attempts that may change the world go on; the ledger notes their outcome.
     pub(super) fn supersede(&mut self, draft: &mut Draft, id: Id, after: Option<Line>) {
-        let Some(branch) = self.branches.get(&id) else {
+        let Some(branch) = self.d.branches.live.get(&id) else {
             return;
         };
         let after = after.unwrap_or(branch.snapshot.line);
         draft
             .ledger
             .push(LedgerEntry::Superseded { branch: id, after });
-        self.left_behind.push(id);
+        self.d.branches.left_behind.push(id);
     }
 
     /// Takes back the event waits of branches that this line supersedes, so that no event is delivered to a branch
@@ -154,140 +156,132 @@ impl Driver {
         if left.is_empty() {
             return;
         }
-        for out in self.outs.values() {
+        for out in self.d.effects.outs.values() {
             if left.contains(&out.branch) {
                 Self::quit_waiting(draft, out);
             }
         }
     }
 
-    /// Removes the branches that the written line superseded, and offers their ends to calls that wait for them.
-    pub(super) async fn leave_behind(&mut self) -> Result<(), EngineError> {
-        self.forget_left().await?;
-        self.look_at_ends().await
-    }
-
-    async fn look_at_ends(&mut self) -> Result<(), EngineError> {
-        if std::mem::take(&mut self.may_have_ended) {
-            self.offer_ends().await?;
+    /// Removes a superseded branch from memory.
+    pub(super) fn forget_branch(&mut self, id: Id) -> Result<(), Stop> {
+        self.d.branches.may_have_ended = true;
+        let mut draft = self.draft(id);
+        let outs: Vec<Id> = self
+            .d
+            .effects
+            .outs
+            .iter()
+            .filter(|(_, out)| out.branch == id)
+            .map(|(effect, _)| *effect)
+            .collect();
+        for effect in outs {
+            // A tool that may change the world is not cut: the ledger keeps its outcome.
+            self.end_effect(&mut draft, effect, false);
+        }
+        // Offers to the branch that no tick has read.
+        let branch = self.d.branches.live.get_mut(&id);
+        for mut offer in branch
+            .map(|b| std::mem::take(&mut b.offers))
+            .unwrap_or_default()
+        {
+            for unheard in std::mem::take(&mut offer.drops) {
+                self.left_over(&mut draft, unheard)?;
+            }
+            self.left_over(&mut draft, offer)?;
+        }
+        self.write(draft)?;
+        self.d.branches.live.remove(&id);
+        self.d.branches.fresh.remove(&id);
+        if self.d.branches.left_behind.is_empty() {
+            self.retry_queued();
         }
         Ok(())
     }
 
-    /// Removes superseded branches from memory.
-    async fn forget_left(&mut self) -> Result<(), EngineError> {
-        let left = std::mem::take(&mut self.left_behind);
-        self.may_have_ended |= !left.is_empty();
-        for id in left {
-            let mut draft = self.draft(id);
-            let outs: Vec<Id> = self
-                .outs
-                .iter()
-                .filter(|(_, out)| out.branch == id)
-                .map(|(effect, _)| *effect)
-                .collect();
-            for effect in outs {
-                // A tool that may change the world is not cut: the ledger keeps its outcome.
-                self.end_effect(&mut draft, effect, false);
-            }
-            // Offers to the branch that no tick has read.
-            let branch = self.branches.get_mut(&id);
-            for mut offer in branch
-                .map(|b| std::mem::take(&mut b.offers))
-                .unwrap_or_default()
-            {
-                for unheard in std::mem::take(&mut offer.drops) {
-                    self.left_over(&mut draft, unheard).await?;
-                }
-                self.left_over(&mut draft, offer).await?;
-            }
-            self.write(draft).await?;
-            self.branches.remove(&id);
-            self.fresh.remove(&id);
+    /// Opens a branch that an agent asked for.
+    pub(super) fn open_asked(&mut self, open: ToOpen) -> Result<(), Stop> {
+        let snapshot = self.snapshot_at(open.from, open.at)?;
+        let hash = self.hash_at(open.at)?;
+        self.add_branch(
+            open.branch,
+            snapshot.clone(),
+            None,
+            Some(snapshot),
+            Since::default(),
+        );
+        if let Some(branch) = self.d.branches.live.get_mut(&open.branch) {
+            (branch.prev, branch.hash) = (open.at, hash);
+            branch.base.as_mut().expect("given").branch = open.branch;
         }
-        self.retry_queued();
+        let what = What::Offer(Box::new(Offered::Opened(open.opened)));
+        self.offer(open.branch, Offer::new(what));
         Ok(())
     }
 
-    /// Opens branches that agents asked for, each with a line of its own, and offers adoptions.
-    pub(super) async fn settle_requests(&mut self) -> Result<(), EngineError> {
-        for open in std::mem::take(&mut self.to_open) {
-            let snapshot = self.snapshot_at(open.from, open.at).await?;
-            let hash = self.hash_at(open.at).await?;
-            self.add_branch(
-                open.branch,
-                snapshot.clone(),
-                None,
-                Some(snapshot),
-                Since::default(),
-            );
-            if let Some(branch) = self.branches.get_mut(&open.branch) {
-                (branch.prev, branch.hash) = (open.at, hash);
-                branch.base.as_mut().expect("given").branch = open.branch;
-            }
-            let what = What::Offer(Box::new(Offered::Opened(open.opened)));
-            self.offer(open.branch, Offer::new(what));
-        }
-        for (target, call, branch, at) in std::mem::take(&mut self.to_adopt) {
-            let offered = self.offer_adoption(target, Some(call), branch, Some(at), None);
-            if let Err(why) = offered.await? {
-                let why = why.into();
-                let refused = Offered::NotAdopted { call, branch, why };
-                self.offer(target, Offer::new(What::Offer(Box::new(refused))));
-            }
+    /// Offers the adoption of a branch that a fork call chose.
+    pub(super) fn adopt_chosen(
+        &mut self,
+        target: Id,
+        call: (Id, Id),
+        branch: Id,
+        at: Line,
+    ) -> Result<(), Stop> {
+        if let Err(why) = self.offer_adoption(target, Some(call), branch, Some(at), None)? {
+            let why = why.into();
+            let refused = Offered::NotAdopted { call, branch, why };
+            self.offer(target, Offer::new(What::Offer(Box::new(refused))));
         }
         Ok(())
     }
 
     /// Returns the snapshot of a branch after a line: from memory if the branch has ticks and is at that line, otherwise from
     /// disk.
-    pub(super) async fn snapshot_at(&mut self, id: Id, at: Line) -> Result<Snapshot, EngineError> {
-        if let Some(branch) = self.branches.get(&id)
+    pub(super) fn snapshot_at(&mut self, id: Id, at: Line) -> Result<Snapshot, Stop> {
+        if let Some(branch) = self.d.branches.live.get(&id)
             && branch.snapshot.line == at
         {
             return Ok(branch.snapshot.clone());
         }
-        self.catch_up(at).await?;
-        Ok(self.load.snapshot(at).await?.snapshot)
+        self.catch_up(at)?;
+        match self.wants(Want::Snapshot(at))? {
+            Answered::Snapshot(loaded) => Ok(loaded.snapshot.clone()),
+            _ => unreachable!("an answer is of the kind that was asked for"),
+        }
     }
 
-    pub(super) async fn hash_at(
+    pub(super) fn hash_at(
         &mut self,
         at: Line,
-    ) -> Result<steersman_machine::stored::codec::Hash, EngineError> {
-        let known = self.ledger.branches().find(|(_, b)| b.head == at);
+    ) -> Result<steersman_machine::stored::codec::Hash, Stop> {
+        let known = self.d.ledger.branches().find(|(_, b)| b.head == at);
         if let Some(hash) = known.and_then(|(_, branch)| branch.hash) {
             return Ok(hash);
         }
-        self.catch_up(at).await?;
-        Ok(self.load.stored_hash(at).await?)
+        self.catch_up(at)?;
+        match self.wants(Want::Hash(at))? {
+            Answered::Hash(hash) => Ok(*hash),
+            _ => unreachable!("an answer is of the kind that was asked for"),
+        }
     }
 
-    /// Waits until a line is on disk and can be read.
-    pub(super) async fn catch_up(&mut self, at: Line) -> Result<(), EngineError> {
-        while self.writer.durable < at && !self.writer.is_idle() {
-            self.next_written().await?;
+    /// Stops the job until a line is on disk and can be read.
+    pub(super) fn catch_up(&mut self, at: Line) -> Result<(), Stop> {
+        if self.seen.durable < at && !self.is_idle() {
+            self.wants(Want::Durable(at))?;
         }
-        self.past.written(self.writer.durable);
         Ok(())
     }
 
     /// Returns the last commit at or before a line on a branch's path; `None` if the line is not on it.
-    pub(super) async fn commit_at(
-        &mut self,
-        id: Id,
-        at: Line,
-    ) -> Result<Option<Line>, EngineError> {
+    pub(super) fn commit_at(&mut self, id: Id, at: Line) -> Result<Option<Line>, Stop> {
         let mut at = at;
+        if at > self.d.who.last || !self.is_there(at)? {
+            return Ok(None);
+        }
         while at.is_some() {
-            let line = match self.past.read(at).await {
-                Ok(line) => line,
-                Err(StoreError::Corrupt { .. }) if at > self.writer.appended => {
-                    return Ok(None);
-                }
-                Err(e) => return Err(e.into()),
-            };
-            if !self.ledger.on_path(id, line.branch, at) {
+            let line = self.seen.past.line(at)?;
+            if !self.d.ledger.on_path(id, line.branch, at) {
                 return Ok(None);
             }
             if line.commit.is_some() {
@@ -298,9 +292,20 @@ impl Driver {
         Ok(None)
     }
 
+    /// Returns true if a line exists: each owner leaves out numbers that the one before may have used.
+    fn is_there(&mut self, at: Line) -> Result<bool, Stop> {
+        if self.seen.past.has_line(at) || at > self.seen.durable {
+            return Ok(true);
+        }
+        match self.wants(Want::There(at))? {
+            Answered::There(is_there) => Ok(*is_there),
+            _ => unreachable!("an answer is of the kind that was asked for"),
+        }
+    }
+
     // ---- acts of people
 
-    pub(super) async fn fork(
+    pub(super) fn fork(
         &mut self,
         message: &InboxMessage,
         branch: Option<Id>,
@@ -308,9 +313,9 @@ impl Driver {
         label: Option<Name>,
         say: Option<String>,
         live: bool,
-    ) -> Result<Acted, EngineError> {
-        let from = branch.unwrap_or(self.ledger.current);
-        if let Some(why) = taken_label(&self.ledger, label.as_ref()) {
+    ) -> Result<Acted, Stop> {
+        let from = branch.unwrap_or(self.d.ledger.current);
+        if let Some(why) = taken_label(&self.d.ledger, label.as_ref()) {
             return Ok(Err(why));
         }
         let opened = Opened {
@@ -320,20 +325,19 @@ impl Driver {
             ..Opened::default()
         };
         self.open_by_person(message, ToBegin::new(from, at, opened))
-            .await
     }
 
-    pub(super) async fn rewind(
+    pub(super) fn rewind(
         &mut self,
         message: &InboxMessage,
         branch: Option<Id>,
         at: Line,
         label: Option<Name>,
         say: Option<String>,
-    ) -> Result<Acted, EngineError> {
-        let from = branch.unwrap_or(self.ledger.current);
-        let taken = taken_label(&self.ledger, label.as_ref());
-        if let Some(why) = taken.or_else(|| searched(&self.ledger, from)) {
+    ) -> Result<Acted, Stop> {
+        let from = branch.unwrap_or(self.d.ledger.current);
+        let taken = taken_label(&self.d.ledger, label.as_ref());
+        if let Some(why) = taken.or_else(|| searched(&self.d.ledger, from)) {
             return Ok(Err(why));
         }
         let opened = Opened {
@@ -343,15 +347,14 @@ impl Driver {
             ..Opened::default()
         };
         self.open_by_person(message, ToBegin::new(from, Some(at), opened))
-            .await
     }
 
     /// Opens a branch that a person asks for.
-    pub(super) async fn open_by_person(
+    pub(super) fn open_by_person(
         &mut self,
         message: &InboxMessage,
         begin: ToBegin<'_>,
-    ) -> Result<Acted, EngineError> {
+    ) -> Result<Acted, Stop> {
         let ToBegin {
             from,
             at,
@@ -359,34 +362,34 @@ impl Driver {
             adopts,
             searches,
         } = begin;
-        let Some(known) = self.ledger.branch(from) else {
+        let Some(known) = self.d.ledger.branch(from) else {
             return Ok(Err(format!("there is no branch {from}")));
         };
         let at = at.unwrap_or(known.commit);
-        let Some(at) = self.commit_at(from, at).await? else {
+        let Some(at) = self.commit_at(from, at)? else {
             return Ok(Err(format!(
                 "line {at} is not on the path of branch {from}"
             )));
         };
-        let mut snapshot = self.snapshot_at(from, at).await?;
+        let mut snapshot = self.snapshot_at(from, at)?;
         if opened.rewound && snapshot.scope.is_some() {
             return Ok(Err(not_all_act(from)));
         }
         if let Some(line) = snapshot.first_simulated.filter(|_| !opened.dry) {
-            let before = self.past.read(line).await?.prev;
+            let before = self.seen.past.line(line)?.prev;
             return Ok(Err(format!(
                 "an effect is simulated at line {line}, so nothing from there on really happened; begin at line {before}"
             )));
         }
-        let hash = self.hash_at(at).await?;
-        if let Err(why) = self.carried_over(&snapshot).await? {
+        let hash = self.hash_at(at)?;
+        if let Err(why) = self.carried_over(&snapshot)? {
             return Ok(Err(why));
         }
-        if let Err(why) = self.keep_tools_of(&snapshot).await? {
+        if let Err(why) = self.keep_tools_of(&snapshot)? {
             return Ok(Err(why));
         }
         // Values may have been bound again since that line: all branches that have ticks run under one binding.
-        let mut live = self.branches.values();
+        let mut live = self.d.branches.live.values();
         let bound = live.find_map(|branch| branch.snapshot.binding.clone());
         let rebound = bound.filter(|bound| snapshot.binding.as_ref() != Some(bound));
         if rebound.is_some() {
@@ -394,7 +397,7 @@ impl Driver {
         }
         opened.known = self.known_of(&snapshot)?;
         let (rewound, say) = (opened.rewound, opened.say.clone());
-        let (line, now) = (self.next, self.now(from));
+        let (line, now) = (self.d.who.next, self.now(from));
         let offered = [Offered::Opened(opened)];
         let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
         if step.commit.is_none() {
@@ -408,7 +411,7 @@ impl Driver {
         }
         let id = step.snapshot.branch;
         if let Some(said) = say.filter(|_| !step.left.is_empty())
-            && let Err(full) = self.say_later(id, &said).await?
+            && let Err(full) = self.say_later(id, &said)?
         {
             return Ok(Err(full));
         }
@@ -423,7 +426,7 @@ impl Driver {
             Some(snapshot),
             Since::default(),
         );
-        if let Some(branch) = self.branches.get_mut(&id) {
+        if let Some(branch) = self.d.branches.live.get_mut(&id) {
             (branch.prev, branch.hash) = (at, hash);
         }
         let mut draft = Draft::of(line, id, &mut step);
@@ -436,7 +439,7 @@ impl Driver {
             self.roots_search(&mut draft, id, plan);
         }
         self.accepted(&mut draft, message);
-        self.finish_step(id, step, draft).await?;
+        self.finish_step(id, step, draft)?;
         Ok(Ok(()))
     }
 
@@ -468,11 +471,7 @@ impl Driver {
 
     /// Puts a message that a new branch could not take with its first line into the inbox, under an id of its own, so that no
     /// crash loses it. Returns the reason if the inbox has no room.
-    async fn say_later(
-        &mut self,
-        branch: Id,
-        said: &Said,
-    ) -> Result<Result<(), String>, EngineError> {
+    fn say_later(&mut self, branch: Id, said: &Said) -> Result<Result<(), String>, Stop> {
         let text = Wanted::say(said.text.to_string());
         let message = text.by(said.by.clone()).on(Some(branch));
         let id: Name = if said.id.len() < ID / 2 {
@@ -480,19 +479,15 @@ impl Driver {
         } else {
             format!("{}/{branch}", Digest::of(said.id.as_bytes())).into()
         };
-        match self.engine.put(&self.session, id, &message).await {
-            Ok(_) => {}
-            Err(EngineError::Store(full @ StoreError::Full { .. })) => {
-                return Ok(Err(full.to_string()));
-            }
-            Err(error) => return Err(error),
+        if let Err(full) = self.put(id, message)? {
+            return Ok(Err(full));
         }
-        self.inbox.look = true;
+        self.d.mail.look = true;
         Ok(Ok(()))
     }
 
     /// Returns what the ledger knows of the effects that were out in a snapshot and may have touched the world.
-    pub(super) fn known_of(&self, snapshot: &Snapshot) -> Result<Known, EngineError> {
+    pub(super) fn known_of(&self, snapshot: &Snapshot) -> Result<Known, Stop> {
         let mut known = Known::new();
         for id in snapshot.effects.keys() {
             let Some(open) = snapshot.call_of(*id) else {
@@ -507,47 +502,51 @@ impl Driver {
         Ok(known)
     }
 
-    pub(super) async fn adopt(
+    pub(super) fn adopt(
         &mut self,
         message: &InboxMessage,
         branch: Id,
         at: Option<Line>,
-    ) -> Result<Acted, EngineError> {
-        let Some(known) = self.ledger.branch(branch) else {
+    ) -> Result<Acted, Stop> {
+        let Some(known) = self.d.ledger.branch(branch) else {
             return Ok(Err(format!("there is no branch {branch}")));
         };
-        if let Some(why) = searched(&self.ledger, branch) {
+        if let Some(why) = searched(&self.d.ledger, branch) {
             return Ok(Err(why));
         }
         if known.opening.as_ref().is_none_or(|o| o.scope.is_none()) {
-            return Box::pin(self.choose(message, branch, at)).await;
+            return self.choose(message, branch, at);
         }
-        let target = self.ledger.current;
+        let target = self.d.ledger.current;
         self.offer_adoption(target, None, branch, at, Some(message))
-            .await
     }
 
-    async fn offer_adoption(
+    fn offer_adoption(
         &mut self,
         target: Id,
         call: Option<(Id, Id)>,
         branch: Id,
         at: Option<Line>,
         message: Option<&InboxMessage>,
-    ) -> Result<Acted, EngineError> {
-        let Some(known) = self.ledger.branch(branch).cloned() else {
+    ) -> Result<Acted, Stop> {
+        let Some(known) = self.d.ledger.branch(branch).cloned() else {
             return Ok(Err(format!("there is no branch {branch}")));
         };
         let at = at.unwrap_or(known.commit);
-        let (branch, at) = self.adopted_from(branch, at, target).await?;
-        let Some(at) = self.commit_at(branch, at).await? else {
+        let (branch, at) = self.adopted_from(branch, at, target)?;
+        let Some(at) = self.commit_at(branch, at)? else {
             return Ok(Err(format!(
                 "line {at} is not on the path of branch {branch}"
             )));
         };
-        let from = self.as_branch_of(target, branch, at).await?;
-        if let Some(here) = self.branches.get(&target).filter(|_| message.is_some())
-            && let Some(why) = not_adoptable(&self.ledger, &here.snapshot, &from)
+        let from = self.as_branch_of(target, branch, at)?;
+        if let Some(here) = self
+            .d
+            .branches
+            .live
+            .get(&target)
+            .filter(|_| message.is_some())
+            && let Some(why) = not_adoptable(&self.d.ledger, &here.snapshot, &from)
         {
             return Ok(Err(why));
         }
@@ -577,9 +576,9 @@ impl Driver {
     }
 
     /// Offers the ends of branches to calls that wait for them, once enough branches have ended.
-    pub(super) async fn offer_ends(&mut self) -> Result<(), EngineError> {
+    pub(super) fn offer_ends(&mut self) -> Result<(), Stop> {
         let (mut waiting, mut over) = (Vec::new(), Vec::new());
-        for (id, branch) in &self.branches {
+        for (id, branch) in &self.d.branches.live {
             let offered = |call: (Id, Id)| {
                 branch.offers.iter().any(|offer| match &offer.what {
                     What::Offer(o) => {
@@ -603,14 +602,14 @@ impl Driver {
             }
         }
         for (id, waits) in waiting {
-            if let Some(ends) = self.met(&waits).await? {
+            if let Some(ends) = self.met(&waits)? {
                 let call = waits.call;
                 let offered = Offered::Ended { call, ends };
                 self.offer(id, Offer::new(What::Offer(Box::new(offered))));
             }
         }
         for (id, call, branches) in over {
-            let ends = self.ends_of(&branches).await?;
+            let ends = self.ends_of(&branches)?;
             let offered = Offered::Ended { call, ends };
             self.offer(id, Offer::new(What::Offer(Box::new(offered))));
         }
@@ -618,28 +617,28 @@ impl Driver {
     }
 
     /// Returns the ends for a call that waits for branches, if the call's condition is decided: met, or impossible to meet.
-    async fn met(&mut self, waits: &Awaited) -> Result<Option<Vec<BranchEnd>>, EngineError> {
+    fn met(&mut self, waits: &Awaited) -> Result<Option<Vec<BranchEnd>>, Stop> {
         let over = waits.branches.iter().filter(|b| self.is_over(**b)).count();
         // The ends are read only where they may decide.
         if over == 0 || (waits.on == JoinOn::All && over < waits.branches.len()) {
             return Ok(None);
         }
-        let ends = self.ends_of(&waits.branches).await?;
+        let ends = self.ends_of(&waits.branches)?;
         let stands = Stands::of(&waits.on, waits.branches.len(), &ends);
         Ok((stands != Stands::Open).then_some(ends))
     }
 
-    async fn ends_of(&mut self, branches: &[Id]) -> Result<Vec<BranchEnd>, EngineError> {
+    fn ends_of(&mut self, branches: &[Id]) -> Result<Vec<BranchEnd>, Stop> {
         let mut ends = Vec::new();
         for branch in branches {
-            ends.extend(self.end_of(*branch).await?);
+            ends.extend(self.end_of(*branch)?);
         }
         Ok(ends)
     }
 
     /// Returns the branches that were forked from this one, each with true if it is over. Superseded branches do not count.
     fn forked_from(&self, id: Id) -> Vec<(Id, bool)> {
-        let branches = self.ledger.branches();
+        let branches = self.d.ledger.branches();
         let forked = branches.filter(|(_, known)| {
             known.superseded.is_none() && known.from.is_some_and(|(from, _)| from == id)
         });
@@ -650,25 +649,31 @@ impl Driver {
 
     /// Returns true if the top agent of a branch rests, also before its first message, or if the branch was superseded.
     fn is_over(&self, id: Id) -> bool {
-        let Some(known) = self.ledger.branch(id) else {
+        let Some(known) = self.d.ledger.branch(id) else {
             return false;
         };
         let rests = |snapshot: &Snapshot| {
             let top = snapshot.top().map(|top| snapshot.agent(top).phase);
             top == Some(Phase::Resting)
         };
-        let live = self.branches.get(&id);
+        let live = self.d.branches.live.get(&id);
         known.superseded.is_some() || live.is_some_and(|branch| rests(&branch.snapshot))
     }
 
     /// Returns the end of a branch that is over: that of its top agent, or `Cancelled` if it was superseded before.
-    async fn end_of(&mut self, id: Id) -> Result<Option<BranchEnd>, EngineError> {
-        let Some(known) = self.ledger.branch(id).cloned().filter(|_| self.is_over(id)) else {
+    fn end_of(&mut self, id: Id) -> Result<Option<BranchEnd>, Stop> {
+        let Some(known) = self
+            .d
+            .ledger
+            .branch(id)
+            .cloned()
+            .filter(|_| self.is_over(id))
+        else {
             return Ok(None);
         };
-        let snapshot = match self.branches.get(&id) {
+        let snapshot = match self.d.branches.live.get(&id) {
             Some(branch) => branch.snapshot.clone(),
-            None => self.snapshot_at(id, known.commit).await?,
+            None => self.snapshot_at(id, known.commit)?,
         };
         let top = snapshot.top().map(|top| snapshot.agent(top));
         let top = top.filter(|top| top.phase == Phase::Resting);
@@ -682,19 +687,14 @@ impl Driver {
             at: snapshot.line,
             answer: top
                 .and_then(|top| top.turn.answer)
-                .map(|body| self.past.text(body)),
+                .map(|body| self.seen.past.text(body)),
             end,
             cause,
         }))
     }
 
     /// Finishes a step whose draft was begun by the caller.
-    pub(super) async fn finish_step(
-        &mut self,
-        id: Id,
-        step: Step,
-        mut draft: Draft,
-    ) -> Result<(), EngineError> {
+    pub(super) fn finish_step(&mut self, id: Id, step: Step, mut draft: Draft) -> Result<(), Stop> {
         // Only these can make a wait for branches begin or end.
         let changes = draft
             .commit
@@ -705,7 +705,7 @@ impl Driver {
                 .iter()
                 .any(|p| matches!(&p.what, Interaction::Call(call) if call.target == Target::Wait))
         });
-        self.may_have_ended |= changes || step.ended.is_some() || waits;
+        self.d.branches.may_have_ended |= changes || step.ended.is_some() || waits;
         for effect in step.stop {
             self.stop_effect(&mut draft, effect);
         }
@@ -718,11 +718,8 @@ impl Driver {
         if step.ended.is_some() {
             self.ended(&mut draft, id);
         }
-        self.write(draft).await?;
-        self.deadline(id)?;
-        self.forget_left().await?;
-        self.settle_requests().await?;
-        self.look_at_ends().await
+        self.write(draft)?;
+        self.deadline(id)
     }
 }
 

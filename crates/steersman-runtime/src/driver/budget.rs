@@ -8,8 +8,7 @@
 //! Nothing is drawn for a budget without a limit.
 
 use super::draft::{Draft, NewHold};
-use super::{Driver, Out, OutState};
-use crate::engine::EngineError;
+use super::{Job, Out, OutState, Stop};
 use crate::ledger::Amount;
 use crate::model::BoundModel;
 use std::fmt;
@@ -24,63 +23,6 @@ use steersman_machine::stored::commit::{LedgerEntry, Release, Usage, Why};
 use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_machine::values::price::{Price, Tokens, money};
-
-/// Returns the cost of a call whose answer was lost: the tokens sent, and those streamed so far.
-pub(super) fn lost(out: &Out) -> Amount {
-    let came = out.came.div_ceil(BYTES);
-    let micros = out.price.map_or(0, |price| {
-        price.of(Tokens {
-            input: out.sent,
-            output: came,
-            ..Tokens::default()
-        })
-    });
-    Amount::new(out.sent.saturating_add(came), micros)
-}
-
-/// Counts a call that was cut or broke off as spent: the tokens sent, and those streamed so far.
-pub(super) fn abandon_spend(draft: &mut Draft, out: &mut Out) {
-    let lost = lost(out);
-    out.reserved = Amount::default();
-    draft.ledger.push(LedgerEntry::Spend {
-        effect: out.wish.id,
-        tokens: lost.tokens,
-        micros: lost.micros,
-    });
-}
-
-/// Returns true if a failed call may have cost something.
-pub(super) fn may_be_paid(failure: &Failure, out: &Out) -> bool {
-    out.came > 0 || failure.was_asked()
-}
-
-/// Returns the cost of an answer by its usage. Missing input or output counts are estimated: otherwise servers that report
-/// nothing would never draw on the budget.
-pub(super) fn spent(answer: &Answer, out: &Out) -> (u64, Option<u64>) {
-    let usage = &answer.usage;
-    let input = match usage.input {
-        0 => out.sent,
-        told => told,
-    };
-    let asks = answer
-        .asks
-        .iter()
-        .map(|ask| ask.name.len() + ask.args.len());
-    let came = answer.text.as_ref().map_or(0, String::len) + asks.sum::<usize>();
-    let output = match usage.output {
-        0 => out.came.max(came as u64).div_ceil(BYTES),
-        told => told,
-    };
-    let paid = Tokens {
-        input,
-        cached: usage.cached,
-        cache_write: usage.cache_write,
-        output,
-    };
-    // The model's own statement of its cost counts only if no price is known.
-    let micros = out.price.map(|price| price.of(paid)).or(usage.micros);
-    (input.saturating_add(output), micros)
-}
 
 /// Usage that a provider reported for a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -196,10 +138,71 @@ impl fmt::Display for Short {
     }
 }
 
-impl Driver {
+impl Job<'_, '_> {
+    /// Returns the cost of a call whose answer was lost: the tokens sent, and those streamed so far.
+    pub(super) fn lost(&self, out: &Out) -> Amount {
+        let (_, came) = self.seen.leaves.streamed(out.wish.id, out.attempt);
+        let came = came.div_ceil(BYTES);
+        let micros = out.price.map_or(0, |price| {
+            price.of(Tokens {
+                input: out.sent,
+                output: came,
+                ..Tokens::default()
+            })
+        });
+        Amount::new(out.sent.saturating_add(came), micros)
+    }
+
+    /// Counts a call that was cut or broke off as spent: the tokens sent, and those streamed so far.
+    pub(super) fn abandon_spend(&self, draft: &mut Draft, out: &Out) {
+        let lost = self.lost(out);
+        draft.ledger.push(LedgerEntry::Spend {
+            effect: out.wish.id,
+            tokens: lost.tokens,
+            micros: lost.micros,
+        });
+    }
+
+    /// Returns true if a failed call may have cost something.
+    pub(super) fn may_be_paid(&self, failure: &Failure, out: &Out) -> bool {
+        self.seen.leaves.streamed(out.wish.id, out.attempt).1 > 0 || failure.was_asked()
+    }
+
+    /// Returns the cost of an answer by its usage. Missing input or output counts are estimated: otherwise servers that report
+    /// nothing would never draw on the budget.
+    pub(super) fn spent(&self, answer: &Answer, effect: Id) -> (u64, Option<u64>) {
+        let out = &self.d.effects.outs[&effect];
+        let usage = &answer.usage;
+        let input = match usage.input {
+            0 => out.sent,
+            told => told,
+        };
+        let asks = answer
+            .asks
+            .iter()
+            .map(|ask| ask.name.len() + ask.args.len());
+        let text = answer.text.as_ref().map_or(0, String::len) + asks.sum::<usize>();
+        let output = match usage.output {
+            0 => {
+                let (_, came) = self.seen.leaves.streamed(effect, out.attempt);
+                came.max(text as u64).div_ceil(BYTES)
+            }
+            told => told,
+        };
+        let paid = Tokens {
+            input,
+            cached: usage.cached,
+            cache_write: usage.cache_write,
+            output,
+        };
+        // The model's own statement of its cost counts only if no price is known.
+        let micros = out.price.map(|price| price.of(paid)).or(usage.micros);
+        (input.saturating_add(output), micros)
+    }
+
     /// Returns the session-wide limit of a budget. Limits of an answer or a task are counted by the machine.
     fn limit_of(&self, budget: Budget) -> Option<Limit> {
-        let limits = &self.network.as_ref()?.limits;
+        let limits = &self.d.bound.network.as_ref()?.limits;
         let limit = match budget {
             Budget::Tokens => limits.tokens,
             Budget::Cost => limits.cost,
@@ -214,8 +217,8 @@ impl Driver {
             let limit = self.limit_of(budget)?;
             Some(limit.max.saturating_add(granted))
         };
-        let tokens = of(Budget::Tokens, self.ledger.granted.tokens);
-        let micros = of(Budget::Cost, self.ledger.granted.micros);
+        let tokens = of(Budget::Tokens, self.d.ledger.granted.tokens);
+        let micros = of(Budget::Cost, self.d.ledger.granted.micros);
         (tokens.is_some() || micros.is_some())
             .then(|| Amount::new(tokens.unwrap_or(u64::MAX), micros.unwrap_or(u64::MAX)))
     }
@@ -231,24 +234,35 @@ impl Driver {
 
     /// Returns the sum reserved by the calls that run.
     fn reserved(&self) -> Amount {
-        let outs = self.outs.values();
+        let outs = self.d.effects.outs.values();
         outs.fold(Amount::default(), |sum, out| sum.plus(out.reserved))
     }
 
     /// Returns the assumed need of a call: the most that a call needed so far, or a guess before the first call.
     fn usual(&self) -> Amount {
-        let usual = if self.dearest.is_zero() {
+        let usual = if self.d.effects.dearest.is_zero() {
             self.first()
         } else {
-            self.dearest
+            self.d.effects.dearest
         };
         self.limited(usual)
     }
 
     fn first(&self) -> Amount {
-        let models = self.network.iter().flat_map(|network| &network.models);
+        let models = self
+            .d
+            .bound
+            .network
+            .iter()
+            .flat_map(|network| &network.models);
         let dearest = models.filter_map(|(name, def)| {
-            let bound = self.values.models.iter().find(|m| m.name == *name)?;
+            let bound = self
+                .d
+                .bound
+                .values
+                .models
+                .iter()
+                .find(|m| m.name == *name)?;
             let longest = def.max_tokens.unwrap_or(FIRST_PAID.1).min(FIRST_PAID.1);
             Some(bound.price()?.at_most(FIRST_PAID.0, longest))
         });
@@ -262,13 +276,13 @@ impl Driver {
             return;
         };
         let wanted = self.usual();
-        let models = self.outs.values().filter(|out| out.is_model());
+        let models = self.d.effects.outs.values().filter(|out| out.is_model());
         // Effects that a search keeps waiting may never begin, and held ones do not begin now.
         let begin = models.filter(|out| !matches!(out.state, OutState::Stands | OutState::Held));
         let wished = begin.filter(|out| out.reserved.is_zero()).count() as u64;
         let before = draft.ledger.iter().map(drawn);
         let before = before.fold(Amount::default(), Amount::plus);
-        let open = self.ledger.slice.plus(before).less(self.reserved());
+        let open = self.d.ledger.slice.plus(before).less(self.reserved());
         let needed = wanted.times(wished + 1);
         if !open.covers(needed) {
             let ahead = self.ahead(wanted, needed, open, allowance);
@@ -279,7 +293,7 @@ impl Driver {
     /// Returns the amount to draw ahead: a slice of several calls, if the need is small compared with the rest of the limit.
     /// `open`: the part of the slice that no call has reserved.
     fn ahead(&self, wanted: Amount, needed: Amount, open: Amount, allowance: Amount) -> Amount {
-        let rest = allowance.less(self.ledger.spent);
+        let rest = allowance.less(self.d.ledger.spent);
         let of = |calls: u64, wanted: u64, needed: u64, open: u64, rest: u64| {
             let little = rest / LITTLE;
             let slice = wanted.saturating_mul(calls).max(needed);
@@ -307,7 +321,7 @@ impl Driver {
 
     /// Draws escrow in this line, within the allowance. `before`: the amount that this line has drawn already.
     fn draw(&mut self, draft: &mut Draft, wanted: Amount, allowance: Amount, before: Amount) {
-        let taken = self.ledger.spent.plus(self.ledger.slice).plus(before);
+        let taken = self.d.ledger.spent.plus(self.d.ledger.slice).plus(before);
         let drawn = allowance.less(taken).at_most(wanted);
         if !drawn.is_zero() {
             draft.ledger.push(LedgerEntry::Escrow {
@@ -316,19 +330,19 @@ impl Driver {
             });
             // A call waits for this escrow, or will soon.
             draft.urgent = true;
-            self.drawn.push_back((draft.n, drawn));
+            self.d.effects.drawn.push_back((draft.n, drawn));
         }
     }
 
     /// Returns the line that covers all reservations: the calls may begin when it is on disk.
     pub(super) fn covered_by(&mut self) -> Line {
-        let durable = self.writer.durable;
-        self.drawn.retain(|(line, _)| *line > durable);
-        let ahead = self.drawn.iter();
+        let durable = self.seen.durable;
+        self.d.effects.drawn.retain(|(line, _)| *line > durable);
+        let ahead = self.d.effects.drawn.iter();
         let ahead = ahead.fold(Amount::default(), |sum, (_, drawn)| sum.plus(*drawn));
-        let (mut covered, needed) = (self.ledger.slice.less(ahead), self.reserved());
+        let (mut covered, needed) = (self.d.ledger.slice.less(ahead), self.reserved());
         let mut by = Line::NONE;
-        for (line, drawn) in &self.drawn {
+        for (line, drawn) in &self.d.effects.drawn {
             if covered.covers(needed) {
                 break;
             }
@@ -340,13 +354,15 @@ impl Driver {
     /// Returns the most that a call may cost: the tokens that it sends, and the longest answer of each model that may be asked.
     fn bound(&self, id: Id, request: &Request, sent: u64) -> Amount {
         let network = self.network();
-        let out = &self.outs[&id];
-        let agent = self.branches[&out.branch].snapshot.agent(out.wish.agent);
+        let out = &self.d.effects.outs[&id];
+        let agent = self.d.branches.live[&out.branch]
+            .snapshot
+            .agent(out.wish.agent);
         let mut bound = Amount::default();
         for name in network.chain(&request.model) {
             let params = context::parameters_for(network, agent, name);
             let longest = longest(&params).unwrap_or(ANSWER);
-            let models = &self.values.models;
+            let models = &self.d.bound.values.models;
             let price = models
                 .iter()
                 .find(|m| m.name == *name)
@@ -358,68 +374,73 @@ impl Driver {
     }
 
     /// Reserves the bound of a call. Returns false if the call was queued, held or failed instead.
-    pub(super) async fn reserve(&mut self, id: Id, request: &Request) -> Result<bool, EngineError> {
+    pub(super) fn reserve(&mut self, id: Id, request: &Request) -> Result<bool, Stop> {
         let sent = sent(request);
-        self.outs.get_mut(&id).expect("it is out").sent = sent;
+        self.d.effects.outs.get_mut(&id).expect("it is out").sent = sent;
         let Some(allowance) = self.allowance() else {
             return Ok(true);
         };
-        if !self.outs[&id].reserved.is_zero() {
+        if !self.d.effects.outs[&id].reserved.is_zero() {
             return Ok(true);
         }
         let bound = self.bound(id, request, sent);
-        self.dearest = self.dearest.at_least(bound);
-        let branch = self.outs[&id].branch;
+        self.d.effects.dearest = self.d.effects.dearest.at_least(bound);
+        let branch = self.d.effects.outs[&id].branch;
         let held = self.reserved();
-        let free = allowance.less(self.ledger.spent);
+        let free = allowance.less(self.d.ledger.spent);
         let left = free.less(held);
         // The limit would allow the call if the running calls had not reserved so much: it waits until they settle.
         if !left.covers(bound) && free.covers(bound) {
-            self.outs.get_mut(&id).expect("it is out").state = OutState::Queued;
-            self.short.insert(id);
+            self.d.effects.outs.get_mut(&id).expect("it is out").state = OutState::Queued;
+            self.d.effects.short.insert(id);
             return Ok(false);
         }
         if left.tokens < bound.tokens {
             let short = Short {
                 budget: Budget::Tokens,
                 allowed: allowance.tokens,
-                spent: self.ledger.spent.tokens,
+                spent: self.d.ledger.spent.tokens,
                 bound: bound.tokens,
             };
-            return self.exhausted(id, short).await;
+            return self.exhausted(id, short);
         }
         if left.micros < bound.micros {
             let short = Short {
                 budget: Budget::Cost,
                 allowed: allowance.micros,
-                spent: self.ledger.spent.micros,
+                spent: self.d.ledger.spent.micros,
                 bound: bound.micros,
             };
-            return self.exhausted(id, short).await;
+            return self.exhausted(id, short);
         }
-        let open = self.ledger.slice.less(held);
+        let open = self.d.ledger.slice.less(held);
         if !open.covers(bound) {
             let mut draft = self.draft(branch);
             let ahead = self.ahead(bound, bound, open, allowance);
             let drawn = bound.less(open).at_least(ahead);
             self.draw(&mut draft, drawn, allowance, Amount::default());
-            self.write(draft).await?;
+            self.write(draft)?;
         }
-        self.outs.get_mut(&id).expect("it is out").reserved = bound;
+        self.d
+            .effects
+            .outs
+            .get_mut(&id)
+            .expect("it is out")
+            .reserved = bound;
         self.retry_short();
         Ok(true)
     }
 
     /// Lets the first call that waits for reserved budget try again; if it may begin, the next one tries.
     pub(super) fn retry_short(&mut self) {
-        if let Some(first) = self.short.pop_first() {
-            self.to_start.insert(first);
+        if let Some(first) = self.d.effects.short.pop_first() {
+            self.d.effects.to_start.insert(first);
         }
     }
 
-    async fn exhausted(&mut self, id: Id, short: Short) -> Result<bool, EngineError> {
+    fn exhausted(&mut self, id: Id, short: Short) -> Result<bool, Stop> {
         let limit = self.limit_of(short.budget).expect("there is an allowance");
-        let branch = self.outs[&id].branch;
+        let branch = self.d.effects.outs[&id].branch;
         // The calls queued after it may need less, and must not wait for a call that never begins.
         self.retry_short();
         let (digest, ends, wants) = match short.budget {
@@ -458,7 +479,7 @@ impl Driver {
                     about: None,
                 });
                 self.state(id, OutState::Held);
-                self.write(draft).await?;
+                self.write(draft)?;
             }
             OnLimit::Answer | OnLimit::Fail | OnLimit::Finish => {
                 self.fail(id, FailureCode::Limit, &sentence);
@@ -470,9 +491,11 @@ impl Driver {
     /// Replaces an impossible usage by the bound of the call, and returns the provider's claim. Taken as reported, such a
     /// number would use up the whole limit or, if it does not fit, count as nothing.
     pub(super) fn disbelieve(&self, effect: Id, usage: &mut Usage) -> Option<Claim> {
-        let out = self.outs.get(&effect)?;
+        let out = self.d.effects.outs.get(&effect)?;
         let network = self.network();
-        let agent = self.branches[&out.branch].snapshot.agent(out.wish.agent);
+        let agent = self.d.branches.live[&out.branch]
+            .snapshot
+            .agent(out.wish.agent);
         let asked = out.asked.as_ref().map(|asked| network.chain(asked));
         let asked = asked.and_then(|chain| chain.get(out.rung).copied());
         let params = asked.map(|name| context::parameters_for(network, agent, name));
@@ -496,62 +519,65 @@ impl Driver {
 
     /// Frees the reservation of a call that was paid.
     pub(super) fn unreserve(&mut self, id: Id, spent: Amount) {
-        self.dearest = self.dearest.at_least(self.limited(spent));
-        if let Some(out) = self.outs.get_mut(&id) {
+        self.d.effects.dearest = self.d.effects.dearest.at_least(self.limited(spent));
+        if let Some(out) = self.d.effects.outs.get_mut(&id) {
             out.reserved = Amount::default();
         }
     }
 
     /// Gives back escrow that was drawn and not used, when the session rests.
     pub(super) fn settle_escrow(&mut self, draft: &mut Draft) {
-        let asks_models = self.outs.values().any(Out::is_model);
+        let asks_models = self.d.effects.outs.values().any(Out::is_model);
         let drawn = draft
             .ledger
             .iter()
             .any(|e| matches!(e, LedgerEntry::Escrow { .. }));
-        if asks_models || (self.ledger.slice == Amount::default() && !drawn) {
+        if asks_models || (self.d.ledger.slice == Amount::default() && !drawn) {
             return;
         }
         self.settle(draft);
     }
 
     pub(super) fn settle(&mut self, draft: &mut Draft) {
-        self.drawn.clear();
+        self.d.effects.drawn.clear();
         draft.ledger.push(LedgerEntry::Settle {
             tokens: 0,
             micros: 0,
         });
     }
 
+    /// Returns true if something has to be written before an orderly release.
+    pub(crate) fn owes(&mut self) -> bool {
+        let holds = self.d.who.claimed && !self.d.ledger.slice.is_zero();
+        holds || self.is_misshown()
+    }
+
     /// Counts the calls that were cut as far as their cost is known, gives back the rest of the slice, and updates lists, when
-    /// the owner stops in an orderly way. Returns true if a line was written.
-    pub(super) async fn give_back(&mut self) -> Result<bool, EngineError> {
-        let holds = self.claimed && !self.ledger.slice.is_zero();
-        if !holds && !self.is_misshown() {
-            return Ok(false);
-        }
-        let mut draft = self.draft(self.ledger.current);
+    /// the owner stops in an orderly way.
+    pub(super) fn give_back(&mut self) -> Result<(), Stop> {
+        let mut draft = self.draft(self.d.ledger.current);
         let reserved: Vec<Id> = self
+            .d
+            .effects
             .outs
             .iter()
             .filter(|(_, out)| !out.reserved.is_zero() && out.attempt > 0)
             .map(|(id, _)| *id)
             .collect();
         for id in reserved {
-            if let Some(mut out) = self.outs.remove(&id) {
-                abandon_spend(&mut draft, &mut out);
-                self.outs.insert(id, out);
+            self.abandon_spend(&mut draft, &self.d.effects.outs[&id]);
+            if let Some(out) = self.d.effects.outs.get_mut(&id) {
+                out.reserved = Amount::default();
             }
         }
         self.settle(&mut draft);
         draft.urgent = true;
-        self.write(draft).await?;
-        Ok(true)
+        self.write(draft)
     }
 
     /// Counts the slice of an owner that died as spent, once.
     pub(super) fn settle_earlier(&mut self, draft: &mut Draft) {
-        let slice = self.ledger.slice;
+        let slice = self.d.ledger.slice;
         if !slice.is_zero() {
             draft.ledger.push(LedgerEntry::Settle {
                 tokens: slice.tokens,
@@ -562,7 +588,7 @@ impl Driver {
 
     /// Adds the amount that a call may cost to the limit: a person granted it. The call may begin.
     pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: By) {
-        let wants = self.ledger.effect(id).map(|record| record.wants);
+        let wants = self.d.ledger.effect(id).map(|record| record.wants);
         let wants = wants.unwrap_or_default();
         draft.ledger.push(LedgerEntry::More {
             effect: id,

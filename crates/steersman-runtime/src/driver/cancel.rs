@@ -3,39 +3,57 @@
 use super::act::{gone, not_open};
 use super::branches::Acted;
 use super::draft::{Draft, Offer};
-use super::{Driver, What};
-use crate::engine::EngineError;
+use super::{Job, Stop, What};
 use crate::inbox::CancelWhat;
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::tick::branch::left_with;
 use steersman_machine::tick::effect::{Cancelled, Offered};
 
-impl Driver {
-    pub(super) async fn cancel(
+/// A cancel of the whole session.
+pub(crate) struct Everything {
+    message: InboxMessage,
+    by: By,
+    /// Branches that it has ended.
+    ended: BTreeSet<Id>,
+    /// The branch that it ends now.
+    now: Option<Id>,
+}
+
+impl Job<'_, '_> {
+    pub(super) fn cancel(
         &mut self,
         message: &InboxMessage,
         what: &CancelWhat,
         by: &By,
         branch: Option<Id>,
-    ) -> Result<Acted, EngineError> {
-        Ok(match what {
+    ) -> Acted {
+        match what {
             CancelWhat::Effect(effect) => self.cancel_effect(message, *effect, by),
             CancelWhat::Agent(agent) => {
                 let what = What::Cancel(Cancelled::Agent(*agent), by.clone());
                 self.offer_message(message, branch, what)
             }
             CancelWhat::Branch => self.cancel_branch(message, by, branch),
-            CancelWhat::Session => self.cancel_session(message, by).await?,
-        })
+            CancelWhat::Session => {
+                self.cancel_session(message, by);
+                Ok(())
+            }
+        }
     }
 
     fn cancel_effect(&mut self, message: &InboxMessage, effect: Id, by: &By) -> Acted {
-        let out = self.outs.get(&effect).ok_or_else(|| not_open(effect))?;
+        let out = self
+            .d
+            .effects
+            .outs
+            .get(&effect)
+            .ok_or_else(|| not_open(effect))?;
         let agent = out.wish.agent;
         let what = match out.wish.call() {
             Some(call) => Cancelled::Call(agent, call),
@@ -46,47 +64,58 @@ impl Driver {
 
     /// Ends all branches, the current one first: the branches that its agents opened end with it. The message is taken with the
     /// last line that ends a branch: an owner that takes over before that line finds it in the inbox, and ends the rest.
-    async fn cancel_session(
-        &mut self,
-        message: &InboxMessage,
-        by: &By,
-    ) -> Result<Acted, EngineError> {
-        let current = self.ledger.current;
-        let mut ended = BTreeSet::new();
-        loop {
-            let all = self.branches.iter();
-            let open = all.filter(|(id, b)| !ended.contains(*id) && is_open(&b.snapshot));
-            let mut open: Vec<Id> = open.map(|(id, _)| *id).collect();
-            open.sort_by_key(|id| *id != current);
-            let mut open = open.into_iter();
-            let next = open.next().unwrap_or(current);
-            let known = self.branches.get(&next);
-            let with_it = known.map_or_else(BTreeSet::new, |b| left_with(&b.snapshot));
-            let mut offer = Offer::new(What::Cancel(Cancelled::All, by.clone()));
-            if open.all(|other| with_it.contains(&other)) {
-                offer.message = Some(message.clone());
-                offer.ends_others = !ended.is_empty();
-                self.offer(next, offer);
-                return Ok(Ok(()));
-            }
-            self.offer(next, offer);
-            Box::pin(self.turn(next)).await?;
-            // If a cancel was too much for one line, a part of it waits for the next.
+    fn cancel_session(&mut self, message: &InboxMessage, by: &By) {
+        self.d.course.cancelling = Some(Arc::new(Everything {
+            message: message.clone(),
+            by: by.clone(),
+            ended: BTreeSet::new(),
+            now: None,
+        }));
+    }
+
+    /// Ends the next branch, or the rest of the one whose cancel was too much for one line.
+    pub(super) fn cancel_next(&mut self, all: &Everything) -> Result<(), Stop> {
+        if let Some(now) = all.now {
             let waits = |offer: &Offer| matches!(offer.what, What::Cancel(Cancelled::All, _));
-            while self.fresh.contains(&next)
-                && let Some(branch) = self.branches.get(&next)
-                && branch.offers.iter().any(waits)
-            {
-                Box::pin(self.turn(next)).await?;
+            let known = self.d.branches.live.get(&now);
+            let has_more = known.is_some_and(|branch| branch.offers.iter().any(waits));
+            if self.d.branches.fresh.contains(&now) && has_more {
+                return self.turn(now);
             }
-            ended.insert(next);
         }
+        let mut ended = all.ended.clone();
+        ended.extend(all.now);
+        let current = self.d.ledger.current;
+        let branches = self.d.branches.live.iter();
+        let open = branches.filter(|(id, b)| !ended.contains(*id) && is_open(&b.snapshot));
+        let mut open: Vec<Id> = open.map(|(id, _)| *id).collect();
+        open.sort_by_key(|id| *id != current);
+        let mut open = open.into_iter();
+        let next = open.next().unwrap_or(current);
+        let known = self.d.branches.live.get(&next);
+        let with_it = known.map_or_else(BTreeSet::new, |b| left_with(&b.snapshot));
+        let mut offer = Offer::new(What::Cancel(Cancelled::All, all.by.clone()));
+        if open.all(|other| with_it.contains(&other)) {
+            offer.message = Some(all.message.clone());
+            offer.ends_others = !ended.is_empty();
+            self.offer(next, offer);
+            self.d.course.cancelling = None;
+            return Ok(());
+        }
+        self.offer(next, offer);
+        self.d.course.cancelling = Some(Arc::new(Everything {
+            message: all.message.clone(),
+            by: all.by.clone(),
+            ended,
+            now: Some(next),
+        }));
+        self.turn(next)
     }
 
     /// Ends a branch. Messages that wait for it are dropped when the cancel is taken; later messages are taken.
     fn cancel_branch(&mut self, message: &InboxMessage, by: &By, branch: Option<Id>) -> Acted {
-        let id = branch.unwrap_or(self.ledger.current);
-        let Some(known) = self.branches.get_mut(&id) else {
+        let id = branch.unwrap_or(self.d.ledger.current);
+        let Some(known) = self.d.branches.live.get_mut(&id) else {
             return Err(gone(id));
         };
         let offers = std::mem::take(&mut known.offers).into_iter();
@@ -126,9 +155,9 @@ impl Driver {
         let Some(id) = branch.filter(|_| !unheard.is_empty()) else {
             return;
         };
-        if let Some(branch) = self.branches.get_mut(&id) {
+        if let Some(branch) = self.d.branches.live.get_mut(&id) {
             branch.offers.extend(unheard);
-            self.fresh.insert(id);
+            self.d.branches.fresh.insert(id);
         }
     }
 }

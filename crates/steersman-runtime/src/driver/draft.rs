@@ -1,6 +1,6 @@
 //! A line that is being built: the result of a tick, and the ledger entries that go with it.
 
-use super::Driver;
+use super::Job;
 use super::budget::Claim;
 use crate::inbox::Message;
 use crate::store::{InboxMessage, WaitChange};
@@ -44,17 +44,17 @@ pub(crate) struct Draft {
     pub(crate) folds: bool,
 }
 
-impl Driver {
+impl Job<'_, '_> {
     /// Begins a line of a branch. If the branch has no ticks any more, the line belongs to the current branch, which always has
     /// ticks: ledger entries about an effect, a search or a message do not depend on the line's branch.
     pub(super) fn draft(&self, branch: Id) -> Draft {
-        let has_ticks = self.branches.contains_key(&branch);
+        let has_ticks = self.d.branches.live.contains_key(&branch);
         let on = if has_ticks {
             branch
         } else {
-            self.ledger.current
+            self.d.ledger.current
         };
-        Draft::new(self.next, on)
+        Draft::new(self.d.who.next, on)
     }
 }
 
@@ -290,13 +290,12 @@ pub(crate) enum Note {
 }
 
 /// An offer for a tick, with the entries to write if it is taken.
+#[derive(Clone)]
 pub(crate) struct Offer {
     pub(crate) what: super::What,
     pub(crate) notes: Vec<Note>,
     /// The inbox message from which the offer was made.
     pub(crate) message: Option<InboxMessage>,
-    /// Set if the machine left the offer: the condition that it waits for.
-    pub(crate) waits: Option<steersman_machine::tick::effect::Until>,
     /// The event in the store's box that this offer takes.
     pub(crate) event: Option<Name>,
     /// Artifacts that came with the event or message.
@@ -314,7 +313,6 @@ impl Offer {
             what,
             notes: Vec::new(),
             message: None,
-            waits: None,
             event: None,
             came: Vec::new(),
             drops: Vec::new(),

@@ -1,8 +1,8 @@
 //! Everything that waits for a time: this file alone decides what is due, when, and what is done then.
 
 use super::draft::Offer;
-use super::{Driver, OutState, What};
-use crate::engine::EngineError;
+use super::{Heard, Job, OutState, Stop, What};
+use std::sync::Arc;
 use steersman_machine::network::OnTimeout;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codes::Code;
@@ -15,7 +15,8 @@ use steersman_machine::tick::wait::Meets;
 use steersman_machine::view::mapping::{Fault, Raw};
 
 /// Something that waits for a time.
-pub(super) enum Due {
+#[derive(Copy, Clone)]
+pub(crate) enum Due {
     /// An effect that is tried again, or that waits for the outside.
     Effect(Id),
     /// A hold of an effect.
@@ -28,21 +29,26 @@ pub(super) enum Due {
     Reach(Id),
 }
 
-impl Driver {
+impl Job<'_, '_> {
     /// Returns everything that waits for a time. [`Driver::came_due`] handles an entry, which removes it from this list, so
     /// a loop over due entries ends.
     pub(super) fn dues(&self) -> impl Iterator<Item = (Time, Due)> {
-        let outs = self.outs.iter().filter_map(|(id, out)| match out.state {
-            OutState::Later(at) => Some((at, Due::Effect(*id))),
-            OutState::Waits => Some((out.wish.due?, Due::Effect(*id))),
-            _ => None,
-        });
-        let held = self.outs.iter();
+        let outs = self
+            .d
+            .effects
+            .outs
+            .iter()
+            .filter_map(|(id, out)| match out.state {
+                OutState::Later(at) => Some((at, Due::Effect(*id))),
+                OutState::Waits => Some((out.wish.due?, Due::Effect(*id))),
+                _ => None,
+            });
+        let held = self.d.effects.outs.iter();
         let held = held.filter(|(_, out)| matches!(out.state, OutState::Held));
-        let holds = held.filter_map(|(id, _)| self.ledger.effect(*id));
+        let holds = held.filter_map(|(id, _)| self.d.ledger.effect(*id));
         let holds = holds.flat_map(|record| record.holds.values());
         let holds = holds.filter_map(|hold| Some((hold.due?, Due::Hold(hold.effect, hold.why))));
-        let branches = self.branches.iter();
+        let branches = self.d.branches.live.iter();
         let branches = branches.filter_map(|(id, b)| Some((b.deadline?, Due::Branch(*id))));
         let probes = self.probes_again();
         let probes = probes.map(|(at, of)| (at, Due::Probe(of)));
@@ -54,33 +60,27 @@ impl Driver {
     }
 
     /// Returns the next time at which something of this session is due.
-    pub(super) fn next_due(&self) -> Option<Time> {
+    pub(crate) fn next_due(&self) -> Option<Time> {
         self.dues().map(|(at, _)| at).min()
     }
 
-    /// Handles everything that is due now.
-    pub(super) async fn tick_clock(&mut self) -> Result<(), EngineError> {
-        self.time_passed(self.engine.clock().now()).await
-    }
-
-    /// Handles everything that was due by a time: it ends, is tried again, or is offered the clock.
-    pub(super) async fn time_passed(&mut self, by_then: Time) -> Result<(), EngineError> {
+    /// Everything that was due by a time is handled next: it ends, is tried again, or is offered the clock.
+    pub(super) fn time_passed(&mut self, by_then: Time) {
         let due = self.dues().filter(|(at, _)| *at <= by_then);
         let due: Vec<Due> = due.map(|(_, due)| due).collect();
-        for due in due {
-            self.came_due(due).await?;
+        for due in due.into_iter().rev() {
+            self.d.course.heard.push_front(Arc::new(Heard::Due(due)));
         }
-        Ok(())
     }
 
-    async fn came_due(&mut self, due: Due) -> Result<(), EngineError> {
+    pub(super) fn came_due(&mut self, due: Due) -> Result<(), Stop> {
         match due {
             Due::Effect(id) => self.effect_is_due(id),
-            Due::Hold(id, why) => self.hold_is_due(id, why).await,
-            Due::Probe(of) => self.probe(of).await,
-            Due::Reach(effect) => self.reach_again(effect).await,
+            Due::Hold(id, why) => self.hold_is_due(id, why),
+            Due::Probe(of) => self.probe(of),
+            Due::Reach(effect) => self.reach_again(effect),
             Due::Branch(id) => {
-                if let Some(branch) = self.branches.get_mut(&id) {
+                if let Some(branch) = self.d.branches.live.get_mut(&id) {
                     // Asked for once; the resulting line sets the next deadline.
                     branch.deadline = None;
                 }
@@ -90,14 +90,15 @@ impl Driver {
         }
     }
 
-    fn effect_is_due(&mut self, effect: Id) -> Result<(), EngineError> {
-        let Some(out) = self.outs.get(&effect) else {
+    fn effect_is_due(&mut self, effect: Id) -> Result<(), Stop> {
+        if !self.d.effects.outs.contains_key(&effect) {
             return Ok(());
-        };
+        }
         self.busy();
+        let out = &self.d.effects.outs[&effect];
         if matches!(out.state, OutState::Later(_)) {
-            self.state(effect, OutState::Soon(self.engine.clock().now()));
-            self.to_start.insert(effect);
+            self.state(effect, OutState::Soon(self.seen.now));
+            self.d.effects.to_start.insert(effect);
             return Ok(());
         }
         match &out.wish.work {
@@ -114,9 +115,9 @@ impl Driver {
     }
 
     /// Handles a wait whose time has come: it is over, or continues with its remaining parts.
-    fn wait_is_due(&mut self, effect: Id) -> Result<(), EngineError> {
-        let branch = self.outs[&effect].branch;
-        let snapshot = &self.branches[&branch].snapshot;
+    fn wait_is_due(&mut self, effect: Id) -> Result<(), Stop> {
+        let branch = self.d.effects.outs[&effect].branch;
+        let snapshot = &self.d.branches.live[&branch].snapshot;
         match self.ask(|cx| wait::due(cx, snapshot, effect))? {
             Meets::Over(raw) => self.answer_raw(effect, raw, Vec::new()),
             Meets::Part => self.offer_came(effect, Came::Time, None),
@@ -126,12 +127,12 @@ impl Driver {
     }
 
     /// Ends a hold whose time ran out. The next approver has the full time, from the moment they are asked.
-    async fn hold_is_due(&mut self, effect: Id, why: Why) -> Result<(), EngineError> {
-        let now = self.engine.clock().now();
-        let Some(by) = self.ledger.hold(effect, why).map(|hold| hold.by.clone()) else {
+    fn hold_is_due(&mut self, effect: Id, why: Why) -> Result<(), Stop> {
+        let now = self.seen.now;
+        let Some(by) = self.d.ledger.hold(effect, why).map(|hold| hold.by.clone()) else {
             return Ok(());
         };
-        let Some(out) = self.outs.get(&effect) else {
+        let Some(out) = self.d.effects.outs.get(&effect) else {
             return Ok(());
         };
         if !matches!(out.state, OutState::Held) {
@@ -149,7 +150,7 @@ impl Driver {
         match then {
             OnTimeout::Approve => {
                 self.go(&mut draft, effect, why, Decider::Timeout, None)?;
-                self.write(draft).await
+                self.write(draft)
             }
             OnTimeout::Next(next) => {
                 draft.note(Self::released(
@@ -159,7 +160,7 @@ impl Driver {
                     Decider::Timeout,
                 ));
                 self.ask_approval(&mut draft, effect, &next, now);
-                self.write(draft).await
+                self.write(draft)
             }
             OnTimeout::Reject => {
                 let released = Self::released(effect, why, Release::Expired, Decider::Timeout);

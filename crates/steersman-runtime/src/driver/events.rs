@@ -1,11 +1,9 @@
 //! Events in the inbox or in the store's box, and the open waits that they are for.
 
 use super::draft::Offer;
-use super::{Driver, OutState, What};
-use crate::engine::EngineError;
+use super::{Answered, Heard, Job, OutState, Say, Stop, Want, What};
 use crate::inbox::{Message, Wanted};
-use crate::session::Fate;
-use crate::store::{InboxMessage, StoreError};
+use crate::store::InboxMessage;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Name};
@@ -14,45 +12,46 @@ use steersman_machine::tick::effect::{EventKey, Offered, Work};
 use steersman_machine::tick::wait;
 use steersman_machine::tick::wait::Meets;
 
-impl Driver {
+impl Job<'_, '_> {
     /// Matches events in the inbox and in the store's box with the waits that are open on the current branch.
-    pub(super) async fn match_events(&mut self) -> Result<(), EngineError> {
-        let events = std::mem::take(&mut self.inbox.events);
-        for message in events {
+    pub(super) fn match_events(&mut self) -> Result<(), Stop> {
+        let mut events = std::mem::take(&mut self.d.mail.events).into_iter();
+        while let Some(message) = events.next() {
             let Some((event, fields, came)) = event_of(&message) else {
                 continue;
             };
             let Ok(fields) = serde_json::from_str::<Json>(&fields) else {
-                self.refuse(message, "the fields are not JSON").await?;
-                continue;
+                self.refuse(message, "the fields are not JSON")?;
+                self.d.mail.events.extend(events);
+                self.d.course.heard.push_front(Arc::new(Heard::Events));
+                return Ok(());
             };
             if let Some((effect, meets)) = self.wait_for(&event, &fields)? {
                 self.meet(effect, meets, &event, fields, came, Some(&message));
             } else {
                 self.tell_that_it_waits(&message, &event);
-                self.inbox.events.push(message);
+                self.d.mail.events.push(message);
             }
         }
-        self.match_box().await
+        self.match_box()
     }
 
     fn tell_that_it_waits(&mut self, message: &InboxMessage, event: &str) {
-        if let Some(reply) = self.inbox.replies.remove(&message.id) {
-            let fate = Fate::Waits(format!("nobody waits for such a `{event}` yet"));
-            let id = message.id.clone();
-            reply.send(crate::session::Receipt { id, fate }).ok();
-        }
+        let why = format!("nobody waits for such a `{event}` yet");
+        self.out.told.push(Say::Waits(message.id.clone(), why));
     }
 
-    async fn match_box(&mut self) -> Result<(), EngineError> {
-        let Some(network) = self.network.clone() else {
+    fn match_box(&mut self) -> Result<(), Stop> {
+        if self.d.bound.network.is_none() {
             return Ok(());
-        };
+        }
         let open: Vec<(Id, Name, Arc<str>)> = self
+            .d
+            .effects
             .outs
             .iter()
             .filter(|(_, out)| {
-                out.branch == self.ledger.current && matches!(out.state, OutState::Waits)
+                out.branch == self.d.ledger.current && matches!(out.state, OutState::Waits)
             })
             .filter_map(|(id, out)| match &out.wish.work {
                 Work::Event { any } => Some((*id, any.clone())),
@@ -60,18 +59,11 @@ impl Driver {
             })
             .flat_map(|(id, any)| any.into_iter().map(move |one| (id, one.event, one.key)))
             .collect();
-        let of = self.claim.scope.clone();
         for (effect, event, key) in open {
-            let store = self.engine.store();
-            let boxed = store.boxed_events(&of, &network.name, &event, &key).await;
-            let boxed = match boxed {
-                // Damage of the box must not end the session. After this report the store leaves out the events that it cannot
-                // read.
-                Err(StoreError::Corrupt { .. }) if !store.damaged_lists().await?.is_empty() => {
-                    store.boxed_events(&of, &network.name, &event, &key).await?
-                }
-                boxed => boxed?,
+            let Answered::Box(boxed) = self.wants(Want::Box(event.clone(), key))? else {
+                unreachable!("an answer is of the kind that was asked for");
             };
+            let boxed = boxed.clone();
             for found in boxed {
                 let Ok(fields) = serde_json::from_str::<Json>(&found.fields) else {
                     continue;
@@ -97,17 +89,17 @@ impl Driver {
     }
 
     /// Returns the oldest open wait that an event is for, and the event's effect on it.
-    fn wait_for(&self, event: &str, fields: &Json) -> Result<Option<(Id, Meets)>, EngineError> {
-        for (id, out) in &self.outs {
+    fn wait_for(&self, event: &str, fields: &Json) -> Result<Option<(Id, Meets)>, Stop> {
+        for (id, out) in &self.d.effects.outs {
             let Work::Event { any } = &out.wish.work else {
                 continue;
             };
-            let here = out.branch == self.ledger.current && matches!(out.state, OutState::Waits);
+            let here = out.branch == self.d.ledger.current && matches!(out.state, OutState::Waits);
             let meets = |one: &EventKey| *one.event == *event && wait::is_met(&one.key, fields);
             if !here || !any.iter().any(meets) {
                 continue;
             }
-            let snapshot = &self.branches[&out.branch].snapshot;
+            let snapshot = &self.d.branches.live[&out.branch].snapshot;
             let meets = self.ask(|cx| wait::event(cx, snapshot, *id, event, fields))?;
             if meets != Meets::Nothing {
                 return Ok(Some((*id, meets)));
@@ -147,7 +139,7 @@ impl Driver {
 
     /// Offers the part that arrived for a wait of several parts.
     pub(super) fn offer_came(&mut self, effect: Id, came: Came, message: Option<&InboxMessage>) {
-        let Some(out) = self.outs.get_mut(&effect) else {
+        let Some(out) = self.d.effects.outs.get_mut(&effect) else {
             return;
         };
         out.state = OutState::Over;

@@ -5,36 +5,38 @@
 //! are already open, and goes on. A branch waits at its next model call: the call is wished and does not begin. The model call of
 //! an agent that answers by a search waits likewise, until a branch is adopted or the agent answers without the search.
 
+mod acts;
 mod judge;
 mod nodes;
 
-use super::branches::{Acted, ToBegin, said};
+use super::branches::Acted;
 use super::draft::{Draft, Note, Offer};
-use super::{Driver, OutState, What};
+use super::{Do, Job, OutState, Stop, What};
 use crate::branches::not_adoptable;
-use crate::engine::EngineError;
 use crate::ledger::{Search, answers};
 use crate::load::Since;
-use crate::store::InboxMessage;
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use steersman_definition::search_plan;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use steersman_machine::network::search::Plan;
 use steersman_machine::search;
-use steersman_machine::search::{Cost, Next, Run, Stop, Why};
-use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::search::{Cost, Next, Run, Why};
+use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::{LedgerEntry, Searching, Want};
-use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
+use steersman_machine::stored::ids::{Bodies, Id, Line};
 use steersman_machine::tick::effect::{Offered, Opened, Wish, Work};
 use steersman_machine::tick::tick;
 
 /// Reason why an agent answers without its search: the search found nothing.
 const NOTHING: &str = "no branch came to anything";
 
+/// A node of a search: a branch, and a line of it.
+pub(crate) type Node = (Id, Line);
+
 /// A search that is not over, with the data that its owner has in addition to the log.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Exploring {
     /// Branches that run in this round.
     running: BTreeSet<Id>,
@@ -42,16 +44,28 @@ pub(crate) struct Exploring {
     judging: BTreeMap<(Id, Line), judge::Judging>,
     /// Snapshots and line hashes of nodes: new branches begin there. Other nodes are read from disk.
     nodes: nodes::Nodes,
-    /// Tools that judge for this search.
-    tools: judge::Tools,
+    /// Branches that the round has still to begin or to continue.
+    todo: Option<Todo>,
     /// Set if the search must end, to the reason.
     stop: Option<Why>,
     /// Set if no more model calls may begin, for this reason: the search ends when all running branches have stopped.
     short: Option<Why>,
 }
 
+/// The rest of a round: each part is a job of its own.
+#[derive(Clone)]
+struct Todo {
+    plan: Arc<Plan>,
+    /// The nodes that are still to be judged.
+    judged: VecDeque<Node>,
+    /// The runs, the next one first, each with the node from which it begins.
+    runs: VecDeque<(Run, Node)>,
+    /// The best node before the round.
+    best: Option<Node>,
+}
+
 /// All searches of a session that have something to do.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Searches {
     /// Searches that are not over.
     open: BTreeMap<Id, Exploring>,
@@ -63,12 +77,30 @@ pub(crate) struct Searches {
     to_adopt: BTreeSet<Id>,
     /// Searches whose winner could not be adopted, with the reason.
     refused: BTreeMap<Id, String>,
+    /// The search whose next round is planned before anything else.
+    plans: Option<Id>,
+    /// Calls of agents that answer without their search, with their branches.
+    standing: VecDeque<(Id, Id)>,
 }
 
 impl Searches {
     /// Returns the search that tries a branch.
     pub(super) fn tries(&self, branch: Id) -> Option<Id> {
         self.tried.get(&branch).copied()
+    }
+
+    /// Returns the search that goes on before anything else.
+    pub(super) fn goes_on(&self) -> Option<Id> {
+        let runs = |(id, open): (&Id, &Exploring)| open.todo.as_ref().map(|_| *id);
+        self.plans.or_else(|| self.open.iter().find_map(runs))
+    }
+
+    pub(super) fn has_standing(&self) -> bool {
+        !self.standing.is_empty()
+    }
+
+    pub(super) fn take_standing(&mut self) -> Option<(Id, Id)> {
+        self.standing.pop_front()
     }
 
     /// Returns the number of tools that judge now.
@@ -86,7 +118,7 @@ fn begins(run: Run) -> usize {
     }
 }
 
-impl Driver {
+impl Job<'_, '_> {
     // ---- model calls that wait for a search
 
     /// Returns true if a model call waits for a search: it would begin a block on a branch that is tried, or its agent answers
@@ -96,30 +128,30 @@ impl Driver {
         draft: &mut Draft,
         branch: Id,
         wish: &Wish,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<bool, Stop> {
         if wish.work != Work::Model || wish.what != Want::Step {
             return Ok(false);
         }
-        let snapshot = &self.branches[&branch].snapshot;
-        if self.searches.tried.contains_key(&branch) {
+        let snapshot = &self.d.branches.live[&branch].snapshot;
+        if self.d.searches.tried.contains_key(&branch) {
             return Ok(search::begins_block(snapshot, wish.agent));
         }
-        if self.searches.judges.contains(&branch) {
+        if self.d.searches.judges.contains(&branch) {
             return Ok(false);
         }
-        if let Some(known) = self.ledger.search(wish.id) {
+        if let Some(known) = self.d.ledger.search(wish.id) {
             if known.without.is_some() {
                 return Ok(false);
             }
             match &known.over {
                 None => {}
-                Some((Some(_), _)) => drop(self.searches.to_adopt.insert(wish.id)),
+                Some((Some(_), _)) => drop(self.d.searches.to_adopt.insert(wish.id)),
                 Some((None, _)) => return Ok(false),
             }
             return Ok(true);
         }
         let snapshot = snapshot.clone();
-        let seed = self.values.seed;
+        let seed = self.d.bound.values.seed;
         let plan = self.ask(|cx| search::policy(cx, &snapshot, wish.agent).cloned())?;
         let Some(plan) = plan else {
             return Ok(false);
@@ -145,14 +177,14 @@ impl Driver {
                 plan,
             },
         });
-        self.searches.open.insert(wish.id, Exploring::default());
+        self.d.searches.open.insert(wish.id, Exploring::default());
         Ok(true)
     }
 
     /// Restores the searches that are not over from the log, at a takeover.
     pub(super) fn find_searches(&mut self) {
         let mut found = Searches::default();
-        for (id, known) in self.ledger.searches() {
+        for (id, known) in self.d.ledger.searches() {
             if known.over.is_some() {
                 continue;
             }
@@ -167,12 +199,12 @@ impl Driver {
                 .judges
                 .extend(known.judged.iter().map(|(branch, _)| *branch));
         }
-        self.searches = found;
+        self.d.searches = found;
     }
 
     /// Returns the next search that has something to do.
     pub(super) fn next_search(&self) -> Option<Id> {
-        let all = &self.searches;
+        let all = &self.d.searches;
         if self.is_halted() || (all.open.is_empty() && all.to_adopt.is_empty()) {
             return None;
         }
@@ -180,13 +212,13 @@ impl Driver {
         if let Some(id) = waits {
             return Some(*id);
         }
-        let outs = self.outs.values();
+        let outs = self.d.effects.outs.values();
         let busy: BTreeSet<Id> = outs
             .filter(|out| !matches!(out.state, OutState::Stands))
             .map(|out| out.branch)
             .collect();
         // A message to a branch in the middle of an exchange waits there for the end of the exchange.
-        let rests = |branch: &Id| !busy.contains(branch) && !self.fresh.contains(branch);
+        let rests = |branch: &Id| !busy.contains(branch) && !self.d.branches.fresh.contains(branch);
         let due = |(id, open): (&Id, &Exploring)| {
             let judged = open.judging.values().all(|judging| judging.is_over(&rests));
             let gone = self.is_unwanted(*id);
@@ -198,84 +230,134 @@ impl Driver {
 
     /// Returns true if no agent waits for its search any more, because its model call is no longer wished.
     fn is_unwanted(&self, id: Id) -> bool {
-        let agents = self.ledger.search(id).is_some_and(|s| s.agent.is_some());
-        agents && !self.outs.contains_key(&id)
+        let agents = self.d.ledger.search(id).is_some_and(|s| s.agent.is_some());
+        agents && !self.d.effects.outs.contains_key(&id)
     }
 
     // ---- one step of a search
 
     /// Writes the results of the round, and begins the next one.
-    pub(super) async fn explore(&mut self, id: Id) -> Result<(), EngineError> {
-        if let Some(why) = self.searches.refused.remove(&id) {
-            self.searches.to_adopt.remove(&id);
-            return self.without(id, &why).await;
+    pub(super) fn explore(&mut self, id: Id) -> Result<(), Stop> {
+        if let Some(why) = self.d.searches.refused.remove(&id) {
+            self.d.searches.to_adopt.remove(&id);
+            return self.without(id, &why);
         }
-        if self.searches.to_adopt.remove(&id) {
-            return self.adopt_found(id).await;
+        if self.d.searches.to_adopt.remove(&id) {
+            return self.adopt_found(id);
         }
-        let Some(known) = self.ledger.search(id) else {
-            self.searches.open.remove(&id);
+        let Some(known) = self.d.ledger.search(id) else {
+            self.d.searches.open.remove(&id);
             return Ok(());
         };
         if self.is_unwanted(id) {
-            return self.end_search(id, None, Why::Cancelled, NOTHING).await;
+            return self.end_search(id, None, Why::Cancelled, NOTHING);
         }
-        let plan = match self.plan_of(known) {
-            Ok(plan) => plan,
-            Err(why) => return self.end_search(id, None, Why::Cancelled, &why).await,
-        };
-        self.note_stood(id).await?;
-        self.note_judged(id).await?;
-        let Some(known) = self.ledger.search(id) else {
+        if let Err(why) = self.plan_of(known) {
+            return self.end_search(id, None, Why::Cancelled, &why);
+        }
+        self.note_stood(id)?;
+        self.note_judged(id)?;
+        // Branches of judges that are over are left behind first.
+        self.d.searches.plans = Some(id);
+        Ok(())
+    }
+
+    /// Plans the next round of a search, or begins the next run of the round.
+    pub(super) fn explore_on(&mut self, id: Id) -> Result<(), Stop> {
+        if self.d.searches.plans.take().is_none() {
+            return self.run_next(id);
+        }
+        let Some(known) = self.d.ledger.search(id) else {
             return Ok(());
         };
-        let tree = self.ledger.tree(known);
+        let plan = match self.plan_of(known) {
+            Ok(plan) => plan,
+            Err(why) => return self.end_search(id, None, Why::Cancelled, &why),
+        };
+        let tree = self.d.ledger.tree(known);
         let place = |i: usize| (tree.nodes[i].branch, tree.nodes[i].at);
         let best = || search::best(&tree).map(place);
-        let open = self.searches.open.get(&id);
+        let open = self.d.searches.open.get(&id);
         if let Some(why) = open.and_then(|open| open.stop) {
-            return self.end_search(id, best(), why, NOTHING).await;
+            return self.end_search(id, best(), why, NOTHING);
         }
         let next = match open.and_then(|open| open.short) {
             Some(why) => search::cut(&tree, why),
             None => search::next(&plan, &tree),
         };
         let runs = match next {
-            Next::Stop(Stop { winner, why }) => {
-                return self.end_search(id, winner.map(place), why, NOTHING).await;
+            Next::Stop(search::Stop { winner, why }) => {
+                return self.end_search(id, winner.map(place), why, NOTHING);
             }
             Next::Score(nodes) => {
-                let nodes = nodes.into_iter().map(place).collect();
-                return self.judge_all(id, &plan, nodes).await;
+                let todo = Todo {
+                    plan: Arc::new(plan),
+                    judged: nodes.into_iter().map(place).collect(),
+                    runs: VecDeque::new(),
+                    best: None,
+                };
+                self.goes_on_with(id, todo);
+                return Ok(());
             }
             Next::Run(runs) => runs,
         };
-        if let Some(open) = self.searches.open.get_mut(&id) {
+        if let Some(open) = self.d.searches.open.get_mut(&id) {
             open.nodes
                 .forget(&runs.iter().copied().map(begins).map(place).collect());
         }
-        for run in runs {
-            let from = place(begins(run));
-            let begun = match run {
-                Run::On(_) => self.go_on(id, from.0, Some(from.1)).await?,
-                Run::Open { number, .. } => self.try_from(id, &plan, number, from).await?,
-            };
-            if let Err(why) = begun {
-                return self.end_search(id, best(), Why::Stopped, &why).await;
-            }
-        }
+        let todo = Todo {
+            plan: Arc::new(plan),
+            judged: VecDeque::new(),
+            runs: runs.iter().map(|run| (*run, place(begins(*run)))).collect(),
+            best: best(),
+        };
+        self.goes_on_with(id, todo);
         Ok(())
     }
 
+    fn goes_on_with(&mut self, id: Id, todo: Todo) {
+        let has_more = !todo.runs.is_empty() || !todo.judged.is_empty();
+        if let Some(open) = self.d.searches.open.get_mut(&id) {
+            open.todo = Some(todo).filter(|_| has_more);
+        }
+    }
+
+    fn run_next(&mut self, id: Id) -> Result<(), Stop> {
+        let Some(open) = self.d.searches.open.get_mut(&id) else {
+            return Ok(());
+        };
+        let Some(mut todo) = open.todo.take() else {
+            return Ok(());
+        };
+        let (plan, best) = (todo.plan.clone(), todo.best);
+        if let Some(of) = todo.judged.pop_front() {
+            self.goes_on_with(id, todo);
+            return self.judge(id, &plan, of);
+        }
+        let Some((run, from)) = todo.runs.pop_front() else {
+            return Ok(());
+        };
+        self.goes_on_with(id, todo);
+        let begun = match run {
+            Run::On(_) => self.go_on(id, from.0, Some(from.1))?,
+            Run::Open { number, .. } => self.try_from(id, &plan, number, from)?,
+        };
+        match begun {
+            Ok(()) => Ok(()),
+            Err(why) => self.end_search(id, best, Why::Stopped, &why),
+        }
+    }
+
     fn plan_of(&self, known: &Search) -> Result<Plan, String> {
-        let text = self.past.text(known.plan);
+        let text = self.seen.past.text(known.plan);
         let json: Json = serde_json::from_str(&text).map_err(|e| e.to_string())?;
         Plan::read(&json, self.network())
     }
 
     /// Writes which branches of the round have stopped, in the order of their numbers.
-    async fn note_stood(&mut self, id: Id) -> Result<(), EngineError> {
-        let (Some(open), Some(known)) = (self.searches.open.get_mut(&id), self.ledger.search(id))
+    fn note_stood(&mut self, id: Id) -> Result<(), Stop> {
+        let (Some(open), Some(known)) =
+            (self.d.searches.open.get_mut(&id), self.d.ledger.search(id))
         else {
             return Ok(());
         };
@@ -283,7 +365,7 @@ impl Driver {
         let mut ran: Vec<(u32, Id)> = running
             .into_iter()
             .filter_map(|branch| {
-                let (_, number) = self.ledger.branch(branch)?.search?;
+                let (_, number) = self.d.ledger.branch(branch)?.search?;
                 Some((number, branch))
             })
             .collect();
@@ -292,26 +374,26 @@ impl Driver {
         }
         ran.sort_unstable();
         let stood = known.stood.iter();
-        let last: HashMap<Id, Line> = stood.map(|s| (s.branch, s.at)).collect();
+        let last: BTreeMap<Id, Line> = stood.map(|s| (s.branch, s.at)).collect();
         let mut draft = self.draft(known.branch);
         for (_, branch) in ran {
-            let Some(at) = self.ledger.branch(branch).map(|b| b.commit) else {
+            let Some(at) = self.d.ledger.branch(branch).map(|b| b.commit) else {
                 continue;
             };
-            let snapshot = self.snapshot_at(branch, at).await?;
-            let from = self.ledger.branch(branch).and_then(|b| b.from);
+            let snapshot = self.snapshot_at(branch, at)?;
+            let from = self.d.ledger.branch(branch).and_then(|b| b.from);
             let last = last.get(&branch).map(|at| (branch, *at));
             let Some(before) = last.or(from) else {
                 continue;
             };
-            let (lost, moved) = self.since(branch, before.1).await?;
+            let (lost, moved) = self.since(branch, before.1)?;
             let Some(over) = self
                 .ends_there(branch, &snapshot)
                 .filter(|over| moved || *over)
             else {
                 continue;
             };
-            let before = self.node(id, before).await?.0;
+            let before = self.node(id, before)?.0;
             let cost = search::spent_since(&snapshot, &before).plus(lost);
             draft.ledger.push(LedgerEntry::Search {
                 search: id,
@@ -324,19 +406,24 @@ impl Driver {
                     micros: cost.micros,
                 },
             });
-            if let Some(hash) = self.branches.get(&branch).map(|b| b.hash)
-                && let Some(open) = self.searches.open.get_mut(&id)
+            if let Some(hash) = self.d.branches.live.get(&branch).map(|b| b.hash)
+                && let Some(open) = self.d.searches.open.get_mut(&id)
             {
                 open.nodes.keep((branch, at), (snapshot, hash));
             }
         }
-        self.write(draft).await
+        self.write(draft)
     }
 
     /// Returns true if a branch came to its end, false if it waits at the end of a block; `None` if it is in the middle of a
     /// block, because it was cut or may not continue.
     fn ends_there(&self, branch: Id, snapshot: &Snapshot) -> Option<bool> {
-        let mut outs = self.outs.values().filter(|out| out.branch == branch);
+        let mut outs = self
+            .d
+            .effects
+            .outs
+            .values()
+            .filter(|out| out.branch == branch);
         let ends_block = |out: &super::Out| {
             let stands = matches!(out.state, OutState::Stands);
             stands && search::begins_block(snapshot, out.wish.agent)
@@ -349,11 +436,11 @@ impl Driver {
 
     /// Returns the cost of calls that failed on a branch after a line of its path, and true if anything was committed there
     /// since. Answered calls are counted by the machine.
-    async fn since(&mut self, branch: Id, after: Line) -> Result<(Cost, bool), EngineError> {
+    fn since(&mut self, branch: Id, after: Line) -> Result<(Cost, bool), Stop> {
         let (mut cost, mut moved) = (Cost::default(), false);
-        let mut at = self.ledger.branch(branch).map_or(after, |b| b.head);
+        let mut at = self.d.ledger.branch(branch).map_or(after, |b| b.head);
         while at > after {
-            let line = self.past.read(at).await?;
+            let line = self.seen.past.line(at)?;
             if line.branch != branch {
                 break;
             }
@@ -384,10 +471,10 @@ impl Driver {
     /// belongs to no search.
     pub(super) fn ends_search(&mut self, call: Id, branch: Id, why: Why, used: &str) -> bool {
         let judges = |(_, known): &(Id, &Search)| known.judged.iter().any(|(b, _)| *b == branch);
-        let tries = self.searches.tries(branch);
-        let judged = self.ledger.searches().find(judges).map(|(id, _)| id);
+        let tries = self.d.searches.tries(branch);
+        let judged = self.d.ledger.searches().find(judges).map(|(id, _)| id);
         let found = tries.or(judged);
-        let Some(open) = found.and_then(|id| self.searches.open.get_mut(&id)) else {
+        let Some(open) = found.and_then(|id| self.d.searches.open.get_mut(&id)) else {
             return false;
         };
         open.short = Some(why);
@@ -400,79 +487,72 @@ impl Driver {
     }
 
     /// Returns the snapshot of a node and the hash of its line.
-    async fn node(&mut self, id: Id, of: (Id, Line)) -> Result<(Snapshot, Hash), EngineError> {
-        let open = self.searches.open.get_mut(&id);
+    fn node(&mut self, id: Id, of: (Id, Line)) -> Result<(Snapshot, Hash), Stop> {
+        let open = self.d.searches.open.get_mut(&id);
         if let Some(known) = open.and_then(|open| open.nodes.kept(of)) {
             return Ok(known);
         }
-        let snapshot = self.snapshot_at(of.0, of.1).await?;
-        let hash = self.hash_at(of.1).await?;
+        let snapshot = self.snapshot_at(of.0, of.1)?;
+        let hash = self.hash_at(of.1)?;
         let found = (snapshot, hash);
-        if let Some(open) = self.searches.open.get_mut(&id) {
+        if let Some(open) = self.d.searches.open.get_mut(&id) {
             open.nodes.keep(of, found.clone());
         }
         Ok(found)
     }
 
     /// Begins the model calls at which a branch waits, unless the branch has moved on already.
-    async fn go_on(
-        &mut self,
-        id: Id,
-        branch: Id,
-        from: Option<Line>,
-    ) -> Result<Acted, EngineError> {
-        if let Some(open) = self.searches.open.get_mut(&id) {
+    fn go_on(&mut self, id: Id, branch: Id, from: Option<Line>) -> Result<Acted, Stop> {
+        if let Some(open) = self.d.searches.open.get_mut(&id) {
             open.running.insert(branch);
         }
-        let at = self.ledger.branch(branch).map(|b| b.commit);
+        let at = self.d.ledger.branch(branch).map(|b| b.commit);
         if from.is_some() && at != from {
             return Ok(Ok(()));
         }
         let stands: Vec<Id> = self
+            .d
+            .effects
             .outs
             .iter()
             .filter(|(_, out)| out.branch == branch && matches!(out.state, OutState::Stands))
             .map(|(effect, _)| *effect)
             .collect();
-        self.begin_standing(branch, stands).await?;
+        self.begin_standing(branch, stands)?;
         Ok(Ok(()))
     }
 
-    pub(super) async fn begin_standing(
-        &mut self,
-        branch: Id,
-        stands: Vec<Id>,
-    ) -> Result<(), EngineError> {
+    pub(super) fn begin_standing(&mut self, branch: Id, stands: Vec<Id>) -> Result<(), Stop> {
         let mut draft = self.draft(branch);
         for effect in stands {
             self.state(effect, OutState::Ready);
             self.draw_escrow(&mut draft);
-            self.to_start.insert(effect);
+            self.d.effects.to_start.insert(effect);
         }
         self.busy();
-        self.write(draft).await
+        self.write(draft)
     }
 
     /// Opens a branch at a node. A branch that is open already continues if it has not moved yet.
-    async fn try_from(
+    fn try_from(
         &mut self,
         id: Id,
         plan: &Plan,
         number: u32,
         from: (Id, Line),
-    ) -> Result<Acted, EngineError> {
-        let known = self.ledger.search(id);
+    ) -> Result<Acted, Stop> {
+        let known = self.d.ledger.search(id);
         let scope = known.and_then(|known| known.agent);
         let opened = known.and_then(|known| known.tried.get(number as usize - 1));
         if let Some(branch) = opened.copied() {
-            let (before, _) = self.node(id, from).await?;
-            let here = self.branches.get(&branch);
+            let (before, _) = self.node(id, from)?;
+            let here = self.d.branches.live.get(&branch);
             let since = here.map(|b| search::spent_since(&b.snapshot, &before));
             let begun = since.is_none_or(|since| since.calls > 0);
             let at = if begun { Some(Line::NONE) } else { None };
-            return self.go_on(id, branch, at).await;
+            return self.go_on(id, branch, at);
         }
-        let (snapshot, _) = self.node(id, from).await?;
+        let (snapshot, _) = self.node(id, from)?;
         let of = scope.map(|_| (number, plan.n.max(number)));
         let opened = Opened {
             scope,
@@ -481,24 +561,24 @@ impl Driver {
             ..Opened::default()
         };
         let what = |branch| Searching::Tried { branch, number };
-        let branch = match self.open_searched(id, from, opened, what).await? {
+        let branch = match self.open_searched(id, from, opened, what)? {
             Ok(branch) => branch,
             Err(why) => return Ok(Err(why)),
         };
-        self.go_on(id, branch, None).await
+        self.go_on(id, branch, None)
     }
 
     /// Opens a branch at a node, for the search or for a judging agent.
-    async fn open_searched(
+    fn open_searched(
         &mut self,
         id: Id,
         from: (Id, Line),
         opened: Opened,
         what: impl Fn(Id) -> Searching,
-    ) -> Result<Result<Id, String>, EngineError> {
-        let (mut snapshot, hash) = self.node(id, from).await?;
+    ) -> Result<Result<Id, String>, Stop> {
+        let (mut snapshot, hash) = self.node(id, from)?;
         let judges = opened.judge.is_some();
-        let bound = self.branches.values().next();
+        let bound = self.d.branches.live.values().next();
         let bound = bound.and_then(|branch| branch.snapshot.binding.clone());
         let rebound = bound.filter(|bound| snapshot.binding.as_ref() != Some(bound));
         if rebound.is_some() {
@@ -508,7 +588,7 @@ impl Driver {
             known: self.known_of(&snapshot)?,
             ..opened
         };
-        let (line, now) = (self.next, self.now(from.0).max(snapshot.now));
+        let (line, now) = (self.d.who.next, self.now(from.0).max(snapshot.now));
         let offered = [Offered::Opened(opened)];
         let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
         let Some(commit) = &mut step.commit else {
@@ -519,13 +599,13 @@ impl Driver {
         }
         let branch = step.snapshot.branch;
         if judges {
-            self.searches.judges.insert(branch);
+            self.d.searches.judges.insert(branch);
         } else {
-            self.searches.tried.insert(branch, id);
+            self.d.searches.tried.insert(branch, id);
         }
         let base = Some(snapshot);
         self.add_branch(branch, step.snapshot.clone(), None, base, Since::default());
-        if let Some(known) = self.branches.get_mut(&branch) {
+        if let Some(known) = self.d.branches.live.get_mut(&branch) {
             (known.prev, known.hash) = (from.1, hash);
         }
         let mut draft = Draft::of(line, branch, &mut step);
@@ -536,7 +616,7 @@ impl Driver {
         });
         let what = what(branch);
         draft.ledger.push(LedgerEntry::Search { search: id, what });
-        self.finish_step(branch, step, draft).await?;
+        self.finish_step(branch, step, draft)?;
         Ok(Ok(branch))
     }
 
@@ -544,22 +624,24 @@ impl Driver {
 
     /// Ends a search: supersedes its branches, and has its agent adopt the winner. Without a winner the agent answers without the
     /// search, for this reason.
-    async fn end_search(
+    fn end_search(
         &mut self,
         id: Id,
         winner: Option<(Id, Line)>,
         why: Why,
         reason: &str,
-    ) -> Result<(), EngineError> {
-        self.searches.open.remove(&id);
-        let Some(known) = self.ledger.search(id) else {
+    ) -> Result<(), Stop> {
+        if self.d.searches.open.remove(&id).is_some() {
+            self.out.orders.push(Do::CutJudges(id));
+        }
+        let Some(known) = self.d.ledger.search(id) else {
             return Ok(());
         };
         let (by_person, root) = (known.agent.is_none(), known.branch);
         let judges = known.judged.iter().map(|(branch, _)| *branch);
         let tried = known.tried.iter().copied().chain(judges);
         let all: Vec<Id> = tried.chain(by_person.then_some(root)).collect();
-        let waits = self.outs.get(&id).map(|out| out.branch);
+        let waits = self.d.effects.outs.get(&id).map(|out| out.branch);
         let waits = waits.filter(|_| !by_person);
         let mut draft = self.draft(root);
         draft.urgent = true;
@@ -572,9 +654,9 @@ impl Driver {
         });
         // All in one line: branches that outlive their search would continue outside of it.
         for branch in all {
-            self.searches.tried.remove(&branch);
-            self.searches.judges.remove(&branch);
-            let known = self.ledger.branch(branch);
+            self.d.searches.tried.remove(&branch);
+            self.d.searches.judges.remove(&branch);
+            let known = self.d.ledger.branch(branch);
             if known.is_some_and(|b| b.superseded.is_none()) {
                 self.supersede(&mut draft, branch, None);
             }
@@ -583,30 +665,29 @@ impl Driver {
             let what = Searching::Without(draft.body(reason));
             draft.ledger.push(LedgerEntry::Search { search: id, what });
         }
-        self.write(draft).await?;
+        self.write(draft)?;
         if waits.is_some() && winner.is_some() {
-            self.adopt_found(id).await?;
+            self.adopt_found(id)?;
         }
-        self.leave_behind().await?;
-        match waits {
-            Some(branch) if winner.is_none() => self.begin_standing(branch, vec![id]).await,
-            _ => Ok(()),
-        }
+        let waits = waits.filter(|_| winner.is_none());
+        let standing = waits.map(|branch| (branch, id));
+        self.d.searches.standing.extend(standing);
+        Ok(())
     }
 
     /// Offers the winner to the branch whose agent searched.
-    async fn adopt_found(&mut self, id: Id) -> Result<(), EngineError> {
-        let known = self.ledger.search(id).cloned();
+    fn adopt_found(&mut self, id: Id) -> Result<(), Stop> {
+        let known = self.d.ledger.search(id).cloned();
         let found = known.and_then(|known| Some((known.branch, known.over?.0?)));
         let Some((target, (branch, at))) = found else {
             return Ok(());
         };
-        let (branch, at) = self.adopted_from(branch, at, target).await?;
-        let from = self.as_branch_of(target, branch, at).await?;
-        if let Some(here) = self.branches.get(&target)
-            && let Some(why) = not_adoptable(&self.ledger, &here.snapshot, &from)
+        let (branch, at) = self.adopted_from(branch, at, target)?;
+        let from = self.as_branch_of(target, branch, at)?;
+        if let Some(here) = self.d.branches.live.get(&target)
+            && let Some(why) = not_adoptable(&self.d.ledger, &here.snapshot, &from)
         {
-            return self.without(id, &why).await;
+            return self.without(id, &why);
         }
         let offered = Offered::Adopt {
             call: None,
@@ -625,18 +706,18 @@ impl Driver {
     pub(super) fn not_adopted(&mut self, target: Option<Id>, why: &str) {
         let won = |(id, known): &(Id, &Search)| {
             let over = known.over.is_some() && known.without.is_none();
-            over && Some(known.branch) == target && self.outs.contains_key(id)
+            over && Some(known.branch) == target && self.d.effects.outs.contains_key(id)
         };
-        let found = self.ledger.searches().find(won).map(|(id, _)| id);
+        let found = self.d.ledger.searches().find(won).map(|(id, _)| id);
         if let Some(id) = found {
-            self.searches.to_adopt.insert(id);
-            self.searches.refused.insert(id, why.to_owned());
+            self.d.searches.to_adopt.insert(id);
+            self.d.searches.refused.insert(id, why.to_owned());
         }
     }
 
     /// Lets the agent of a search whose winner was not adopted answer without the search.
-    async fn without(&mut self, id: Id, why: &str) -> Result<(), EngineError> {
-        let Some(branch) = self.outs.get(&id).map(|out| out.branch) else {
+    fn without(&mut self, id: Id, why: &str) -> Result<(), Stop> {
+        let Some(branch) = self.d.effects.outs.get(&id).map(|out| out.branch) else {
             return Ok(());
         };
         let mut draft = self.draft(branch);
@@ -645,123 +726,7 @@ impl Driver {
             search: id,
             what: Searching::Without(why),
         });
-        self.write(draft).await?;
-        self.begin_standing(branch, vec![id]).await
-    }
-
-    // ---- acts of people
-
-    /// Begins a search that a person asks for: opens the root branch, which waits at its first model call.
-    pub(super) async fn begin_search(
-        &mut self,
-        message: &InboxMessage,
-        branch: Option<Id>,
-        at: Option<Line>,
-        say: Option<String>,
-        plan: &str,
-    ) -> Result<Acted, EngineError> {
-        let read = serde_json::from_str::<Json>(plan).map_err(|e| e.to_string());
-        let plan = match read.and_then(|json| search_plan(&json, self.network())) {
-            Ok(plan) => plan,
-            Err(why) => return Ok(Err(why)),
-        };
-        let plan = Plan {
-            seed: plan.seed.or(Some(self.values.seed)),
-            ..plan
-        };
-        let from = branch.unwrap_or(self.ledger.current);
-        let opened = Opened {
-            dry: !plan.live,
-            say: say.map(|text| said(message, text)),
-            ..Opened::default()
-        };
-        let plan = plan.to_json().to_string();
-        let begin = ToBegin {
-            searches: Some(&plan),
-            ..ToBegin::new(from, at, opened)
-        };
-        self.open_by_person(message, begin).await
-    }
-
-    /// Returns true if an agent of a branch owes a model call at which a block begins.
-    pub(super) fn owes_block(snapshot: &Snapshot) -> bool {
-        snapshot.effects.values().any(|effect| {
-            effect.what == Want::Step
-                && snapshot.agent(effect.agent).phase == Phase::Thinking
-                && search::begins_block(snapshot, effect.agent)
-        })
-    }
-
-    /// Makes a branch the root of a person's search, in the line that opens it.
-    pub(super) fn roots_search(&mut self, draft: &mut Draft, branch: Id, plan: &str) {
-        let plan = draft.body(plan);
-        draft.ledger.push(LedgerEntry::Search {
-            search: branch,
-            what: Searching::Began {
-                agent: None,
-                branch,
-                at: Line::NONE,
-                plan,
-            },
-        });
-        self.searches.tried.insert(branch, branch);
-        self.searches.open.insert(branch, Exploring::default());
-    }
-
-    /// Ends searches with their best results so far, on request of a person; `None` means all searches.
-    pub(super) async fn stop_searches(
-        &mut self,
-        message: &InboxMessage,
-        of: Option<Id>,
-    ) -> Result<Acted, EngineError> {
-        let open = self.searches.open.iter_mut();
-        let wanted = open.filter(|(id, _)| of.is_none_or(|of| of == **id));
-        let mut any = false;
-        for (_, open) in wanted {
-            open.stop = Some(Why::Stopped);
-            any = true;
-        }
-        if !any {
-            return Ok(Err("nothing is being searched".to_owned()));
-        }
-        self.accept_with(message, Vec::new()).await?;
-        Ok(Ok(()))
-    }
-
-    // ---- seeds
-
-    /// Returns the seed for sampling a model call, and true if its branch is one of several that get the same request.
-    pub(super) fn seed_for(&self, branch: Id, agent: &str, position: u32) -> (u64, bool) {
-        let known = self.ledger.branch(branch).and_then(|b| b.search);
-        let plan = known
-            .and_then(|(id, _)| self.ledger.search(id))
-            .map(|s| s.plan);
-        let seed = plan.and_then(|plan| {
-            let json: Json = serde_json::from_str(&self.past.text(plan)).ok()?;
-            json["seed"].as_u64()
-        });
-        let seed = seed.unwrap_or(self.values.seed);
-        let name: Name = match known {
-            Some((_, number)) => format!("search {number}").into(),
-            None => match self.judge_number(branch) {
-                Some(number) => format!("judge {number}").into(),
-                None if branch == Id::MAIN => "main".into(),
-                None => self.branches[&branch]
-                    .label
-                    .clone()
-                    .unwrap_or_else(|| branch.to_string().into()),
-            },
-        };
-        let tried = known.is_some();
-        (search::draw(seed, agent, &name, position), tried)
-    }
-
-    fn judge_number(&self, branch: Id) -> Option<usize> {
-        if !self.searches.judges.contains(&branch) {
-            return None;
-        }
-        self.ledger
-            .searches()
-            .find_map(|(_, known)| known.judged.iter().position(|(judge, _)| *judge == branch))
+        self.write(draft)?;
+        self.begin_standing(branch, vec![id])
     }
 }

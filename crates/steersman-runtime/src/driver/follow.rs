@@ -5,11 +5,11 @@
 //! its own. Open calls keep their tools, and so do branches that begin where calls are open: the new manifest has these tools
 //! unchanged.
 
-use super::Driver;
-use super::attempt::FromTask;
 use super::rebind::Anew;
+use super::{Answered, Do, Job, Stop, Want};
 use crate::bind::{self, ManifestHash, Values};
 use crate::engine::EngineError;
+use crate::past::ERASED;
 use crate::servers::{self, Listed, Marks};
 use crate::toolset::Asked;
 use std::collections::BTreeSet;
@@ -17,8 +17,9 @@ use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::network::manifest::Manifest;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::stored::commit::LedgerEntry;
-use steersman_machine::stored::ids::{Bodies, Id, Name};
+use steersman_machine::stored::codec::Hash;
+use steersman_machine::stored::commit::{Binding, LedgerEntry};
+use steersman_machine::stored::ids::{Id, Name};
 
 /// Maximum number of characters of the description of a change, or of the reason why it cannot be applied.
 const TOLD: usize = 2_000;
@@ -29,7 +30,7 @@ const REFRESH: &str = "refresh";
 type OpenAt = (Id, (Id, Id));
 
 /// State of the tool lists that a session follows.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Following {
     /// Mark of each list when its server was last asked; absent before.
     marks: Marks,
@@ -63,59 +64,58 @@ impl Following {
     }
 }
 
-impl Driver {
+impl Job<'_, '_> {
     /// Returns true if a model call has to wait because a followed list may have changed: the servers are asked first.
     pub(super) fn asks_servers_first(&mut self, call: Id) -> bool {
         let network = self.network().clone();
-        if self.values.manifest.is_none() || !network.mcp.values().any(|server| server.follows) {
+        if self.d.bound.values.manifest.is_none()
+            || !network.mcp.values().any(|server| server.follows)
+        {
             return false;
         }
-        if self.following.asking {
-            self.following.waiting.insert(call);
+        if self.d.servers.asking {
+            self.d.servers.waiting.insert(call);
             return true;
         }
         let over = |(branch, call): &OpenAt| {
-            let branch = self.branches.get(branch);
+            let branch = self.d.branches.live.get(branch);
             branch.is_none_or(|branch| !branch.snapshot.calls.contains_key(call))
         };
-        if self.following.kept.iter().any(over) {
-            self.following.kept.clear();
-            self.following.marks.clear();
+        if self.d.servers.kept.iter().any(over) {
+            self.d.servers.kept.clear();
+            self.d.servers.marks.clear();
         }
-        let marks = servers::marks(&self.engine, &network, &self.values);
+        let marks = servers::marks(self.seen.engine, &network, &self.d.bound.values);
         let stale = |(name, mark): (Name, _)| {
-            let known = self.following.marks.get(&name);
+            let known = self.d.servers.marks.get(&name);
             (known != Some(&mark)).then_some(name)
         };
         let stale: Vec<Name> = marks.into_iter().filter_map(stale).collect();
         if stale.is_empty() {
             return false;
         }
-        self.following.asking = true;
-        self.following.waiting.insert(call);
-        let asked = servers::list_again(self.engine.clone(), network, self.values.clone(), stale);
-        let tasks = self.tasks.clone();
-        tokio::spawn(async move {
-            // An owner that is gone needs no answer.
-            let _ = tasks.send(Box::new(FromTask::Listed(asked.await))).await;
-        });
+        self.d.servers.asking = true;
+        self.d.servers.waiting.insert(call);
+        self.out.orders.push(Do::List(stale));
         true
     }
 
     /// Applies the changes that servers reported, server by server, and reports those that do not fit.
-    pub(super) async fn lists_came(&mut self, lists: Vec<Listed>) -> Result<(), EngineError> {
-        self.following.asking = false;
-        self.to_start
-            .extend(std::mem::take(&mut self.following.waiting));
-        let (Some(hash), Some(definition)) = (self.values.manifest, self.definition().await?)
+    pub(super) fn lists_came(&mut self, lists: Vec<Listed>) -> Result<(), Stop> {
+        self.d.servers.asking = false;
+        self.d
+            .effects
+            .to_start
+            .extend(std::mem::take(&mut self.d.servers.waiting));
+        let (Some(hash), Some(definition)) = (self.d.bound.values.manifest, self.definition()?)
         else {
             return Ok(());
         };
-        let mut manifest = self.engine.manifest(&self.session, hash).await?;
+        let mut manifest = self.manifest(hash)?;
         let (mut told, mut refused) = (Vec::new(), Vec::new());
         for listed in lists {
             let server = listed.server;
-            self.following.marks.insert(server.clone(), listed.mark);
+            self.d.servers.marks.insert(server.clone(), listed.mark);
             let mut listing = match listed.asked {
                 Asked::Offers(listing) => listing,
                 Asked::Failed(fault) => {
@@ -128,12 +128,12 @@ impl Driver {
             let older = manifest.servers.get(&server).cloned().unwrap_or_default();
             let open = self.open_calls(&server);
             // The tool of a call that may have happened is needed until its end is known.
-            let unsettled = self.unsettled_tools(&server).await?;
+            let unsettled = self.unsettled_tools(&server)?;
             let tools = open.iter().map(|(_, tool)| tool.clone());
             let tools = tools.chain(unsettled).collect();
             let kept = listing.keep(&older, &tools);
             let keeps = open.into_iter().filter(|(_, tool)| kept.contains(tool));
-            self.following.kept.extend(keeps.map(|(call, _)| call));
+            self.d.servers.kept.extend(keeps.map(|(call, _)| call));
             if listing == older {
                 continue;
             }
@@ -150,30 +150,29 @@ impl Driver {
                 )),
             }
         }
-        self.refuse_lists(&refused).await?;
-        self.bind_manifest(&definition, manifest, &told).await
+        self.refuse_lists(&refused)?;
+        self.bind_manifest(&definition, manifest, &told)
     }
 
     /// Restores the tools of calls that are open at an older line where a branch is to begin. Returns the reason if this is not
     /// possible.
-    pub(super) async fn keep_tools_of(
+    pub(super) fn keep_tools_of(
         &mut self,
         snapshot: &Snapshot,
-    ) -> Result<Result<(), String>, EngineError> {
-        let (Some(binding), Some(now)) = (&snapshot.binding, self.values.manifest) else {
+    ) -> Result<Result<(), String>, Stop> {
+        let (Some(binding), Some(now)) = (&snapshot.binding, self.d.bound.values.manifest) else {
             return Ok(Ok(()));
         };
-        self.past.read(binding.values.line()).await?;
-        let text = self.past.text(binding.values);
-        let then = bind::manifest(&self.session, binding, &text)?;
-        let (Some(then), Some(definition)) = (then, self.definition().await?) else {
+        let text = self.values_of(binding)?;
+        let then = bind::manifest(&self.d.who.session, binding, &text)?;
+        let (Some(then), Some(definition)) = (then, self.definition()?) else {
             return Ok(Ok(()));
         };
         if then == now {
             return Ok(Ok(()));
         }
-        let older = self.engine.manifest(&self.session, then).await?;
-        let mut manifest = self.engine.manifest(&self.session, now).await?;
+        let older = self.manifest(then)?;
+        let mut manifest = self.manifest(now)?;
         let mut told = Vec::new();
         for (server, older) in &older.servers {
             let Some(listing) = manifest.servers.get_mut(server) else {
@@ -194,27 +193,62 @@ impl Driver {
                 "calls are open there whose tools have changed, and their former tools do not fit the present ones: {why}"
             )));
         }
-        self.following.marks.clear();
-        self.bind_manifest(&definition, manifest, &told)
-            .await
-            .map(Ok)
+        self.d.servers.marks.clear();
+        self.bind_manifest(&definition, manifest, &told).map(Ok)
     }
 
     /// Returns the session's definition as it was written, without the lists of servers; `None` before the session has begun.
-    async fn definition(&mut self) -> Result<Option<Arc<Network>>, EngineError> {
-        let mut branches = self.branches.values();
+    fn definition(&mut self) -> Result<Option<Arc<Network>>, Stop> {
+        let mut branches = self.d.branches.live.values();
         let Some(binding) = branches.find_map(|branch| branch.snapshot.binding.clone()) else {
             return Ok(None);
         };
-        let network = self
-            .engine
-            .bound_network(&self.session, &binding.source, None);
-        network.await.map(Some)
+        self.network_of(binding.source, None).map(Some)
+    }
+
+    /// Returns the stored text of a binding's values.
+    pub(super) fn values_of(&self, binding: &Binding) -> Result<Arc<str>, Stop> {
+        let text = self.seen.past.stored(binding.values)?;
+        Ok(text.unwrap_or_else(|| ERASED.into()))
+    }
+
+    /// Returns the network of a stored definition, completed with a manifest.
+    pub(super) fn network_of(
+        &mut self,
+        source: Hash,
+        manifest: Option<ManifestHash>,
+    ) -> Result<Arc<Network>, Stop> {
+        match self.found_network(source, manifest)? {
+            Ok(network) => Ok(network),
+            Err(why) => {
+                let session = self.d.who.session.clone();
+                Err(EngineError::Definition { session, why }.into())
+            }
+        }
+    }
+
+    /// Returns the network as [`Self::network_of`] does, or the reason why it cannot be used here.
+    pub(super) fn found_network(
+        &mut self,
+        source: Hash,
+        manifest: Option<ManifestHash>,
+    ) -> Result<Result<Arc<Network>, String>, Stop> {
+        match self.wants(Want::network(source, manifest))? {
+            Answered::Network(found) => Ok(found.clone()),
+            _ => unreachable!("an answer is of the kind that was asked for"),
+        }
+    }
+
+    fn manifest(&mut self, hash: ManifestHash) -> Result<Manifest, Stop> {
+        match self.wants(Want::Manifest(hash.0))? {
+            Answered::Manifest(manifest) => Ok(manifest.clone()),
+            _ => unreachable!("an answer is of the kind that was asked for"),
+        }
     }
 
     /// Returns the open calls of a server's tools, on branches that have ticks.
     fn open_calls(&self, server: &Name) -> Vec<(OpenAt, String)> {
-        let branches = self.branches.iter();
+        let branches = self.d.branches.live.iter();
         let open = branches.flat_map(|(id, branch)| {
             open_in(&branch.snapshot, server).map(|(call, tool)| ((*id, call), tool))
         });
@@ -222,45 +256,46 @@ impl Driver {
     }
 
     /// Binds the session to this manifest from here on, if it is another than the bound one.
-    async fn bind_manifest(
+    fn bind_manifest(
         &mut self,
         definition: &Arc<Network>,
         manifest: Manifest,
         told: &[String],
-    ) -> Result<(), EngineError> {
-        let (network, Some(text)) = servers::bound(definition, manifest)? else {
+    ) -> Result<(), Stop> {
+        let bound = servers::bound(definition, manifest).map_err(EngineError::from)?;
+        let (network, Some(text)) = bound else {
             return Ok(());
         };
         let hash = ManifestHash::of(&text);
-        let mut bound = self.branches.values();
+        let mut bound = self.d.branches.live.values();
         let bound = bound.find_map(|b| b.snapshot.binding.clone());
-        let Some(bound) = bound.filter(|_| self.values.manifest != Some(hash)) else {
+        let Some(bound) = bound.filter(|_| self.d.bound.values.manifest != Some(hash)) else {
             return Ok(());
         };
-        let store = self.engine.store();
-        store.put_blob(hash.0, text.as_bytes().into()).await?;
-        self.engine
+        self.out.blobs.push((hash.0, text.as_bytes().into()));
+        self.seen
+            .engine
             .remember((bound.source, Some(hash)), network.clone());
         let values = Values {
             manifest: Some(hash),
-            ..self.values.clone()
+            ..(*self.d.bound.values).clone()
         };
         let new = bind::binding(&network, bound.entry.clone(), &values);
         let told = clipped(told);
-        self.bind_anew(&new, values, Anew::Servers(&told)).await?;
-        self.network = Some(network);
+        self.bind_anew(&new, values, Anew::Servers(&told))?;
+        self.d.bound.network = Some(network);
         Ok(())
     }
 
     /// Records in the ledger which changes could not be applied.
-    async fn refuse_lists(&mut self, refused: &[String]) -> Result<(), EngineError> {
-        let mut draft = self.draft(self.ledger.current);
+    fn refuse_lists(&mut self, refused: &[String]) -> Result<(), Stop> {
+        let mut draft = self.draft(self.d.ledger.current);
         for why in refused {
             let why = draft.body(&clipped(std::slice::from_ref(why)));
             let message = REFRESH.into();
             draft.ledger.push(LedgerEntry::Refused { message, why });
         }
-        self.write(draft).await
+        self.write(draft)
     }
 }
 

@@ -2,8 +2,7 @@
 //! `Started` is written only after this guard, so no effect starts without passing it.
 
 use super::draft::{Draft, NewHold};
-use super::{Driver, Out, OutState};
-use crate::engine::EngineError;
+use super::{Job, Out, OutState, Stop};
 use crate::ledger::{Beginning, Equal, Record, Stands, Verdict};
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::codes::Code;
@@ -12,23 +11,21 @@ use steersman_machine::stored::ids::{Id, Time};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::{Approval, ToolWork};
 
-impl Driver {
+impl Job<'_, '_> {
     /// Returns true if a call may not begin now because of an equal one: it then waits for the end of that one, is answered, or
     /// is held. Checked each time the call is about to begin: an equal one may have begun meanwhile.
-    pub(super) fn is_guarded(&mut self, draft: &mut Draft, id: Id) -> Result<bool, EngineError> {
-        let out = &self.outs[&id];
+    pub(super) fn is_guarded(&mut self, draft: &mut Draft, id: Id) -> Result<bool, Stop> {
+        let out = &self.d.effects.outs[&id];
         let Some(tool) = out.tool().cloned() else {
             return Ok(false);
         };
         let agent = out.wish.agent;
-        match self.ledger.verdict(self.beginning(draft, id, &tool)) {
+        match self.d.ledger.verdict(self.beginning(draft, id, &tool)) {
             Verdict::Begins => return Ok(false),
             // The approver is told about the equal effect; their approval also allows the repetition.
             Verdict::Repeats(_) if tool.next_approval(&out.approved).is_some() => return Ok(false),
             verdict => {
-                if let Some(out) = self.outs.get_mut(&id) {
-                    out.permit = None;
-                }
+                self.seen.leaves.give_slot(id);
                 self.unqueue(id, agent);
                 self.keeps_from(draft, id, &tool, verdict)?;
             }
@@ -37,13 +34,13 @@ impl Driver {
     }
 
     fn beginning<'a>(&'a self, draft: &'a Draft, id: Id, tool: &ToolWork) -> Beginning<'a> {
-        let out = &self.outs[&id];
+        let out = &self.d.effects.outs[&id];
         Beginning {
             effect: id,
             branch: out.branch,
             digests: &out.digests,
             class: tool.class,
-            epoch: self.claim.epoch,
+            epoch: self.d.who.claim.epoch,
             may_repeat: self.tool_def(&tool.tool).is_some_and(|t| t.repeat_allowed),
             word: out.word,
             line: draft.n,
@@ -57,7 +54,7 @@ impl Driver {
         id: Id,
         tool: &ToolWork,
         verdict: Verdict,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Stop> {
         match verdict {
             Verdict::Begins => {}
             Verdict::Waits(before) => self.waits_behind(id, before),
@@ -68,7 +65,7 @@ impl Driver {
                 let message = format!("{} It is not started while that is open.", equal.said());
                 self.answer_fault(id, Code::InDoubt, &message);
             }
-            Verdict::Repeats(equal) if self.engine.0.options.user_reachable => {
+            Verdict::Repeats(equal) if self.seen.engine.0.options.user_reachable => {
                 let ask = format!("{} Do it again?", equal.told());
                 let asked = tool.approve.first().map(|approval| approval.by.clone());
                 // The approval of edited arguments is over already: the tool's first approver decides.
@@ -77,7 +74,7 @@ impl Driver {
                 draft.hold(NewHold {
                     effect: id,
                     why: Why::Repeat,
-                    digest: self.outs[&id].digest(),
+                    digest: self.d.effects.outs[&id].digest(),
                     by: vec![approver.unwrap_or_else(|| "user".into())],
                     ask: Some(&ask),
                     due: None,
@@ -95,25 +92,25 @@ impl Driver {
 
     /// Returns true if the equal effect is one that this process tries again under its key: it ends without a person.
     fn is_tried_again(&self, equal: Equal, class: Class) -> bool {
-        let out = self.outs.get(&equal.effect);
+        let out = self.d.effects.outs.get(&equal.effect);
         let ends = |out: &Out| !matches!(out.state, OutState::Held | OutState::Over);
         class == Class::Idempotent && !equal.recorded && out.is_some_and(ends)
     }
 
     fn waits_behind(&mut self, id: Id, before: Id) {
         self.state(id, OutState::Queued);
-        self.behind.insert(id, before);
+        self.d.effects.behind.insert(id, before);
     }
 
     /// Returns true if the effect waits for the end of an equal outstanding effect.
     pub(super) fn waits_for_another(&self, id: Id) -> bool {
-        let before = self.behind.get(&id);
-        before.is_some_and(|before| self.outs.contains_key(before))
+        let before = self.d.effects.behind.get(&id);
+        before.is_some_and(|before| self.d.effects.outs.contains_key(before))
     }
 
     /// A line was written: effects that wait for the end of an equal one are checked again.
     pub(super) fn look_behind(&mut self) {
-        self.to_start.extend(self.behind.keys());
+        self.d.effects.to_start.extend(self.d.effects.behind.keys());
     }
 
     /// Returns the code and the text that a model reads instead of a repetition that was not allowed: that the call was not
@@ -122,7 +119,7 @@ impl Driver {
         &self,
         equal: Equal,
         why: Option<&str>,
-    ) -> Result<(Code, String), EngineError> {
+    ) -> Result<(Code, String), Stop> {
         let code = match equal.stands {
             Stands::Done => Code::DoneBefore,
             Stands::Runs | Stands::InDoubt | Stands::GivenUp => Code::InDoubt,
@@ -133,7 +130,7 @@ impl Driver {
     }
 
     /// Returns a text about an equal effect, for a model.
-    pub(super) fn what_came(&self, equal: Equal) -> Result<String, EngineError> {
+    pub(super) fn what_came(&self, equal: Equal) -> Result<String, Stop> {
         let recorded = if equal.recorded {
             None
         } else {
@@ -149,11 +146,11 @@ impl Driver {
 
     /// Returns the equal effect that a hold of this effect names, in its present state.
     pub(super) fn held_about(&self, id: Id, why: Why) -> Option<Equal> {
-        let about = self.ledger.hold(id, why)?.about.clone()?;
-        let out = self.outs.get(&id)?;
+        let about = self.d.ledger.hold(id, why)?.about.clone()?;
+        let out = self.d.effects.outs.get(&id)?;
         let tool = out.tool()?;
         let draft = Draft::default();
-        let mut equals = self.ledger.equals(self.beginning(&draft, id, tool));
+        let mut equals = self.d.ledger.equals(self.beginning(&draft, id, tool));
         equals.find(|equal| equal.about() == about)
     }
 
@@ -167,16 +164,16 @@ impl Driver {
         approval: &Approval,
         now: Time,
     ) {
-        let out = &self.outs[&id];
+        let out = &self.d.effects.outs[&id];
         let Some(tool) = out.tool() else {
             return;
         };
         let digest = out.digest();
         let repeats = |equal: &Equal| matches!(equal.stands, Stands::Done | Stands::GivenUp);
-        let equals = self.ledger.equals(self.beginning(draft, id, tool));
+        let equals = self.d.ledger.equals(self.beginning(draft, id, tool));
         let before = equals.filter(repeats).max_by_key(|equal| equal.at);
         let beside = || {
-            let mut outs = self.outs.range(..id);
+            let mut outs = self.d.effects.outs.range(..id);
             let same = |out: &Out| out.digests.first() == Some(&digest) && out.touches_world();
             let waits = |out: &Out| !matches!(out.state, OutState::Over);
             outs.find(|(_, out)| same(out) && waits(out))
@@ -202,7 +199,7 @@ impl Driver {
 
     /// A person approved a call that was presented as a repetition: the ledger records this, and nobody is asked twice.
     pub(super) fn approves_repetition(&mut self, draft: &mut Draft, id: Id, by: &By) {
-        let open = self.ledger.effect(id).and_then(Record::open_hold);
+        let open = self.d.ledger.effect(id).and_then(Record::open_hold);
         let Some((at, about)) = open.and_then(|(at, hold)| Some((at, hold.about.clone()?))) else {
             return;
         };
@@ -214,7 +211,7 @@ impl Driver {
             by: by.clone().into(),
             body: None,
         });
-        if let Some(out) = self.outs.get_mut(&id) {
+        if let Some(out) = self.d.effects.outs.get_mut(&id) {
             out.word = out.word.max(Some(at));
         }
     }

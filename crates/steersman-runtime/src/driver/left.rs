@@ -2,9 +2,8 @@
 //! superseded. The end of a call does not tell if the effect happened, so the doubt stays open until a person or probe knows: it
 //! is listed, the people who would be asked may resolve it, and equal calls do not begin meanwhile.
 
-use super::Driver;
 use super::draft::{Draft, NewHold, Note};
-use crate::engine::EngineError;
+use super::{Job, Stop};
 use crate::pending::{self, Pending};
 use steersman_machine::network::{ANYBODY, OnDoubt, ToolDef};
 use steersman_machine::snapshot::Snapshot;
@@ -15,12 +14,13 @@ use steersman_machine::tick::effect::{Wish, Work};
 use steersman_machine::view::Cx;
 
 /// An effect in doubt that no branch waits for, with the last snapshot where one did.
+#[derive(Clone)]
 pub(super) struct Left {
     snapshot: Snapshot,
     wish: Wish,
 }
 
-impl Driver {
+impl Job<'_, '_> {
     /// Opens the doubt of an effect. Returns false if its definition asks nobody: the doubt is then given up.
     pub(super) fn opens_doubt(
         &self,
@@ -50,26 +50,26 @@ impl Driver {
         match def.and_then(|def| def.on_doubt.as_ref()) {
             Some(OnDoubt::Fail) => false,
             Some(OnDoubt::Ask { .. } | OnDoubt::Probe { .. }) => true,
-            None => self.engine.0.options.user_reachable,
+            None => self.seen.engine.0.options.user_reachable,
         }
     }
 
     /// Opens the doubt of an effect for which no branch waits any more, if the effect may have happened. The doubt is given up if
     /// the definition asks nobody.
     pub(super) fn leaves_in_doubt(&mut self, draft: &mut Draft, effect: Id, tool: &Name) {
-        let epoch = self.claim.epoch;
-        let Some(record) = self.ledger.effect(effect) else {
+        let epoch = self.d.who.claim.epoch;
+        let Some(record) = self.d.ledger.effect(effect) else {
             return;
         };
         if record.progress.is_started() && record.epoch < epoch {
             draft.note(Note::Unknown(effect, record.attempt));
         }
         let Some(digest) = record.digest else { return };
-        if !self.ledger.is_doubted(effect, &draft.ledger) {
+        if !self.d.ledger.is_doubted(effect, &draft.ledger) {
             return;
         }
-        self.left_now.push(effect);
-        if self.ledger.hold(effect, Why::Doubt).is_some() || draft.holds(effect, Why::Doubt) {
+        self.d.effects.left_now.push(effect);
+        if self.d.ledger.hold(effect, Why::Doubt).is_some() || draft.holds(effect, Why::Doubt) {
             return;
         }
         let reason = "its call ended, and nobody knows how it did";
@@ -80,15 +80,15 @@ impl Driver {
     }
 
     /// Calls [`Driver::leaves_in_doubt`] for an effect that is no longer out and that this line leaves in doubt.
-    pub(super) async fn left_unknown(
+    pub(super) fn left_unknown(
         &mut self,
         draft: &mut Draft,
         effect: Option<Id>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Stop> {
         if let Some(effect) = effect
-            && !self.outs.contains_key(&effect)
-            && self.ledger.is_doubted(effect, &draft.ledger)
-            && let Some(tool) = self.tool_left(effect).await?
+            && !self.d.effects.outs.contains_key(&effect)
+            && self.d.ledger.is_doubted(effect, &draft.ledger)
+            && let Some(tool) = self.tool_left(effect)?
         {
             self.leaves_in_doubt(draft, effect, &tool);
         }
@@ -96,16 +96,16 @@ impl Driver {
     }
 
     /// Opens the doubts that earlier owners left. Nobody runs their effects that had begun and that no branch waits for.
-    pub(super) async fn find_left(&mut self, draft: &mut Draft) -> Result<(), EngineError> {
-        let doubted = self.ledger.effects().filter(|(id, record)| {
-            let open = self.ledger.may_have_happened(*id, self.claim.epoch);
-            open && record.digest.is_some() && !self.outs.contains_key(id)
+    pub(super) fn find_left(&mut self, draft: &mut Draft) -> Result<(), Stop> {
+        let doubted = self.d.ledger.effects().filter(|(id, record)| {
+            let open = self.d.ledger.may_have_happened(*id, self.d.who.claim.epoch);
+            open && record.digest.is_some() && !self.d.effects.outs.contains_key(id)
         });
         let doubted: Vec<Id> = doubted.map(|(id, _)| id).collect();
         for effect in doubted {
-            if self.ledger.hold(effect, Why::Doubt).is_some() {
-                self.left_now.push(effect);
-            } else if let Some(tool) = self.tool_left(effect).await? {
+            if self.d.ledger.hold(effect, Why::Doubt).is_some() {
+                self.d.effects.left_now.push(effect);
+            } else if let Some(tool) = self.tool_left(effect)? {
                 self.leaves_in_doubt(draft, effect, &tool);
             }
         }
@@ -114,22 +114,19 @@ impl Driver {
 
     /// Returns effects that run or are in doubt and that no branch waits for.
     pub(super) fn unsettled(&self) -> impl Iterator<Item = Id> {
-        let effects = self.ledger.effects().filter(|(id, record)| {
-            let in_doubt = self.ledger.hold(*id, Why::Doubt).is_some();
-            (record.progress.is_started() || in_doubt) && !self.outs.contains_key(id)
+        let effects = self.d.ledger.effects().filter(|(id, record)| {
+            let in_doubt = self.d.ledger.hold(*id, Why::Doubt).is_some();
+            (record.progress.is_started() || in_doubt) && !self.d.effects.outs.contains_key(id)
         });
         effects.map(|(id, _)| id)
     }
 
     /// Returns the tools of a server to which such effects belong, by their names at the server.
-    pub(super) async fn unsettled_tools(
-        &mut self,
-        server: &Name,
-    ) -> Result<Vec<String>, EngineError> {
+    pub(super) fn unsettled_tools(&mut self, server: &Name) -> Result<Vec<String>, Stop> {
         let unsettled: Vec<Id> = self.unsettled().collect();
         let mut tools = Vec::new();
         for effect in unsettled {
-            if let Some(name) = self.tool_left(effect).await?
+            if let Some(name) = self.tool_left(effect)?
                 && let Some((of, tool)) = name.split_once('.')
                 && *of == **server
             {
@@ -140,20 +137,22 @@ impl Driver {
     }
 
     /// Returns the tool of an effect that no branch waits for.
-    pub(super) async fn tool_left(&mut self, effect: Id) -> Result<Option<Name>, EngineError> {
-        let stood = self.stood(effect).await?;
+    pub(super) fn tool_left(&mut self, effect: Id) -> Result<Option<Name>, Stop> {
+        let stood = self.stood(effect)?;
         Ok(stood.and_then(|(_, wish)| Some(work_of(&wish)?.tool.clone())))
     }
 
     /// Loads the snapshots of effects that were left in doubt, so that lists can show them.
-    pub(super) async fn know_left(&mut self) -> Result<(), EngineError> {
-        for effect in std::mem::take(&mut self.left_now) {
-            if let Some((snapshot, wish)) = self.stood(effect).await? {
-                self.left.insert(effect, Left { snapshot, wish });
+    pub(super) fn know_left(&mut self) -> Result<(), Stop> {
+        for effect in std::mem::take(&mut self.d.effects.left_now) {
+            if let Some((snapshot, wish)) = self.stood(effect)? {
+                self.d.effects.left.insert(effect, Left { snapshot, wish });
             }
         }
-        let (ledger, outs) = (&self.ledger, &self.outs);
-        self.left
+        let (ledger, outs) = (&self.d.ledger, &self.d.effects.outs);
+        self.d
+            .effects
+            .left
             .retain(|id, _| ledger.hold(*id, Why::Doubt).is_some() && !outs.contains_key(id));
         Ok(())
     }
@@ -162,14 +161,14 @@ impl Driver {
     pub(super) fn left_in_doubt(&self, of: Option<Id>) -> impl Iterator<Item = Pending> {
         let cx = Cx {
             network: self.network(),
-            bodies: &*self.past as &dyn Bodies,
+            bodies: &*self.seen.past as &dyn Bodies,
         };
-        let here = self.left.iter();
-        let here = here.filter(move |(id, _)| !self.outs.contains_key(id));
+        let here = self.d.effects.left.iter();
+        let here = here.filter(move |(id, _)| !self.d.effects.outs.contains_key(id));
         here.filter(move |(_, left)| of.is_none_or(|of| left.snapshot.branch == of))
             .filter_map(move |(_, left)| {
-                let since = super::inspect::since(&self.past, left.wish.id);
-                pending::left(&cx, &self.ledger, &left.snapshot, &left.wish, since)
+                let since = self.seen.past.wished_at(left.wish.id);
+                pending::left(&cx, &self.d.ledger, &left.snapshot, &left.wish, since)
             })
     }
 }

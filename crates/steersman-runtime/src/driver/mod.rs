@@ -1,17 +1,22 @@
-//! The loop: offers in, a tick, a line, effects.
+//! Drives a session: events in; batches, orders and tellings out.
 //!
-//! One task per session owns its snapshots and its ledger; handles and other tasks send it messages. Each turn of the loop:
+//! [`Driver`] is plain data: a session and everything that its owner knows about it. [`Driver::once`] hears events and does jobs
+//! until none is left. It has no clock, no I/O and no randomness of its own: everything that it may read is in [`Captured`]. So
+//! the same events give the same lines, in any executor.
+//!
+//! A job happens wholly or not at all. It is done on a copy of the driver, which replaces the driver when the job is done. A job
+//! that needs something that is not in memory changes nothing, and is done again when it was read.
+//!
+//! An executor ([`crate::local`]) appends the batches, carries out the orders, and calls the driver again with what follows from them.
+//! Each turn of a session:
 //!
 //! 1. inputs are sorted into offers of branches ([`act`], [`outcome`]);
 //! 2. a branch that has new offers is ticked ([`turn`]): the machine takes or leaves each offer;
 //! 3. each wish is taken to the ledger ([`wish`]): holds, and `Started` for effects that may begin;
-//! 4. the line is appended as one row ([`writer`]);
-//! 5. effects that depend on the line begin when the line is on disk, all others immediately ([`attempt`]).
-//!
-//! While the session waits only for the outside it is parked: the driver's memory is freed until something arrives ([`parked`]).
+//! 4. the line is put into a batch;
+//! 5. effects that depend on the line begin when the line is on disk, all others immediately.
 
 mod act;
-mod attempt;
 mod branches;
 mod budget;
 mod cancel;
@@ -19,628 +24,680 @@ mod choose;
 mod draft;
 mod due;
 mod events;
-mod everything;
 mod explore;
 mod follow;
 mod guard;
-mod inspect;
 mod left;
-mod open;
 mod orders;
-mod outage;
+pub(crate) mod outage;
 mod outcome;
-mod parked;
+mod parts;
 mod probe;
 mod reach;
 mod rebind;
 mod recorded;
 mod recover;
 mod replayed;
+pub(crate) mod rest;
 mod search;
 mod seat;
-mod standing;
+pub(crate) mod standing;
 mod start;
 mod step;
 pub(crate) mod transport;
 mod turn;
+mod types;
 mod wish;
-mod writer;
 
-use everything::run_all;
-use inspect::inspect;
+pub(crate) use parts::{Branch, Heard, OnDisk, Out, OutState, What};
+pub(crate) use types::*;
 pub(crate) use wish::digests as tool_digests;
 
 use crate::bind::Values;
-use crate::engine::{Durability, Engine, EngineError};
-use crate::feed::{FeedItem, Live, Notice};
-use crate::ledger::{Amount, Ledger};
-use crate::limiter::Permit;
-use crate::load::{Load, Since};
-use crate::past::Past;
-use crate::session::{Fate, Receipt, Session, Standing, ToDriver};
-use crate::store::{Claim, InboxMessage, SessionId, SessionState, StoreError};
-use attempt::{FromTask, Tell};
+use crate::engine::{Durability, EngineError};
+use crate::ledger::Ledger;
+use crate::store::{AHEAD_BYTES, AHEAD_LINES};
 use draft::Offer;
-use futures::FutureExt;
-use parked::{CALM, Parked, Woken};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::panic::AssertUnwindSafe;
+use parts::{Bound, Branches, Course, Effects, Mail, Who};
 use std::sync::Arc;
-use steersman_machine::context::RenderCache;
 use steersman_machine::network::Network;
-use steersman_machine::snapshot::Snapshot;
-use steersman_machine::stored::by::By;
-use steersman_machine::stored::codec::Hash;
-use steersman_machine::stored::ids::{Digest, Id, Line, Name, Time};
-use steersman_machine::tick::effect::{Offered, Said, Wish};
-use steersman_machine::values::price::Price;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::tick::effect::Work;
 use steersman_machine::view::Cx;
-use steersman_machine::view::mapping::Raw;
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch};
-use tokio_util::sync::CancellationToken;
-use writer::Writer;
-
-/// Capacity of the channel from handles to the driver. A handle that sends more waits.
-const TOLD: usize = 64;
-/// Capacity of the channel from tasks to the driver.
-const FROM_TASKS: usize = 256;
 
 /// A session and everything that its owner keeps about it in memory.
+#[derive(Clone)]
 pub(crate) struct Driver {
-    engine: Engine,
-    session: SessionId,
-    claim: Claim,
-    /// Random number that makes ids unique after a backup is restored. Written with the first line of this owner.
-    mark: u64,
-    claimed: bool,
-    /// `None` until the session has begun.
-    network: Option<Arc<Network>>,
-    values: Values,
+    who: Who,
+    bound: Bound,
+    /// Everything that the log says about the world.
     ledger: Ledger,
-    past: Arc<Past>,
-    load: Load,
-    branches: BTreeMap<Id, Branch>,
-    /// Outstanding effects of the branches that have ticks.
-    outs: BTreeMap<Id, Out>,
-    /// Attempts of tools that have begun and have not reported their end, also if their calls are already over.
-    at_work: BTreeMap<(Id, u32), AtWork>,
-    /// Effects in doubt that no branch waits for.
-    left: BTreeMap<Id, left::Left>,
-    /// Effects in doubt that no branch waits for and that are still to be added to `left`.
-    left_now: Vec<Id>,
-    /// Effects that may begin now.
-    to_start: BTreeSet<Id>,
-    /// Effects that wait for a free slot, by agent.
-    queued: BTreeMap<Id, BTreeSet<Id>>,
-    /// Model calls that wait for budget which other calls have reserved.
-    short: BTreeSet<Id>,
-    /// Model calls whose places do not answer.
-    outages: outage::Outages,
-    /// Effects that wait for the end of an equal effect, with the id of that effect.
-    behind: BTreeMap<Id, Id>,
-    /// Branches that have something new.
-    fresh: BTreeSet<Id>,
-    /// Branches may have ended, or calls may have begun to wait for branches, since the last check.
-    may_have_ended: bool,
-    writer: Writer<OnDisk>,
-    next: Line,
-    inbox: Inbox,
-    tasks: Tell,
-    from_tasks: mpsc::Receiver<Box<FromTask>>,
-    from_handles: mpsc::Receiver<ToDriver>,
-    standing: watch::Sender<Standing>,
-    still: Arc<Notify>,
-    live: Live,
-    /// The state shown in session lists, as it was last written.
-    shown: SessionState,
-    /// Callers that wait for the driver to stop; `None` until a stop is requested.
-    stopping: Option<Vec<oneshot::Sender<()>>>,
-    /// Amount written since the ledger's last checkpoint.
-    since: Since,
-    /// Escrow that may not be on disk yet, by line. Calls that need it begin when it is on disk.
-    drawn: VecDeque<(Line, Amount)>,
-    /// The largest amount that a model call of this session has reserved or spent, as far as the budgets limit it.
-    dearest: Amount,
-    /// Branches that agents asked for and that are opened next.
-    to_open: Vec<branches::ToOpen>,
-    /// Branches that machines chose for adoption: the target branch, its call, the adopted branch, and the last line to adopt.
-    to_adopt: Vec<(Id, (Id, Id), Id, Line)>,
-    /// Branches that the current line supersedes.
-    left_behind: Vec<Id>,
-    /// Probes that run. Their effects are held, and the hold may end without a person.
-    probing: BTreeSet<Id>,
-    /// Lists of tools that servers may change.
-    following: follow::Following,
-    /// Effects that notify people, with their state in this process.
-    reaching: BTreeMap<Id, reach::State>,
-    /// Searches over branches that are open.
+    branches: Branches,
+    effects: Effects,
+    mail: Mail,
+    people: reach::People,
     searches: explore::Searches,
-    /// Says if the session stops after each line.
-    stepping: step::Stepping,
-    /// True once the store knows what a program needs to drive the session.
-    needs_told: bool,
-    /// True if the lease of the worker ended: others may own the session.
-    is_lost: bool,
+    servers: follow::Following,
+    course: Course,
 }
 
-/// A branch that has ticks (see `Ledger::has_ticks`), in memory.
-pub(crate) struct Branch {
-    snapshot: Snapshot,
-    /// The last line of the branch, and its hash.
-    prev: Line,
-    hash: Hash,
-    /// Offers that arrived and were not taken yet.
-    offers: Vec<Offer>,
-    caches: HashMap<Id, RenderCache>,
-    label: Option<Name>,
-    /// Snapshot at the line where the branch begins, for positions in scripts; `None` for `main`.
-    base: Option<Snapshot>,
-    /// Amount written since the branch's last checkpoint.
-    since: Since,
-    /// The next time at which the branch must be offered the clock.
-    deadline: Option<Time>,
+/// Reason why [`Driver::once`] returned.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Went {
+    /// Nothing is left to do.
+    Still,
+    /// The executor has to carry out orders before the next job.
+    Ordered,
+    /// The next job wants something ([`Answers::wanted`]).
+    Wants,
+    /// The next line has to wait until others are on disk.
+    Room,
 }
 
-/// Something to offer to a branch, before it is translated into the machine's terms.
-#[derive(Clone, Debug)]
-pub(crate) enum What {
-    /// An offer that is already in the machine's terms.
-    Offer(Box<Offered>),
-    /// The raw outcome of a call; mapped when it is offered.
-    Raw {
-        effect: Id,
-        attempt: u32,
-        raw: Raw,
-        by: Option<By>,
-        simulated: bool,
-    },
-    /// An interrupt. What the ledger knows and what was streamed by then is added when it is offered.
-    Interrupt(Said),
-    /// A cancel by this person; completed like an interrupt.
-    Cancel(steersman_machine::tick::effect::Cancelled, By),
+/// A job: the driver, what it may read, and what follows.
+pub(crate) struct Job<'a, 'c> {
+    pub(crate) d: &'a mut Driver,
+    pub(crate) seen: &'a mut Captured<'c>,
+    pub(crate) out: &'a mut Turned,
+    /// Number of batches that were made before this job.
+    made: usize,
+    /// It is done without a copy.
+    in_place: bool,
 }
 
-/// An outstanding effect of a branch that has ticks.
-pub(crate) struct Out {
-    branch: Id,
-    wish: Wish,
-    /// Digests of tool and arguments, the one to record first. Empty if the effect is no tool's.
-    digests: Arc<[Digest]>,
-    /// The attempt that runs or ran last.
-    attempt: u32,
-    state: OutState,
-    /// Slot of the effect's tool, until an attempt begins.
-    permit: Option<OwnedSemaphorePermit>,
-    /// Permit of the limiter: of a tool at a place that has a rate, until an attempt begins; of a model call that waited for a
-    /// place that did not answer.
-    turn: Option<Permit>,
-    /// Text that the running attempt has streamed.
-    shown: String,
-    /// Of a model call that was rendered: digest of the request, length of the prefix that it shares with the request before,
-    /// and the cause that ended this prefix.
-    request: Option<(Digest, u64, Option<Name>)>,
-    /// Bytes that the running attempt has streamed: text, reasoning, calls.
-    came: u64,
-    /// Budget reserved for the effect.
-    reserved: Amount,
-    /// Estimated tokens of the request.
-    sent: u64,
-    /// The model that the definition names for the call, once the request was rendered.
-    asked: Option<Name>,
-    /// Index, from 0, of the model in the fallback chain that is asked.
-    rung: usize,
-    /// Attempts made with the models before it in the chain.
-    tried: u32,
-    /// Price of the model that is asked, if known.
-    price: Option<Price>,
-    /// Secrets that a person gave: parameter and sealed value.
-    inputs: Vec<(Name, String)>,
-    /// A person allowed the repetition of the equal effects that existed at this line.
-    word: Option<Line>,
-    /// Roles that have approved the effect ([`Hold::by`](steersman_machine::stored::commit::Hold::by)).
-    approved: Vec<Name>,
-    since: Time,
+/// The job to do next.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Next {
+    /// Something follows from the last line.
+    Follows(Follows),
+    /// Something was heard.
+    Heard,
+    /// Lines are on disk, and something waits for them.
+    OnDisk,
+    /// The line of the next job needs room.
+    Room,
+    /// The inbox is to be read.
+    Inbox,
+    /// A branch has offers.
+    Tick(Id),
+    /// The inbox is to be read again.
+    Late,
+    /// Servers listed their tools.
+    Lists,
+    /// An effect may begin.
+    Begin(Id),
+    /// An effect does not begin, although its line is on disk.
+    NotBegun(Id),
+    /// A probe is to be asked.
+    Probe(Id),
+    /// A person is to be notified.
+    Reach,
+    /// A search has something to do.
+    Search(Id),
 }
 
-/// An attempt of a tool that has begun. Its task always reports its end.
-struct AtWork {
-    cancel: CancellationToken,
-    /// It may change the world: the session is not released before the attempt has reported its end.
-    world: bool,
-    /// Slot of the tool, held while the attempt runs.
-    permit: Option<OwnedSemaphorePermit>,
-    /// Permit of a place that has a rate.
-    turn: Option<Permit>,
-}
-
-/// State of an outstanding effect.
-#[derive(Debug)]
-pub(crate) enum OutState {
-    /// The effect may begin.
-    Ready,
-    /// It waits for a search over branches ([`explore`]).
-    Stands,
-    /// A hold keeps it.
-    Held,
-    /// An order of a person keeps effects of its tool from beginning.
-    Barred,
-    /// It waits for a free slot, for its turn at a place, for an equal effect, for budget, or for the next step.
-    Queued,
-    /// A line is on its way to the disk: the effect's `Started`, or the escrow for its cost. The attempt begins when the line
-    /// is on disk, also if something wakes the effect earlier.
-    Starting(Line),
-    /// An attempt runs.
-    Running(CancellationToken),
-    /// Another attempt follows soon, at about this time; the wait is in memory only.
-    Soon(Time),
-    /// Another attempt follows at this time; the time is in the log.
-    Later(Time),
-    /// A question, an event or a timer: it ends by an input from outside or by time.
-    Waits,
-    /// Its outcome is offered.
+/// The kinds of jobs that follow from a line, in their order.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Follows {
+    /// An offer is over.
     Over,
-}
-
-/// Action to take when a line is on disk.
-pub(crate) enum OnDisk {
-    /// Begin this attempt.
-    Start(Id, u32),
-    /// Begin the attempt to notify a person.
-    Reach(Id),
-    /// Begin an attempt of a probe: the probe, the effect in doubt, the attempt.
-    Probe(Id, Id, u32),
-    /// Send the receipt to the sender that waits, or keep it for one that asks soon.
-    Receipt(Option<oneshot::Sender<Receipt>>, Receipt),
-    /// Look at the inbox and the box of events.
-    Look,
-}
-
-/// Number of receipts that are kept for senders that ask a moment late.
-const FATES: usize = 64;
-
-/// The session's inbox as its owner has read it.
-#[derive(Default)]
-struct Inbox {
-    /// Messages already read, by id; removed when they are taken.
-    known: BTreeMap<Name, InboxMessage>,
-    /// Events that match no open wait so far.
-    events: Vec<InboxMessage>,
-    /// Senders that wait for the fate of a message.
-    replies: HashMap<Name, oneshot::Sender<Receipt>>,
-    /// Messages whose line is not on disk yet, and whose sender did not wait when the line was made.
-    soon: BTreeSet<Name>,
-    /// Receipts of the last messages for which no sender waited.
-    fates: VecDeque<Receipt>,
-    look: bool,
-    /// Look at the inbox again once the pending time-outs are written.
-    late: bool,
-    /// Number of messages that were ever delivered, as of the last time that the inbox was read to its end.
-    mail: u64,
-}
-
-/// Drives a claimed session in a task of its own. `told` holds messages that the driver reads before anything begins:
-/// senders that wait for the fate of a message which is already in the inbox, or a request to stop once the inbox is read.
-/// `steps`: the session stops after each line.
-pub(crate) async fn spawn(
-    engine: &Engine,
-    claim: Claim,
-    told: Vec<ToDriver>,
-    steps: bool,
-) -> Result<Session, EngineError> {
-    let session = claim.session.clone();
-    let (to, from_handles) = mpsc::channel(TOLD);
-    let (standing, seen) = watch::channel(Standing::Busy);
-    let live = Live::default();
-    let still = Arc::<Notify>::default();
-    let handle = Session {
-        id: session,
-        engine: engine.clone(),
-        to,
-        standing: seen,
-        still: still.clone(),
-        live: live.clone(),
-    };
-    for told in told {
-        // no other handle exists yet, so the channel has room
-        handle.to.try_send(told).ok();
-    }
-    let told = (from_handles, standing, still, live);
-    let mut driver = Box::new(Driver::of(Parked::claimed(engine.clone(), claim, told)));
-    if let Err(why) = driver.read().await {
-        if let Some(left) = driver.leaves_in_trouble(&why) {
-            seat::release(engine, driver.claim.clone(), left).await;
-        }
-        return Err(why);
-    }
-    driver.steps(steps);
-    tokio::spawn(own(driver));
-    Ok(handle)
-}
-
-/// Drives a session while something goes on, and waits while it is parked, until it is released. The futures of driving are
-/// boxed, so a parked session frees their memory.
-async fn own(driver: Box<Driver>) {
-    let (mut driver, mut woken) = (driver, None);
-    while let Some(parked) = Box::pin(driver.run(woken)).await {
-        let Some((again, by)) = parked.over().await else {
-            return;
-        };
-        (driver, woken) = (again, Some(by));
-    }
-}
-
-/// Reason why the loop ended.
-enum Come {
-    /// The session waits only for the outside, and was parked.
-    Parked,
-    /// A stop was requested.
-    Stopped,
+    /// A branch was left behind.
+    Leave,
+    /// An agent asked for a branch.
+    Open,
+    /// A fork call chose a branch.
+    Adopt,
+    /// Branches may have ended.
+    Ends,
+    /// An agent answers without its search.
+    Stands,
+    /// A search goes on.
+    Search(Id),
+    /// A cancel of the session goes on.
+    Cancel,
 }
 
 impl Driver {
-    /// Drives the session until it is parked. `None`: it was released or failed.
-    async fn run(mut self: Box<Self>, woken: Option<Woken>) -> Option<Parked> {
-        let ended = AssertUnwindSafe(self.drive(woken)).catch_unwind().await;
-        let (why, left) = match ended {
-            Ok(Ok(Come::Parked)) => return Some(self.park()),
-            Ok(Ok(Come::Stopped)) => (EngineError::Stopped, Some(self.leaves())),
-            Ok(Err(error)) => (error, None),
-            Err(_) => {
-                let what = "the driver panicked; what is on disk is whole".to_owned();
-                let session = self.session.clone();
-                (EngineError::Broken { session, what }, None)
-            }
-        };
-        // Everything that was only in memory is lost: the next owner continues from the disk.
-        for out in self.outs.values() {
-            if let OutState::Running(cancel) = &out.state {
-                cancel.cancel();
-            }
-        }
-        for attempt in self.at_work.values() {
-            attempt.cancel.cancel();
-        }
-        self.outs.clear();
-        if let Some(left) = left.or_else(|| self.leaves_in_trouble(&why)) {
-            seat::release(&self.engine, self.claim.clone(), left).await;
-        }
-        self.standing.send_replace(Standing::Gone(Arc::new(why)));
-        let told = self.stopping.take().unwrap_or_default();
-        drop(self);
-        for ended in told {
-            let _ = ended.send(());
-        }
-        None
-    }
-
-    async fn drive(&mut self, woken: Option<Woken>) -> Result<Come, EngineError> {
-        match woken {
-            Some(woken) => self.wake(woken).await?,
-            None => self.recover().await?,
-        }
-        self.inbox.look = true;
-        // a sender that opened the session for its message is registered before that message is read
-        while let Ok(told) = self.from_handles.try_recv() {
-            self.told(told);
-        }
-        let mut calm = false;
+    /// Hears the events in their order, then does jobs until none is left, one wants something, or a line has to wait.
+    ///
+    /// # Errors
+    /// The session cannot be driven: what is stored cannot be read, or does not fit this program.
+    pub(crate) fn once(
+        &mut self,
+        events: Vec<Event>,
+        seen: &mut Captured<'_>,
+        out: &mut Turned,
+    ) -> Result<Went, EngineError> {
+        let events = events
+            .into_iter()
+            .map(|event| Arc::new(Heard::Event(event)));
+        self.course.heard.extend(events);
         loop {
-            self.work().await?;
-            self.publish();
-            if self.is_done() {
-                if self.give_back().await? {
-                    continue;
+            let mark = out.mark();
+            let Some(next) = self.job(seen, out).next() else {
+                return Ok(Went::Still);
+            };
+            // A job in place makes at most two lines.
+            let has_room = self.job(seen, out).has_room(2, 0);
+            let in_place = if has_room && seen.past.is_whole() && self.is_hot(next, seen) {
+                self.does_in_place(next, seen, out)?
+            } else {
+                Err(Stop::Copy)
+            };
+            let done = match in_place {
+                Err(Stop::Copy) => {
+                    out.back_to(mark);
+                    self.does_on_copy(next, seen, out)
                 }
-                self.live.show(FeedItem::Closed);
-                return Ok(Come::Stopped);
+                done => done,
+            };
+            match done {
+                Ok(()) => {}
+                Err(Stop::Wants | Stop::Copy) => {
+                    out.back_to(mark);
+                    return Ok(Went::Wants);
+                }
+                Err(Stop::Room) => {
+                    out.back_to(mark);
+                    return Ok(Went::Room);
+                }
+                Err(Stop::Fault(error)) => return Err(error),
             }
-            if self.is_to_park(calm) {
-                return Ok(Come::Parked);
-            }
-            calm = self.wait().await?;
-            if self.is_lost {
-                return Err(self.fenced());
-            }
-        }
-    }
-
-    /// Does everything that can be done without waiting for the outside.
-    async fn work(&mut self) -> Result<(), EngineError> {
-        loop {
-            for ready in self.writer.take_ready() {
-                self.on_disk(ready);
-            }
-            if !self.writer.has_room(1, 0, self.is_step()) {
-                return Ok(());
-            }
-            if std::mem::take(&mut self.inbox.look) {
-                self.read_inbox().await?;
-            } else if let Some(branch) = self.next_branch().filter(|_| !self.stands()) {
-                Box::pin(self.turn(branch)).await?;
-            } else if std::mem::take(&mut self.inbox.late) {
-                self.inbox.look = true;
-            } else if let Some(lists) = self.following.take() {
-                self.lists_came(lists).await?;
-            } else if let Some(effect) = self.next_start() {
-                self.start(effect).await?;
-            } else if let Some(effect) = self.next_not_begun() {
-                self.not_begun(effect).await?;
-            } else if let Some(of) = self.next_probe() {
-                self.probe(of).await?;
-            } else if let Some(wanted) = self.next_reach() {
-                self.reach(wanted).await?;
-            } else if let Some(search) = self.next_search().filter(|_| !self.stands()) {
-                Box::pin(self.explore(search)).await?;
-            } else if self.writer.take_ready_is_empty() {
-                return Ok(());
+            seen.answers = Answers::default();
+            seen.past.lets_go();
+            // The next effect may see what this one did to the limiter of its place.
+            if out.orders.len() > mark.orders {
+                return Ok(Went::Ordered);
             }
         }
     }
 
-    /// Waits for an input from tasks, handles, the disk, the clock or another process. Returns true if nothing happened for a
-    /// while, so that the session may be parked.
-    async fn wait(&mut self) -> Result<bool, EngineError> {
-        let clock = self.engine.clock().clone();
-        // While the session is stopped after a line, time does nothing: what is due is handled when the session goes on.
-        let due = self.next_due().filter(|_| !self.stands());
-        let timer = async {
-            match due {
-                Some(due) => clock.sleep_until(due).await,
-                None => std::future::pending().await,
+    /// Returns true if a job is done without a copy while everything of the session is in memory: it wants nothing else, or
+    /// stops before it changes anything ([`Stop::Copy`]).
+    fn is_hot(&self, next: Next, seen: &Captured<'_>) -> bool {
+        // The next line looks at the snapshots where these effects were open.
+        if !self.effects.left_now.is_empty() {
+            return false;
+        }
+        match next {
+            Next::Tick(_) => true,
+            Next::Begin(effect) => {
+                let out = self.effects.outs.get(&effect);
+                // A call that may not be repeated is answered with what the first one gave, which may be an artifact.
+                let repeats = !seen.engine.0.options.user_reachable;
+                out.is_some_and(|out| match out.wish.work {
+                    Work::Model => true,
+                    Work::Tool(_) => {
+                        !repeats || matches!(out.state, OutState::Ready | OutState::Starting(_))
+                    }
+                    _ => false,
+                })
             }
-        };
-        let calm = self.is_parkable().then(|| clock.sleep(CALM));
-        let calm = async {
-            match calm {
-                Some(calm) => calm.await,
-                None => std::future::pending().await,
-            }
-        };
-        let alive = self.engine.0.alive.clone();
-        self.take_seats();
-        tokio::select! {
-            biased;
-            written = self.writer.written() => {
-                written?;
-                self.reached_disk();
-            }
-            Some(told) = self.from_handles.recv() => self.told(told),
-            Some(ended) = self.from_tasks.recv() => self.task_told(*ended).await?,
-            () = timer => self.tick_clock().await?,
-            (id, permit) = self.outages.answered() => self.place_calls(id, permit),
-            () = alive.cancelled() => return Err(EngineError::Stopped),
-            () = calm => return Ok(true),
+            Next::Heard => match self.course.heard.front().map(|heard| &**heard) {
+                Some(Heard::Event(Event::Ended {
+                    effect,
+                    attempt,
+                    came,
+                })) => match came {
+                    Came::Model(_) => true,
+                    Came::Tool(_) => {
+                        let out = self.effects.outs.get(effect);
+                        out.is_some_and(|out| out.attempt == *attempt)
+                    }
+                    Came::Probe(..) | Came::Reach(_) | Came::Judge(..) => false,
+                },
+                Some(Heard::Event(event)) => !matches!(event, Event::Go(_) | Event::Stop),
+                _ => false,
+            },
+            _ => false,
         }
-        while let Ok(told) = self.from_handles.try_recv() {
-            self.told(told);
-        }
-        while let Ok(ended) = self.from_tasks.try_recv() {
-            self.task_told(*ended).await?;
-        }
-        // Attempts that end in place keep the last arms above from being polled for as long as they follow each other.
-        if alive.is_cancelled() {
-            return Err(EngineError::Stopped);
-        }
-        if due.is_some_and(|due| due <= clock.now()) {
-            self.tick_clock().await?;
-        }
-        Ok(false)
     }
 
-    fn reached_disk(&self) {
-        self.past.written(self.writer.durable);
-        self.live.tell(Notice::Durable);
+    /// Does a job without a copy. Nothing of the past is dropped meanwhile.
+    ///
+    /// # Errors
+    /// The job failed, or wanted something after it had changed something: the driver cannot be used any more.
+    fn does_in_place(
+        &mut self,
+        next: Next,
+        seen: &mut Captured<'_>,
+        out: &mut Turned,
+    ) -> Result<Result<(), Stop>, EngineError> {
+        seen.past.holds();
+        let done = self.does(next, seen, out, true);
+        let is_void = matches!(done, Err(Stop::Wants | Stop::Room)) || seen.past.has_absent();
+        if !is_void || matches!(done, Err(Stop::Copy)) {
+            return Ok(done);
+        }
+        let wants = seen.answers.wanted.keys();
+        Err(EngineError::Broken {
+            session: self.who.session.clone(),
+            what: format!(
+                "{next:?} was done in place and wants {:?}, {:?}",
+                wants.collect::<Vec<_>>(),
+                seen.past.take_absent(),
+            ),
+        })
     }
 
-    /// Waits until a batch of this size may be appended.
-    async fn room(&mut self, lines: u64, bytes: usize) -> Result<(), EngineError> {
-        while !self.writer.has_room(lines, bytes, self.is_step()) {
-            self.next_written().await?;
+    /// Does a job on a copy, which replaces the driver if the job is done.
+    fn does_on_copy(
+        &mut self,
+        next: Next,
+        seen: &mut Captured<'_>,
+        out: &mut Turned,
+    ) -> Result<(), Stop> {
+        let mut copy = self.clone();
+        let done = copy.does(next, seen, out, false);
+        for absent in seen.past.take_absent() {
+            seen.answers.wanted.insert(Want::Absent(absent), None);
         }
+        if !seen.answers.wanted.is_empty() {
+            return Err(Stop::Wants);
+        }
+        done?;
+        *self = copy;
         Ok(())
     }
 
-    /// Waits until the next batch is on disk. Fails if this process is told to stop.
-    async fn next_written(&mut self) -> Result<(), EngineError> {
-        let alive = self.engine.0.alive.clone();
-        tokio::select! {
-            biased;
-            written = self.writer.written() => written?,
-            () = alive.cancelled() => return Err(EngineError::Stopped),
-        }
-        self.reached_disk();
-        Ok(())
+    fn does(
+        &mut self,
+        next: Next,
+        seen: &mut Captured<'_>,
+        out: &mut Turned,
+        in_place: bool,
+    ) -> Result<(), Stop> {
+        let mut job = self.job(seen, out);
+        job.in_place = in_place;
+        job.does(next)
     }
 
-    fn told(&mut self, told: ToDriver) {
-        if !matches!(told, ToDriver::Look | ToDriver::Lost) {
-            self.busy();
+    /// Takes up what the last owner left, once the session was read.
+    pub(crate) fn begin(&mut self) {
+        let begins = [Heard::Recover, Heard::Restore];
+        self.course.heard.extend(begins.map(Arc::new));
+    }
+
+    /// Writes the last line of this owner.
+    pub(crate) fn gives_back(&mut self) {
+        self.course.heard.push_back(Arc::new(Heard::GiveBack));
+    }
+
+    /// Returns the network, once the session has begun, and its values.
+    pub(crate) fn bound(&self) -> (Option<&Arc<Network>>, &Values) {
+        (self.bound.network.as_ref(), &self.bound.values)
+    }
+
+    /// Returns true if an effect is outstanding.
+    pub(crate) fn is_out(&self, effect: Id) -> bool {
+        self.effects.outs.contains_key(&effect)
+    }
+
+    /// Looks at the session between two calls of [`Driver::once`], when nothing is left to do.
+    pub(crate) fn job<'a, 'c>(
+        &'a mut self,
+        seen: &'a mut Captured<'c>,
+        out: &'a mut Turned,
+    ) -> Job<'a, 'c> {
+        let made = out.batches.len();
+        Job {
+            d: self,
+            seen,
+            out,
+            made,
+            in_place: false,
         }
-        match told {
-            ToDriver::Inbox(id, reply) => {
-                if let Some(known) = self.inbox.fates.iter().find(|known| known.id == id) {
-                    reply.send(known.clone()).ok();
-                } else if self.ledger.accepted(&id) && !self.inbox.soon.contains(&id) {
-                    let fate = Fate::Known;
-                    reply.send(Receipt { id, fate }).ok();
-                } else {
-                    self.inbox.replies.insert(id, reply);
+    }
+
+    /// Returns the network. Panics if the session has not begun.
+    fn network(&self) -> &Arc<Network> {
+        self.bound
+            .network
+            .as_ref()
+            .expect("a session that has begun is bound")
+    }
+
+    /// Returns true if this message was accepted in a line that is on disk.
+    pub(crate) fn is_accepted(&self, id: &Name) -> bool {
+        self.ledger.accepted(id) && !self.has_soon(id)
+    }
+
+    fn has_soon(&self, id: &Name) -> bool {
+        let mut ahead = self.course.ahead.iter();
+        ahead.any(|(_, then)| matches!(then, OnDisk::Receipt(of, _) if of == id))
+    }
+
+    fn owes_receipts(&self) -> bool {
+        let mut ahead = self.course.ahead.iter();
+        ahead.any(|(_, then)| matches!(then, OnDisk::Receipt(..)))
+    }
+}
+
+impl Turned {
+    fn mark(&self) -> Mark {
+        Mark {
+            batches: self.batches.len(),
+            blobs: self.blobs.len(),
+            orders: self.orders.len(),
+            told: self.told.len(),
+        }
+    }
+
+    fn back_to(&mut self, mark: Mark) {
+        self.batches.truncate(mark.batches);
+        self.blobs.truncate(mark.blobs);
+        self.orders.truncate(mark.orders);
+        self.told.truncate(mark.told);
+    }
+}
+
+/// Lengths of the lists of [`Turned`] before a job.
+#[derive(Copy, Clone)]
+struct Mark {
+    batches: usize,
+    blobs: usize,
+    orders: usize,
+    told: usize,
+}
+
+impl Job<'_, '_> {
+    /// Returns the next job, if there is one. This is the order of jobs.
+    fn next(&self) -> Option<Next> {
+        if let Some(follows) = self.follows() {
+            return Some(Next::Follows(follows));
+        }
+        if !self.d.course.heard.is_empty() {
+            return Some(Next::Heard);
+        }
+        let (durable, stands) = (self.seen.durable, self.stands());
+        let ahead = self.d.course.ahead.front();
+        if ahead.is_some_and(|(line, _)| *line <= durable) {
+            return Some(Next::OnDisk);
+        }
+        let waits = if self.d.mail.look {
+            Some(Next::Inbox)
+        } else if let Some(branch) = self.next_branch().filter(|_| !stands) {
+            Some(Next::Tick(branch))
+        } else if self.d.mail.late {
+            Some(Next::Late)
+        } else if self.d.servers.has_come() {
+            Some(Next::Lists)
+        } else if let Some(effect) = self.next_start() {
+            Some(Next::Begin(effect))
+        } else if let Some(effect) = self.next_not_begun() {
+            Some(Next::NotBegun(effect))
+        } else if let Some(of) = self.next_probe() {
+            Some(Next::Probe(of))
+        } else if self.next_reach().is_some() {
+            Some(Next::Reach)
+        } else {
+            self.next_search().filter(|_| !stands).map(Next::Search)
+        };
+        let has_room = || self.has_room(1, 0);
+        waits.map(|next| if has_room() { next } else { Next::Room })
+    }
+
+    /// Returns what follows from the last line, before anything else.
+    fn follows(&self) -> Option<Follows> {
+        let (d, branches) = (&self.d, &self.d.branches);
+        if !branches.over.is_empty() {
+            Some(Follows::Over)
+        } else if !branches.left_behind.is_empty() {
+            Some(Follows::Leave)
+        } else if !branches.to_open.is_empty() {
+            Some(Follows::Open)
+        } else if !branches.to_adopt.is_empty() {
+            Some(Follows::Adopt)
+        } else if branches.may_have_ended {
+            Some(Follows::Ends)
+        } else if d.searches.has_standing() {
+            Some(Follows::Stands)
+        } else if let Some(search) = d.searches.goes_on() {
+            Some(Follows::Search(search))
+        } else {
+            d.course.cancelling.as_ref().map(|_| Follows::Cancel)
+        }
+    }
+
+    fn does(&mut self, next: Next) -> Result<(), Stop> {
+        match next {
+            Next::Follows(follows) => self.does_follow(follows),
+            Next::Heard => match self.d.course.heard.pop_front() {
+                Some(heard) => self.hear(heard),
+                None => Ok(()),
+            },
+            Next::OnDisk => {
+                for then in self.take_ready() {
+                    self.on_disk(then);
                 }
-                self.inbox.look = true;
+                Ok(())
             }
-            ToDriver::Look => self.inbox.look = true,
-            ToDriver::Lost => self.is_lost = true,
-            ToDriver::Step(how, heard) => {
+            Next::Room => Err(Stop::Room),
+            Next::Inbox => self.read_inbox(),
+            Next::Tick(branch) => self.turn(branch),
+            Next::Late => {
+                self.d.mail.late = false;
+                self.d.mail.look = true;
+                Ok(())
+            }
+            Next::Lists => match self.d.servers.take() {
+                Some(lists) => self.lists_came(lists),
+                None => Ok(()),
+            },
+            Next::Begin(effect) => {
+                self.d.effects.to_start.remove(&effect);
+                self.start(effect)
+            }
+            Next::NotBegun(effect) => self.not_begun(effect),
+            Next::Probe(of) => self.probe(of),
+            Next::Reach => match self.next_reach() {
+                Some(wanted) => self.reach(wanted),
+                None => Ok(()),
+            },
+            Next::Search(search) => self.explore(search),
+        }
+    }
+
+    fn does_follow(&mut self, follows: Follows) -> Result<(), Stop> {
+        match follows {
+            Follows::Over => {
+                let Some((branch, offer)) = self.d.branches.over.pop_front() else {
+                    return Ok(());
+                };
+                let mut draft = self.draft(branch);
+                self.left_over(&mut draft, offer)?;
+                self.write(draft)
+            }
+            Follows::Leave => {
+                let branch = self.d.branches.left_behind.remove(0);
+                self.forget_branch(branch)
+            }
+            Follows::Open => {
+                let open = self.d.branches.to_open.remove(0);
+                self.open_asked(open)
+            }
+            Follows::Adopt => {
+                let (target, call, branch, at) = self.d.branches.to_adopt.remove(0);
+                self.adopt_chosen(target, call, branch, at)
+            }
+            Follows::Ends => {
+                self.d.branches.may_have_ended = false;
+                self.offer_ends()
+            }
+            Follows::Stands => match self.d.searches.take_standing() {
+                Some((branch, call)) => self.begin_standing(branch, vec![call]),
+                None => Ok(()),
+            },
+            Follows::Search(search) => self.explore_on(search),
+            Follows::Cancel => match self.d.course.cancelling.clone() {
+                Some(all) => self.cancel_next(&all),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn hear(&mut self, heard: Arc<Heard>) -> Result<(), Stop> {
+        match Arc::unwrap_or_clone(heard) {
+            Heard::Event(event) => self.happened(event),
+            Heard::Due(due) => self.came_due(due),
+            Heard::Mail(message) => self.judge_mail(message),
+            Heard::MailRead(mail) => {
+                // A message that arrives from now on makes the session due for an owner.
+                self.d.mail.delivered = mail;
+                self.match_events()
+            }
+            Heard::Load(branch) => self.load_branch(branch),
+            Heard::Bind => self.load_binding(),
+            Heard::Recover => self.recover(),
+            Heard::Restore => {
+                self.restore();
+                Ok(())
+            }
+            Heard::GiveBack => self.give_back(),
+            Heard::Events => self.match_events(),
+            Heard::Ask(branch) => self.ask_again(branch),
+            Heard::Current(branch) => self.drive_again(branch),
+        }
+    }
+
+    fn happened(&mut self, event: Event) -> Result<(), Stop> {
+        match event {
+            Event::Ended {
+                effect,
+                attempt,
+                came,
+            } => self.attempt_ended(effect, attempt, came),
+            Event::Leave { effect, turn } => self.leave_came(effect, turn),
+            Event::Again { effect, attempt } => {
+                self.again(effect, attempt);
+                Ok(())
+            }
+            Event::Place(effect) => {
+                self.place_calls(effect);
+                Ok(())
+            }
+            Event::Listed(lists) => {
+                self.d.servers.came(lists);
+                Ok(())
+            }
+            Event::Time => {
+                self.time_passed(self.seen.now);
+                Ok(())
+            }
+            Event::Look => {
+                self.d.mail.look = true;
+                Ok(())
+            }
+            Event::Go(how) => {
+                self.busy();
                 self.let_go_on(how);
-                heard.send(()).ok();
+                Ok(())
             }
-            ToDriver::Stop(ended) => {
-                self.stopping.get_or_insert_default().push(ended);
+            Event::Stop => {
+                self.busy();
+                self.d.course.stopping = true;
                 self.cut_free();
+                Ok(())
             }
         }
     }
 
-    fn on_disk(&mut self, what: OnDisk) {
-        match what {
+    fn take_ready(&mut self) -> Vec<OnDisk> {
+        let durable = self.seen.durable;
+        let ahead = &mut self.d.course.ahead;
+        let ready = ahead.partition_point(|(line, _)| *line <= durable);
+        ahead.drain(..ready).map(|(_, then)| then).collect()
+    }
+
+    /// Schedules an action for the time when a line is on disk.
+    fn when_durable(&mut self, line: Line, then: OnDisk) {
+        let ahead = &mut self.d.course.ahead;
+        let at = ahead.partition_point(|(before, _)| *before <= line);
+        ahead.insert(at, (line, then));
+    }
+
+    fn on_disk(&mut self, then: OnDisk) {
+        match then {
             OnDisk::Start(effect, attempt) => {
-                let out = self.outs.get(&effect);
+                let out = self.d.effects.outs.get(&effect);
                 if out.is_some_and(|out| out.attempt == attempt) {
-                    self.to_start.insert(effect);
+                    self.d.effects.to_start.insert(effect);
                 }
             }
             OnDisk::Reach(effect) => self.start_reach(effect),
             OnDisk::Probe(effect, of, attempt) => self.start_probe(effect, of, attempt),
-            OnDisk::Receipt(reply, receipt) => {
-                self.inbox.soon.remove(&receipt.id);
-                if let Some(reply) = reply.or_else(|| self.inbox.replies.remove(&receipt.id)) {
-                    reply.send(receipt).ok();
-                    return;
-                }
-                if self.inbox.fates.len() == FATES {
-                    self.inbox.fates.pop_front();
-                }
-                self.inbox.fates.push_back(receipt);
-            }
-            OnDisk::Look => self.inbox.look = true,
+            OnDisk::Receipt(id, fate) => self.out.told.push(Say::Receipt(id, fate)),
+            OnDisk::Look => self.d.mail.look = true,
         }
+    }
+
+    /// Returns true if a batch of this size may be appended now. A batch of any size may be appended if none is on its way; if
+    /// every line is synced before the next one begins, only then.
+    fn has_room(&self, lines: u64, bytes: usize) -> bool {
+        let room = self.seen.room;
+        let made = &self.out.batches;
+        // A job is done as a whole, so its own batches do not count.
+        if room.idle && self.made == 0 {
+            return true;
+        }
+        if self.is_step() {
+            return false;
+        }
+        let rows = made.iter().flat_map(|(_, batch)| &batch.rows);
+        let used: usize = rows.map(|row| row.bytes.len()).sum();
+        let count: usize = made.iter().map(|(_, batch)| batch.rows.len()).sum();
+        count as u64 + lines <= room.lines && used + bytes < room.bytes
+    }
+
+    /// Returns the answer to something that is not in memory. Stops the job if it is not there yet.
+    fn wants(&mut self, want: Want) -> Result<&Answered, Stop> {
+        if !self.seen.answers.known.contains_key(&want) {
+            self.seen.answers.wanted.insert(want, None);
+            return Err(Stop::Wants);
+        }
+        Ok(&self.seen.answers.known[&want])
+    }
+
+    /// Returns true if something was heard and waits for room.
+    pub(crate) fn has_heard(&self) -> bool {
+        !self.d.course.heard.is_empty()
+    }
+
+    /// Returns true if everything that was made is on disk.
+    fn is_idle(&self) -> bool {
+        self.seen.room.idle && self.out.batches.is_empty()
     }
 
     /// Returns the first branch, by id, that has something new; `main` comes first.
     fn next_branch(&self) -> Option<Id> {
-        self.fresh.first().copied()
+        self.d.branches.fresh.first().copied()
     }
 
     /// Returns the next effect that may begin. Nothing begins while the session is paused or being stopped.
-    fn next_start(&mut self) -> Option<Id> {
+    fn next_start(&self) -> Option<Id> {
         if self.is_halted() {
             return None;
         }
         if self.stands() {
             return self.next_granted();
         }
-        self.to_start.pop_first()
+        self.d.effects.to_start.first().copied()
     }
 
     /// Returns true if nothing may begin: the session is paused or being stopped, or others may own it.
     fn is_halted(&self) -> bool {
-        self.ledger.paused || self.stopping.is_some() || !self.engine.is_live()
-    }
-
-    fn fenced(&self) -> EngineError {
-        EngineError::Store(StoreError::Fenced {
-            session: self.session.clone(),
-            epoch: self.claim.epoch,
-        })
+        self.d.ledger.paused || self.d.course.stopping || !self.seen.engine.is_live()
     }
 
     /// Returns the next effect whose `Started` is on disk while nothing may begin any more.
     fn next_not_begun(&self) -> Option<Id> {
         let starting = |id: &&Id| {
-            let out = self.outs.get(id);
+            let out = self.d.effects.outs.get(id);
             out.is_some_and(|out| matches!(out.state, OutState::Starting(_)))
         };
-        self.to_start
+        self.d
+            .effects
+            .to_start
             .iter()
             .filter(|_| self.is_halted())
             .find(starting)
@@ -649,68 +706,67 @@ impl Driver {
 
     /// Queues an offer for a branch. An offer for a branch without ticks is dropped: only the ledger counts there.
     fn offer(&mut self, branch: Id, offer: Offer) {
-        if let Some(known) = self.branches.get_mut(&branch) {
+        if let Some(known) = self.d.branches.live.get_mut(&branch) {
             known.offers.push(offer);
-            self.fresh.insert(branch);
+            self.d.branches.fresh.insert(branch);
         }
         self.busy();
     }
 
-    fn busy(&self) {
-        self.standing.send_if_modified(|standing| match standing {
-            // Nobody waits for the state `Busy`.
-            Standing::Settled(..) | Standing::Outside(_) | Standing::Stands { .. } => {
-                *standing = Standing::Busy;
-                false
-            }
-            Standing::Busy | Standing::Gone(_) => false,
-        });
+    fn busy(&mut self) {
+        if !matches!(self.out.told.last(), Some(Say::Busy)) {
+            self.out.told.push(Say::Busy);
+        }
     }
 
     /// Returns true if the session may be released: attempts that must not be repeated have reported their end, and everything
     /// is on disk.
-    fn is_done(&self) -> bool {
-        self.stopping.is_some()
-            && self.writer.is_idle()
+    pub(crate) fn is_done(&self) -> bool {
+        let runs = |out: &Out| matches!(out.state, OutState::Running | OutState::Starting(_));
+        self.d.course.stopping
+            && self.is_idle()
             && self.next_branch().is_none()
-            && !self
-                .outs
-                .values()
-                .any(|out| matches!(out.state, OutState::Running(_) | OutState::Starting(_)))
-            && !self.at_work.values().any(|attempt| attempt.world)
+            && !self.d.effects.outs.values().any(runs)
+            && !self.d.effects.at_work.values().any(|world| *world)
             && self.reaching_now() == 0
     }
 
     fn is_step(&self) -> bool {
-        self.engine.0.options.durability == Durability::Step
+        self.seen.engine.0.options.durability == Durability::Step
     }
 
     /// Asks a question that reads the past. Fails if something could not be read: then the answer is void.
-    fn ask<T>(&self, question: impl FnOnce(&Cx<'_>) -> T) -> Result<T, StoreError> {
+    fn ask<T>(&self, question: impl FnOnce(&Cx<'_>) -> T) -> Result<T, Stop> {
         let cx = Cx {
             network: self.network(),
-            bodies: &*self.past,
+            bodies: &*self.seen.past,
         };
         let answer = question(&cx);
-        match self.past.fault() {
+        if self.seen.past.has_absent() {
+            return Err(Stop::Wants);
+        }
+        match self.seen.past.fault() {
             None => Ok(answer),
-            Some(fault) => Err(fault),
+            Some(fault) => Err(fault.into()),
         }
     }
 
-    /// Returns the network. Panics if the session has not begun.
     fn network(&self) -> &Arc<Network> {
-        self.network
-            .as_ref()
-            .expect("a session that has begun is bound")
+        self.d.network()
     }
 
     /// Returns the time of the next line of a branch; never earlier than the line before, even if the clock was set back.
     fn now(&self, branch: Id) -> Time {
         let last = self
+            .d
             .branches
+            .live
             .get(&branch)
             .map_or(Time(0), |b| b.snapshot.now);
-        self.engine.clock().now().max(last)
+        self.seen.now.max(last)
     }
 }
+
+/// The first bound at which a batch that nobody waits for becomes urgent: half of what a session may be ahead of the disk. So
+/// the disk syncs the first half while the session writes the second.
+const HALF: (u64, usize) = (AHEAD_LINES / 2, AHEAD_BYTES / 2);

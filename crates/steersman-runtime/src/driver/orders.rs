@@ -3,8 +3,7 @@
 use super::act::{not_open, word};
 use super::branches::{Acted, ToBegin};
 use super::draft::Note;
-use super::{Driver, OutState};
-use crate::engine::EngineError;
+use super::{Job, OutState, Stop};
 use crate::ledger::Record;
 use crate::store::InboxMessage;
 use steersman_machine::snapshot::Phase;
@@ -14,16 +13,15 @@ use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{Cause, Interaction};
 use steersman_machine::tick::effect::{Opened, Work};
 
-impl Driver {
+impl Job<'_, '_> {
     /// Pauses or resumes the session. Nothing new begins while it is paused.
-    pub(super) async fn pause(
+    pub(super) fn pause(
         &mut self,
         message: &InboxMessage,
         paused: bool,
         by: By,
-    ) -> Result<Acted, EngineError> {
-        self.accept_with(message, vec![LedgerEntry::Paused { paused, by }])
-            .await?;
+    ) -> Result<Acted, Stop> {
+        self.accept_with(message, vec![LedgerEntry::Paused { paused, by }])?;
         if paused {
             self.give_back_slots();
         } else {
@@ -34,31 +32,33 @@ impl Driver {
 
     fn wake_ready(&mut self) {
         let ready = self
+            .d
+            .effects
             .outs
             .iter()
             .filter(|(_, out)| matches!(out.state, OutState::Ready))
             .map(|(id, _)| *id);
-        self.to_start.extend(ready.collect::<Vec<_>>());
+        self.d.effects.to_start.extend(ready.collect::<Vec<_>>());
     }
 
     /// Keeps effects of a tool from beginning, or lets them begin again.
-    pub(super) async fn order(
+    pub(super) fn order(
         &mut self,
         message: &InboxMessage,
         tool: Option<Name>,
         barred: bool,
         by: By,
-    ) -> Result<Acted, EngineError> {
+    ) -> Result<Acted, Stop> {
         if let Some(tool) = &tool
             && barred
             && self.tool_def(tool).is_none()
         {
             return Ok(Err(format!("this session has no tool `{tool}`")));
         }
-        let known = self.ledger.barred().any(|known| known == tool.as_ref());
+        let known = self.d.ledger.barred().any(|known| known == tool.as_ref());
         if known && barred {
             // the same order again: accept the message, change nothing
-            self.accept_with(message, Vec::new()).await?;
+            self.accept_with(message, Vec::new())?;
             return Ok(Ok(()));
         }
         if !known && !barred {
@@ -68,20 +68,24 @@ impl Driver {
             }));
         }
         let entry = LedgerEntry::Barred { tool, barred, by };
-        self.accept_with(message, vec![entry]).await?;
+        self.accept_with(message, vec![entry])?;
         let free: Vec<Id> = self
+            .d
+            .effects
             .outs
             .iter()
             .filter(|(id, out)| matches!(out.state, OutState::Barred) && !self.is_barred(**id))
             .map(|(id, _)| *id)
             .collect();
-        let now = self.engine.clock().now();
+        let now = self.seen.now;
         for id in free {
             self.state(id, OutState::Soon(now));
-            self.to_start.insert(id);
+            self.d.effects.to_start.insert(id);
         }
         // Effects that are ready and have not begun are barred now, so that lists show it immediately.
         let ready: Vec<Id> = self
+            .d
+            .effects
             .outs
             .iter()
             .filter(|(id, out)| {
@@ -98,28 +102,28 @@ impl Driver {
 
     /// Returns true if an order keeps this effect from beginning. A simulated effect is never barred: it touches nothing.
     pub(super) fn is_barred(&self, id: Id) -> bool {
-        let Some(out) = self.outs.get(&id) else {
+        let Some(out) = self.d.effects.outs.get(&id) else {
             return false;
         };
         match &out.wish.work {
-            Work::Tool(tool) => self.ledger.bars(&tool.tool, tool.class),
+            Work::Tool(tool) => self.d.ledger.bars(&tool.tool, tool.class),
             _ => false,
         }
     }
 
     /// Bars an effect: it stays out and holds no slot.
     pub(super) fn bar(&mut self, id: Id) {
-        if let Some(out) = self.outs.get_mut(&id) {
+        if let Some(out) = self.d.effects.outs.get_mut(&id) {
             let agent = out.wish.agent;
             out.state = OutState::Barred;
-            out.permit = None;
+            self.seen.leaves.give_slot(id);
             self.unqueue(id, agent);
         }
     }
 
     /// Bars an effect that was about to begin. If its `Started` is on disk, the ledger notes that nothing happened.
-    pub(super) async fn keep_back(&mut self, id: Id) -> Result<(), EngineError> {
-        let out = &self.outs[&id];
+    pub(super) fn keep_back(&mut self, id: Id) -> Result<(), Stop> {
+        let out = &self.d.effects.outs[&id];
         let began = matches!(out.state, OutState::Starting(_)) && out.touches_world();
         let mut draft = self.draft(out.branch);
         if began {
@@ -127,26 +131,30 @@ impl Driver {
         }
         self.bar(id);
         self.retry_queued();
-        self.write(draft).await
+        self.write(draft)
     }
 
     /// Repeats something that failed, on request of a person: attempts that wait for a time, calls of a place that does not
     /// answer, probes, or the model call whose failure ended the session.
-    pub(super) async fn retry(
+    pub(super) fn retry(
         &mut self,
         message: &InboxMessage,
         effect: Option<Id>,
-    ) -> Result<Acted, EngineError> {
-        let now = self.engine.clock().now();
+    ) -> Result<Acted, Stop> {
+        let now = self.seen.now;
         let waiting: Vec<Id> = self
+            .d
+            .effects
             .outs
             .iter()
             .filter(|(id, out)| {
                 let again = match out.state {
                     OutState::Soon(at) => at > now,
-                    OutState::Later(_) => {
-                        self.ledger.effect(**id).is_some_and(|r| r.again.is_some())
-                    }
+                    OutState::Later(_) => self
+                        .d
+                        .ledger
+                        .effect(**id)
+                        .is_some_and(|r| r.again.is_some()),
                     _ => false,
                 };
                 again && effect.is_none_or(|wanted| wanted == **id)
@@ -155,44 +163,44 @@ impl Driver {
             .collect();
         let held = self.held_by_places(effect);
         if !waiting.is_empty() || !held.is_empty() {
-            self.accept_with(message, Vec::new()).await?;
+            self.accept_with(message, Vec::new())?;
             for id in waiting {
                 self.state(id, OutState::Soon(now));
-                self.to_start.insert(id);
+                self.d.effects.to_start.insert(id);
             }
             self.try_places(held);
             return Ok(Ok(()));
         }
-        if let Some(acted) = self.probe_again(message, effect).await? {
+        if let Some(acted) = self.probe_again(message, effect)? {
             return Ok(acted);
         }
         if let Some(effect) = effect {
-            let held = self.ledger.effect(effect).and_then(Record::open_hold);
+            let held = self.d.ledger.effect(effect).and_then(Record::open_hold);
             return Ok(Err(match held {
                 Some((_, hold)) => format!("{effect} waits for something else: {}", word(hold.why)),
-                None if self.outs.contains_key(&effect) => {
+                None if self.d.effects.outs.contains_key(&effect) => {
                     format!("{effect} has not failed: no other attempt of it is waited for")
                 }
                 None => not_open(effect),
             }));
         }
-        match self.failed_after().await? {
+        match self.failed_after()? {
             Ok(at) => {
                 let opened = Opened {
                     rewound: true,
                     ..Opened::default()
                 };
-                let begin = ToBegin::new(self.ledger.current, Some(at), opened);
-                self.open_by_person(message, begin).await
+                let begin = ToBegin::new(self.d.ledger.current, Some(at), opened);
+                self.open_by_person(message, begin)
             }
             Err(why) => Ok(Err(why)),
         }
     }
 
     /// Returns the commit before the one where a failed model call ended the session: there that call is open.
-    async fn failed_after(&mut self) -> Result<Result<Line, String>, EngineError> {
+    fn failed_after(&mut self) -> Result<Result<Line, String>, Stop> {
         const NOTHING: &str = "nothing failed here, and no other attempt is waited for";
-        let Some(branch) = self.branches.get(&self.ledger.current) else {
+        let Some(branch) = self.d.branches.live.get(&self.d.ledger.current) else {
             return Ok(Err(NOTHING.to_owned()));
         };
         let Some(root) = branch.snapshot.root_agent() else {
@@ -202,7 +210,7 @@ impl Driver {
             return Ok(Err(NOTHING.to_owned()));
         }
         let (id, last) = (root.id, root.stack.last);
-        let line = self.past.read(last).await?;
+        let line = self.seen.past.line(last)?;
         let Some(commit) = &line.commit else {
             return Ok(Err(NOTHING.to_owned()));
         };
@@ -220,7 +228,7 @@ impl Driver {
         if !failed {
             return Ok(Err(NOTHING.to_owned()));
         }
-        let before = self.snapshot_at(line.branch, commit.parent).await?;
+        let before = self.snapshot_at(line.branch, commit.parent)?;
         let outcomes = commit
             .admitted
             .iter()

@@ -5,16 +5,11 @@
 //! After a takeover the call takes a new seat, with the start time from the log.
 
 use super::draft::{Draft, NewHold, Note};
-use super::{Driver, OutState};
-use crate::clock::Clock;
-use crate::engine::EngineError;
-use crate::limiter::{Ask, Limiter, OPEN, OPEN_MAX, Permit, Since};
-use crate::{Boxed, retry};
-use futures::FutureExt;
+use super::{Job, OutState, Stop};
+use crate::limiter::{Ask, Limiter, OPEN, OPEN_MAX, Since};
+use crate::retry;
 use std::collections::BTreeMap;
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use steersman_machine::context::Request;
 use steersman_machine::network::{ANYBODY, ModelRetry, SCRIPTED};
 use steersman_machine::stored::by::Decider;
@@ -24,11 +19,11 @@ use steersman_machine::stored::ids::{Digest, Id, Name, Time};
 use steersman_machine::stored::outcome::{Failure, Outcome, Retry};
 
 /// Calls whose places do not answer, or did not answer a moment ago.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Outages(BTreeMap<Id, Outage>);
 
 /// A call whose place does not answer.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Outage {
     /// First place that did not answer in the present pass through the chain, with its failure.
     down: Option<(Name, Failure)>,
@@ -39,48 +34,29 @@ struct Outage {
     pause: Option<Time>,
     /// The limiter where the call waits, its request there, and the time since when it waits.
     gate: Option<(Arc<Limiter>, Ask, Time)>,
-    seat: Option<Boxed<'static, Permit>>,
 }
 
-impl Outages {
-    /// Gives up all seats while nothing may begin: a call that gets its turn has to use it.
-    pub(super) fn stand_up(&mut self) {
-        for outage in self.0.values_mut() {
-            outage.seat = None;
-        }
-    }
-
-    /// Waits for the next turn at any place; returns the call and its permit.
-    pub(super) async fn answered(&mut self) -> (Id, Permit) {
-        poll_fn(|cx| {
-            for (id, outage) in &mut self.0 {
-                if let Some(seat) = &mut outage.seat
-                    && let Poll::Ready(permit) = seat.as_mut().poll(cx)
-                {
-                    outage.seat = None;
-                    return Poll::Ready((*id, permit));
-                }
-            }
-            Poll::Pending
-        })
-        .await
-    }
+/// A seat that a held model call wants at the limiter of its place.
+pub(crate) struct Seat {
+    pub(crate) effect: Id,
+    pub(crate) limiter: Arc<Limiter>,
+    pub(crate) ask: Ask,
+    pub(crate) since: Since,
+    /// The seat is taken at this time, not before.
+    pub(crate) pause: Option<Time>,
 }
 
 impl Outage {
-    /// Takes a seat, unless the call has one or its limiter is not known.
-    fn sit(&mut self, clock: &Arc<dyn Clock>) {
-        let Some((limiter, ask, parked)) = self.gate.clone().filter(|_| self.seat.is_none()) else {
-            return;
-        };
-        let (clock, pause, tries) = (clock.clone(), self.pause, self.tries);
-        let since = Since { parked, tries };
-        self.seat = Some(Box::pin(async move {
-            if let Some(pause) = pause {
-                clock.sleep_until(pause).await;
-            }
-            limiter.wait(ask, since, &*clock).await
-        }));
+    fn seat(&self, effect: Id) -> Option<Seat> {
+        let (limiter, ask, parked) = self.gate.clone()?;
+        let tries = self.tries;
+        Some(Seat {
+            effect,
+            limiter,
+            ask,
+            since: Since { parked, tries },
+            pause: self.pause,
+        })
     }
 }
 
@@ -100,17 +76,17 @@ fn is_outage(failure: &Failure, held: bool) -> bool {
         }
 }
 
-impl Driver {
+impl Job<'_, '_> {
     /// Returns true if a call is held because its place does not answer.
     pub(super) fn is_out(&self, id: Id) -> bool {
-        self.ledger.hold(id, Why::Outage).is_some()
+        self.d.ledger.hold(id, Why::Outage).is_some()
     }
 
     /// Returns the retry settings of the model that the agent asks or, with `of_rung`, of the model in its chain that is asked
     /// now.
     pub(super) fn model_retry(&self, id: Id, of_rung: bool) -> ModelRetry {
         let network = self.network();
-        let out = self.outs.get(&id);
+        let out = self.d.effects.outs.get(&id);
         let asked = out.and_then(|out| {
             let chain = network.chain(out.asked.as_ref()?);
             chain.get(if of_rung { out.rung } else { 0 }).copied()
@@ -129,24 +105,27 @@ impl Driver {
         let Some(place) = bound.map(|bound| bound.place(models.get(&bound.name))) else {
             return false;
         };
-        let outage = self.outages.0.entry(id).or_default();
+        let outage = self.d.effects.outages.0.entry(id).or_default();
         outage.down.get_or_insert_with(|| (place, failure.clone()));
         true
     }
 
     /// Handles a call for which the whole chain was asked. If one of its places did not answer, the call waits for that place;
     /// returns false if the call fails.
-    pub(super) async fn waits_for_place(
-        &mut self,
-        id: Id,
-        lost: Option<Note>,
-    ) -> Result<bool, EngineError> {
-        let Some((place, failure)) = self.outages.0.get_mut(&id).and_then(|o| o.down.take()) else {
+    pub(super) fn waits_for_place(&mut self, id: Id, lost: Option<Note>) -> Result<bool, Stop> {
+        let Some((place, failure)) = self
+            .d
+            .effects
+            .outages
+            .0
+            .get_mut(&id)
+            .and_then(|o| o.down.take())
+        else {
             return Ok(false);
         };
-        let now = self.engine.clock().now();
+        let now = self.seen.now;
         let within = self.model_retry(id, false).outage;
-        let held = self.ledger.hold(id, Why::Outage);
+        let held = self.d.ledger.hold(id, Why::Outage);
         let (is_held, until) = match held {
             Some(hold) => (true, hold.due),
             None => (false, Some(now.plus(within))),
@@ -154,17 +133,22 @@ impl Driver {
         if !is_held && within == 0 {
             return Ok(false);
         }
-        let mut draft = self.draft(self.outs[&id].branch);
+        let mut draft = self.draft(self.d.effects.outs[&id].branch);
         if let Some(lost) = lost {
             draft.note(lost);
         }
-        let out = self.outs.get_mut(&id).expect("it failed a moment ago");
+        let out = self
+            .d
+            .effects
+            .outs
+            .get_mut(&id)
+            .expect("it failed a moment ago");
         (out.rung, out.tried) = (0, out.attempt);
-        out.permit = None;
         out.state = OutState::Held;
+        self.seen.leaves.give_slot(id);
         self.give_back_reserved(&mut draft);
         if is_held && until.is_some_and(|until| until <= now) {
-            self.write(draft).await?;
+            self.write(draft)?;
             self.outage_expired(id);
             return Ok(true);
         }
@@ -185,29 +169,35 @@ impl Driver {
                 about: Some(About::Place(place)),
             });
         }
-        let outage = self.outages.0.entry(id).or_default();
+        let outage = self.d.effects.outages.0.entry(id).or_default();
         outage.gate = None;
         if is_held {
             outage.tries += 1;
         }
         outage.pause = Some(now.plus(pause(outage.tries)));
         self.retry_queued();
-        self.write(draft).await?;
+        self.write(draft)?;
         // The call takes its seat when it is started ([`Driver::takes_seat`]).
         self.state(id, OutState::Soon(now));
-        self.to_start.insert(id);
+        self.d.effects.to_start.insert(id);
         Ok(true)
     }
 
     /// Gives back drawn escrow if no model call is under way.
     fn give_back_reserved(&mut self, draft: &mut Draft) {
-        let under_way = self.outs.values().filter(|out| out.is_model()).any(|out| {
-            !matches!(
-                out.state,
-                OutState::Held | OutState::Stands | OutState::Over
-            )
-        });
-        if !under_way && !self.ledger.slice.is_zero() {
+        let under_way = self
+            .d
+            .effects
+            .outs
+            .values()
+            .filter(|out| out.is_model())
+            .any(|out| {
+                !matches!(
+                    out.state,
+                    OutState::Held | OutState::Stands | OutState::Over
+                )
+            });
+        if !under_way && !self.d.ledger.slice.is_zero() {
             self.settle(draft);
         }
     }
@@ -219,119 +209,133 @@ impl Driver {
         request: &Request,
         place: impl FnOnce(&Self, &Request) -> Result<(Arc<Limiter>, Ask), String>,
     ) -> bool {
-        let is_next = self.outs[&id].turn.is_some();
-        let under_way = self.outages.0.get(&id).is_some_and(|o| o.down.is_some());
+        let is_next = self.seen.leaves.has_turn(id);
+        let under_way = self
+            .d
+            .effects
+            .outages
+            .0
+            .get(&id)
+            .is_some_and(|o| o.down.is_some());
         if !self.is_out(id) || is_next || under_way {
             return false;
         }
-        let seated = self.outages.0.get(&id).is_some_and(|o| o.seat.is_some());
-        if !seated {
+        if !self.seen.leaves.is_seated(id) {
             // The error is reported when the call begins.
             let Ok((limiter, ask)) = place(self, request) else {
                 return false;
             };
-            let parked = self.ledger.effect(id).and_then(|record| record.down);
-            let parked = parked.unwrap_or(self.outs[&id].since);
-            let clock = self.engine.clock().clone();
-            let outage = self.outages.0.entry(id).or_default();
+            let parked = self.d.ledger.effect(id).and_then(|record| record.down);
+            let parked = parked.unwrap_or(self.d.effects.outs[&id].since);
+            let outage = self.d.effects.outages.0.entry(id).or_default();
             if limiter.is_open() {
                 outage.pause = None;
             }
             outage.gate = Some((limiter, ask, parked));
-            outage.sit(&clock);
         }
-        let outage = self.outages.0.get_mut(&id).expect("it has a seat");
-        let permit = outage.seat.as_mut().and_then(FutureExt::now_or_never);
-        if let Some(permit) = permit {
-            outage.seat = None;
-            self.outs.get_mut(&id).expect("it is out").turn = Some(permit);
+        let seat = self
+            .d
+            .effects
+            .outages
+            .0
+            .get(&id)
+            .and_then(|outage| outage.seat(id));
+        if seat.is_none_or(|seat| self.seen.leaves.seat(seat)) {
             return false;
         }
         self.state(id, OutState::Held);
         true
     }
 
-    /// Gives seats to all calls that wait for their places, unless nothing may begin.
-    pub(super) fn take_seats(&mut self) {
-        let (outs, ledger) = (&self.outs, &self.ledger);
-        self.outages.0.retain(|id, outage| {
+    /// Gives seats to all calls that wait for their places. While nothing may begin, all seats and turns are given up: a call
+    /// that gets its turn has to use it.
+    pub(crate) fn before_wait(&mut self) {
+        let (outs, ledger) = (&self.d.effects.outs, &self.d.ledger);
+        self.d.effects.outages.0.retain(|id, outage| {
             outs.contains_key(id)
                 && (outage.down.is_some() || ledger.hold(*id, Why::Outage).is_some())
         });
+        let leaves = self.seen.leaves;
         if self.is_halted() || self.stands() {
-            self.outages.stand_up();
-            for out in self.outs.values_mut().filter(|out| out.is_model()) {
-                out.turn = None;
+            leaves.keep_seats(&|_| false);
+            for (id, out) in &self.d.effects.outs {
+                if out.is_model() {
+                    leaves.give_turn(*id);
+                }
             }
             return;
         }
-        let clock = self.engine.clock().clone();
-        for (id, outage) in &mut self.outages.0 {
-            if matches!(self.outs[id].state, OutState::Held) {
-                outage.sit(&clock);
+        let all = &self.d.effects.outages.0;
+        leaves.keep_seats(&|id| all.contains_key(&id));
+        for (id, outage) in all {
+            if self.d.effects.outs[id].state == OutState::Held
+                && let Some(seat) = outage.seat(*id)
+            {
+                leaves.sit(seat);
             }
         }
     }
 
     /// Returns a place for which calls wait.
     pub(super) fn place_out(&self) -> Option<Name> {
-        let mut held = self.outs.iter().filter_map(|(id, out)| match out.state {
-            OutState::Held => place_of(self.ledger.hold(*id, Why::Outage)?),
-            _ => None,
-        });
+        let mut held = self
+            .d
+            .effects
+            .outs
+            .iter()
+            .filter_map(|(id, out)| match out.state {
+                OutState::Held => place_of(self.d.ledger.hold(*id, Why::Outage)?),
+                _ => None,
+            });
         held.next()
     }
 
-    /// Returns true if a call has a seat at its place, so that it waits for nothing else.
-    pub(super) fn is_seated(&self, id: Id) -> bool {
-        self.outages.0.get(&id).is_some_and(|o| o.seat.is_some())
-    }
-
     /// Lets a held call begin: its place answers, or this call is the one that tries the place.
-    pub(super) fn place_calls(&mut self, id: Id, permit: Permit) {
-        let now = self.engine.clock().now();
-        let Some(out) = self.outs.get_mut(&id) else {
+    pub(super) fn place_calls(&mut self, id: Id) {
+        let now = self.seen.now;
+        let Some(out) = self.d.effects.outs.get_mut(&id) else {
+            self.seen.leaves.refuse(id);
             return;
         };
-        out.turn = Some(permit);
         out.state = OutState::Soon(now);
-        self.to_start.insert(id);
+        self.seen.leaves.accept(id);
+        self.d.effects.to_start.insert(id);
         self.busy();
     }
 
     /// Returns the note that ends the hold of a call that was answered, or that failed for another reason.
     pub(super) fn outage_over(&mut self, id: Id) -> Option<Note> {
-        self.outages.0.remove(&id);
+        self.d.effects.outages.0.remove(&id);
         let held = self.is_out(id);
         held.then(|| Self::released(id, Why::Outage, Release::Go, Decider::Place))
     }
 
     /// Gives up the turn of a call that its own session does not let begin. If the call has another hold, the hold for its place
     /// ends.
-    pub(super) async fn leave_seat(&mut self, id: Id) -> Result<(), EngineError> {
-        let out = self.outs.get_mut(&id).expect("it is out");
-        out.turn = None;
-        if !matches!(out.state, OutState::Held) {
+    pub(super) fn leave_seat(&mut self, id: Id) -> Result<(), Stop> {
+        self.seen.leaves.give_turn(id);
+        if self.d.effects.outs[&id].state != OutState::Held {
             return Ok(());
         }
         let Some(note) = self.outage_over(id) else {
             return Ok(());
         };
-        let mut draft = self.draft(self.outs[&id].branch);
+        let mut draft = self.draft(self.d.effects.outs[&id].branch);
         draft.note(note);
-        self.write(draft).await
+        self.write(draft)
     }
 
     /// Fails a call whose place did not answer within its waiting time.
     pub(super) fn outage_expired(&mut self, id: Id) {
-        let now = self.engine.clock().now();
-        let hold = self.ledger.hold(id, Why::Outage);
+        let now = self.seen.now;
+        let hold = self.d.ledger.hold(id, Why::Outage);
         let place = hold.and_then(place_of);
         let place = place.unwrap_or_else(|| "its place".into());
-        let since = self.ledger.effect(id).and_then(|record| record.down);
+        let since = self.d.ledger.effect(id).and_then(|record| record.down);
         let since = since.unwrap_or(now);
         let said = hold.and_then(|hold| hold.ask);
-        let said = said.map(|said| steersman_machine::stored::ids::Bodies::text(&*self.past, said));
+        let said =
+            said.map(|said| steersman_machine::stored::ids::Bodies::text(&*self.seen.past, said));
         let waited = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or(0);
         let message = format!(
             "no answer since {}, for {}: as long as its `retry.for` says. First: {}",
@@ -340,7 +344,7 @@ impl Driver {
             said.as_deref().unwrap_or(&place),
         );
         let failure = Failure::new(FailureCode::Outage, message);
-        self.outages.0.remove(&id);
+        self.d.effects.outages.0.remove(&id);
         let note = Self::released(id, Why::Outage, Release::Expired, Decider::Timeout);
         self.answer_outcome(id, Outcome::Failed(failure), vec![note]);
     }
@@ -348,18 +352,25 @@ impl Driver {
     /// Returns the calls that wait for a place that does not answer: this one, or all.
     pub(super) fn held_by_places(&self, effect: Option<Id>) -> Vec<Id> {
         let selected = |id: &Id| effect.is_none_or(|wanted| wanted == *id) && self.is_out(*id);
-        self.outs.keys().copied().filter(selected).collect()
+        self.d
+            .effects
+            .outs
+            .keys()
+            .copied()
+            .filter(selected)
+            .collect()
     }
 
     /// Tries held calls now, on request of a person: as soon as the circuit breaker lets one through.
     pub(super) fn try_places(&mut self, held: Vec<Id>) {
-        let now = self.engine.clock().now();
+        let now = self.seen.now;
         for id in held {
-            let outage = self.outages.0.entry(id).or_default();
-            (outage.pause, outage.tries, outage.seat) = (None, 0, None);
-            if matches!(self.outs[&id].state, OutState::Held) {
+            let outage = self.d.effects.outages.0.entry(id).or_default();
+            (outage.pause, outage.tries) = (None, 0);
+            self.seen.leaves.leave_seat(id);
+            if matches!(self.d.effects.outs[&id].state, OutState::Held) {
                 self.state(id, OutState::Soon(now));
-                self.to_start.insert(id);
+                self.d.effects.to_start.insert(id);
             }
         }
     }

@@ -1,139 +1,76 @@
 //! Ends of attempts: the outcome is offered, the attempt is tried again, or the effect is in doubt.
 
-use super::attempt::FromTask;
 use super::draft::{Draft, Note};
-use super::{AtWork, Driver, OutState};
-use crate::engine::EngineError;
-use crate::engine::Judge;
-use crate::feed::FeedItem;
+use super::{Came, Do, Job, Judged, OutState, Stop, reach};
 use crate::ledger::Amount;
 use crate::limiter::Ended;
-use crate::model::{BoundModel, Delta};
+use crate::model::BoundModel;
 use crate::retry::{self, Next};
-use crate::toolset::Progress;
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::context;
 use steersman_machine::context::RENDER_VERSION;
-use steersman_machine::network::{ModelAgent, Offer as Offers};
+use steersman_machine::network::{ModelAgent, Network, Offer as Offers};
+use steersman_machine::snapshot::Agent;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codes::{Code, FailureCode};
-use steersman_machine::stored::commit::{Kind, LedgerEntry, Release, Why};
+use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::stored::outcome::{Answer, Failure, Outcome};
 use steersman_machine::values::expression::{Data, EvalError, Scope};
+use steersman_machine::values::types::{Parameters, TypeKind};
 use steersman_machine::view::mapping::{Fault, Raw};
 
-impl Driver {
-    /// Handles a message from a task.
-    pub(super) async fn task_told(&mut self, told: FromTask) -> Result<(), EngineError> {
-        match told {
-            FromTask::Deltas(effect, attempt, pieces) => {
-                for delta in pieces.take() {
-                    self.delta(effect, attempt, delta);
-                }
-                Ok(())
-            }
-            FromTask::Progress(effect, attempt, progress) => {
-                self.progress(effect, attempt, progress);
-                Ok(())
-            }
-            FromTask::Model(effect, attempt, result) => {
-                self.model_ended(effect, attempt, result).await
-            }
-            FromTask::Tool(effect, attempt, raw) => self.tool_ended(effect, attempt, raw).await,
-            FromTask::Probe(effect, of, attempt, raw) => {
-                self.probed(effect, of, attempt, raw).await
-            }
-            FromTask::Reached(effect, attempt, raw) => self.reached(effect, attempt, raw).await,
-            FromTask::ReachAgain(effect) => {
-                self.reaching.remove(&effect);
-                Ok(())
-            }
-            FromTask::Again(effect, attempt) => {
-                let out = self.outs.get(&effect).filter(|out| out.attempt == attempt);
-                // Another wake may have been sooner, or the branch was left meanwhile.
-                if out.is_some_and(|out| matches!(out.state, OutState::Soon(_))) {
-                    self.to_start.insert(effect);
-                }
-                Ok(())
-            }
-            FromTask::Slot(effect, permit) => {
-                self.slot_came(effect, permit);
-                Ok(())
-            }
-            FromTask::Listed(lists) => {
-                self.following.came(lists);
-                Ok(())
-            }
-            FromTask::Turn(effect, turn) => self.turn_came(effect, turn).await,
-            FromTask::Judged(search, of, raw) => {
-                self.judged(search, of, raw);
+impl Job<'_, '_> {
+    /// Handles the end of an attempt.
+    pub(super) fn attempt_ended(
+        &mut self,
+        effect: Id,
+        attempt: u32,
+        came: Came,
+    ) -> Result<(), Stop> {
+        match came {
+            Came::Model(result) => self.model_ended(effect, attempt, *result),
+            Came::Tool(raw) => self.tool_ended(effect, attempt, raw),
+            Came::Probe(of, raw) => self.probed(effect, of, attempt, raw),
+            Came::Reach(raw) => self.reached(effect, attempt, raw),
+            Came::Judge(of, raw) => {
+                self.judged(effect, of, raw);
                 Ok(())
             }
         }
     }
 
-    fn delta(&mut self, effect: Id, attempt: u32, delta: Delta) {
-        let Some(out) = self.outs.get_mut(&effect) else {
-            return;
-        };
-        if out.attempt != attempt {
-            return;
-        }
-        out.came += delta.len();
-        // A router's reasoning is not part of the conversation; its decision is, once it is taken. Calls that the engine makes
-        // for itself are not shown either.
-        let branch = self.branches.get(&out.branch);
-        let agent = branch.and_then(|b| b.snapshot.agents.get(&out.wish.agent));
-        let sums = |b: &super::Branch| context::summing(&b.snapshot, out.wish.agent).is_some();
-        if out.wish.call().is_some()
-            || agent.is_some_and(|agent| agent.kind == Kind::Routed)
-            || branch.is_some_and(sums)
-        {
+    /// Handles the end of a short delay before another attempt of an effect, or of the notification of a person.
+    pub(super) fn again(&mut self, effect: Id, attempt: u32) {
+        if self.d.people.reaching.get(&effect) == Some(&reach::State::Soon) {
+            self.d.people.reaching.remove(&effect);
             return;
         }
-        if let Delta::Text(text) = &delta {
-            out.shown.push_str(text);
+        let out = self
+            .d
+            .effects
+            .outs
+            .get(&effect)
+            .filter(|out| out.attempt == attempt);
+        // Another wake may have been sooner, or the branch was left meanwhile.
+        if out.is_some_and(|out| matches!(out.state, OutState::Soon(_))) {
+            self.d.effects.to_start.insert(effect);
         }
-        let item = FeedItem::Delta {
-            effect,
-            attempt,
-            agent: out.wish.agent,
-            branch: out.branch,
-            delta,
-        };
-        self.live.show(item);
     }
 
-    fn progress(&mut self, effect: Id, attempt: u32, progress: Progress) {
-        let Some(out) = self.outs.get(&effect).filter(|out| out.attempt == attempt) else {
-            return;
-        };
-        let item = FeedItem::Progress {
-            effect,
-            attempt,
-            agent: out.wish.agent,
-            branch: out.branch,
-            progress,
-        };
-        self.live.show(item);
-    }
-
-    async fn model_ended(
+    fn model_ended(
         &mut self,
         effect: Id,
         attempt: u32,
         result: Result<Answer, Failure>,
-    ) -> Result<(), EngineError> {
-        let Some(out) = self.outs.get(&effect) else {
+    ) -> Result<(), Stop> {
+        let Some(out) = self.d.effects.outs.get(&effect) else {
             return Ok(());
         };
         if out.attempt != attempt || out.was_cut() {
             return Ok(());
         }
-        let branch = out.branch;
         match result {
             Ok(mut answer) => {
                 let label = self.model_label(effect);
@@ -142,6 +79,8 @@ impl Driver {
                 usage.model.get_or_insert(label);
                 usage.render = RENDER_VERSION;
                 let rendered = self
+                    .d
+                    .effects
                     .outs
                     .get_mut(&effect)
                     .and_then(|out| out.request.take());
@@ -149,44 +88,40 @@ impl Driver {
                     (usage.request, usage.prefix, usage.broke) = (Some(digest), prefix, broke);
                 }
                 let claim = self.disbelieve(effect, &mut answer.usage);
-                let (tokens, micros) = super::budget::spent(&answer, &self.outs[&effect]);
+                let (tokens, micros) = self.spent(&answer, effect);
                 answer.usage.micros = micros;
                 let spent = Amount::new(tokens, micros.unwrap_or_default());
                 let mut notes = vec![Note::Spend(effect, spent.tokens, spent.micros)];
                 notes.extend(self.outage_over(effect));
                 notes.extend(claim.map(|claim| Note::Unbelievable(effect, claim)));
                 self.unreserve(effect, spent);
-                if let Some(judge) = self.engine.0.options.judge.clone() {
-                    let asked = self.to_be_judged(branch, effect, &answer);
-                    judged(&*judge, asked, &mut answer).await;
-                }
                 self.answer_outcome(effect, Outcome::Answer(answer), notes);
                 Ok(())
             }
-            Err(failure) => self.model_failed(effect, attempt, failure).await,
+            Err(failure) => self.model_failed(effect, attempt, failure),
         }
     }
 
-    async fn model_failed(
-        &mut self,
-        effect: Id,
-        attempt: u32,
-        failure: Failure,
-    ) -> Result<(), EngineError> {
-        let branch = self.outs[&effect].branch;
-        let now = self.engine.clock().now();
+    fn model_failed(&mut self, effect: Id, attempt: u32, failure: Failure) -> Result<(), Stop> {
+        let branch = self.d.effects.outs[&effect].branch;
+        let now = self.seen.now;
         // The model may charge for a call even if the answer was lost: the known part counts.
         let mut draft = self.draft(branch);
-        let mut out = self.outs.remove(&effect).expect("looked at a moment ago");
+        let mut out = self
+            .d
+            .effects
+            .outs
+            .remove(&effect)
+            .expect("looked at a moment ago");
         let made = !matches!(
             failure.known(),
             Some(FailureCode::Limited | FailureCode::CircuitOpen)
         );
-        let lost = if super::budget::may_be_paid(&failure, &out) {
-            Some(super::budget::lost(&out))
+        let lost = if self.may_be_paid(&failure, &out) {
+            Some(self.lost(&out))
         } else {
             // A search also counts calls that were made and not answered.
-            (made && self.searches.tries(branch).is_some()).then(Amount::default)
+            (made && self.d.searches.tries(branch).is_some()).then(Amount::default)
         };
         let lost = lost.map(|lost| Note::Spend(effect, lost.tokens, lost.micros));
         out.reserved = Amount::default();
@@ -196,9 +131,16 @@ impl Driver {
         }
         let tries = attempt.saturating_sub(out.tried).max(1);
         self.withdraw(effect, attempt, &out);
-        self.outs.insert(effect, out);
+        self.d.effects.outs.insert(effect, out);
         let times = self.model_retry(effect, true).times;
-        let next = retry::next(failure.retry, tries, times, self.values.seed, effect, now);
+        let next = retry::next(
+            failure.retry,
+            tries,
+            times,
+            self.d.bound.values.seed,
+            effect,
+            now,
+        );
         let is_open = failure.known() == Some(FailureCode::CircuitOpen);
         let waits_long = matches!(next, Next::GiveUp | Next::At(_));
         // A call that is held tries each of its models once, and then waits again.
@@ -211,11 +153,11 @@ impl Driver {
             }
             self.again_soon(effect, 0);
             self.retry_queued();
-            return self.write(draft).await;
+            return self.write(draft);
         }
         // A request that is wrong by itself stays wrong when the place answers.
         let is_last = nobody || (next == Next::GiveUp && failure.may_fall_back());
-        if is_last && self.waits_for_place(effect, lost.clone()).await? {
+        if is_last && self.waits_for_place(effect, lost.clone())? {
             return Ok(());
         }
         let over = self.outage_over(effect);
@@ -234,15 +176,15 @@ impl Driver {
             Next::GiveUp => {}
         }
         self.retry_queued();
-        self.write(draft).await
+        self.write(draft)
     }
 
     /// Selects the next model of the chain. Returns false if there is none.
     fn falls_back(&mut self, effect: Id) -> bool {
-        let out = &self.outs[&effect];
+        let out = &self.d.effects.outs[&effect];
         let chain = out.asked.as_ref().map(|asked| self.network().chain(asked));
         let more = chain.is_some_and(|chain| chain.len() > out.rung + 1);
-        if let Some(out) = self.outs.get_mut(&effect).filter(|_| more) {
+        if let Some(out) = self.d.effects.outs.get_mut(&effect).filter(|_| more) {
             out.rung += 1;
             out.tried = out.attempt;
         }
@@ -250,40 +192,37 @@ impl Driver {
     }
 
     fn again_soon(&mut self, effect: Id, millis: u64) {
-        let Some(out) = self.outs.get_mut(&effect) else {
+        let Some(out) = self.d.effects.outs.get_mut(&effect) else {
             return;
         };
-        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
-        out.state = OutState::Soon(clock.now().plus(millis));
-        out.permit = None;
+        out.state = OutState::Soon(self.seen.now.plus(millis));
         let attempt = out.attempt;
-        tokio::spawn(async move {
-            clock.sleep(millis).await;
-            let again = FromTask::Again(effect, attempt);
-            let _ = tasks.send(Box::new(again)).await;
+        self.seen.leaves.give_slot(effect);
+        self.out.orders.push(Do::Alarm {
+            effect,
+            attempt,
+            millis,
         });
     }
 
     /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
     pub(super) fn again_later(&mut self, draft: &mut Draft, effect: Id, at: Time) {
         draft.ledger.push(LedgerEntry::Again { effect, at });
-        if let Some(out) = self.outs.get_mut(&effect) {
+        if let Some(out) = self.d.effects.outs.get_mut(&effect) {
             out.state = OutState::Later(at);
-            out.permit = None;
         }
+        self.seen.leaves.give_slot(effect);
         self.retry_queued();
     }
 
-    async fn tool_ended(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), EngineError> {
-        if let Some(AtWork { permit, turn, .. }) = self.at_work.remove(&(effect, attempt)) {
-            drop(permit);
-            if let Some(turn) = turn {
-                turn.end(self.engine.clock().now(), as_its_place_sees(&raw));
-            }
+    fn tool_ended(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), Stop> {
+        if self.d.effects.at_work.remove(&(effect, attempt)).is_some() {
+            let ended = as_its_place_sees(&raw);
+            self.seen.leaves.ended(effect, attempt, ended);
             self.retry_queued();
         }
-        let Some(out) = self.outs.get(&effect) else {
-            return self.late(effect, attempt, raw).await;
+        let Some(out) = self.d.effects.outs.get(&effect) else {
+            return self.late(effect, attempt, raw);
         };
         if out.attempt != attempt || out.was_cut() {
             return Ok(());
@@ -303,8 +242,15 @@ impl Driver {
         let notes: Vec<Note> = world.then_some(note).into_iter().collect();
         if let Some(wanted) = wanted {
             let attempts = 1 + self.tool_def(&tool.tool).map_or(0, |t| t.retry);
-            let now = self.engine.clock().now();
-            let next = retry::next(wanted, attempt, attempts, self.values.seed, effect, now);
+            let now = self.seen.now;
+            let next = retry::next(
+                wanted,
+                attempt,
+                attempts,
+                self.d.bound.values.seed,
+                effect,
+                now,
+            );
             if next != Next::GiveUp {
                 let mut draft = self.draft(branch);
                 // The end of this attempt is recorded before another begins.
@@ -316,11 +262,11 @@ impl Driver {
                     Next::At(at) => self.again_later(&mut draft, effect, at),
                     Next::GiveUp => {}
                 }
-                return self.write(draft).await;
+                return self.write(draft);
             }
         }
         if let (Raw::Unknown(_), Class::Unsafe) = (&raw, tool.class) {
-            self.doubt(effect, attempt, raw).await
+            self.doubt(effect, attempt, raw)
         } else {
             self.answer_raw(effect, raw, notes);
             Ok(())
@@ -329,7 +275,7 @@ impl Driver {
 
     /// If an earlier attempt may have happened, turns a proof that this one did not happen into `Unknown`.
     fn beside_earlier(&self, effect: Id, raw: Raw) -> Raw {
-        let progress = self.ledger.effect(effect).map(|record| record.progress);
+        let progress = self.d.ledger.effect(effect).map(|record| record.progress);
         match (raw, progress) {
             (
                 Raw::NotPerformed(fault),
@@ -343,8 +289,8 @@ impl Driver {
     }
 
     /// Handles an `unsafe` effect that may have happened: opens the doubt as its definition declares.
-    async fn doubt(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), EngineError> {
-        let mut draft = self.draft(self.outs[&effect].branch);
+    fn doubt(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), Stop> {
+        let mut draft = self.draft(self.d.effects.outs[&effect].branch);
         draft.note(Note::Unknown(effect, attempt));
         let reason = match &raw {
             Raw::Unknown(fault) | Raw::NotPerformed(fault) | Raw::Failed(fault) => {
@@ -353,12 +299,12 @@ impl Driver {
             Raw::Done(_) | Raw::Made { .. } => String::new(),
         };
         self.way_out(&mut draft, effect, &reason);
-        self.write(draft).await
+        self.write(draft)
     }
 
     /// Opens the doubt of an effect, or gives it up if the definition asks nobody.
     pub(super) fn way_out(&mut self, draft: &mut Draft, effect: Id, reason: &str) {
-        let Some(out) = self.outs.get(&effect) else {
+        let Some(out) = self.d.effects.outs.get(&effect) else {
             return;
         };
         let Some(tool) = out.tool().cloned() else {
@@ -374,7 +320,7 @@ impl Driver {
     }
 
     pub(super) fn state(&mut self, effect: Id, state: OutState) {
-        if let Some(out) = self.outs.get_mut(&effect) {
+        if let Some(out) = self.d.effects.outs.get_mut(&effect) {
             out.state = state;
         }
     }
@@ -402,45 +348,15 @@ impl Driver {
         }
     }
 
-    /// Returns the parts of an answer that an adapter has to check, each with the text of its JSON Schema: calls by their
-    /// index, `None` for the text.
-    fn to_be_judged(
-        &self,
-        branch: Id,
-        effect: Id,
-        answer: &Answer,
-    ) -> Vec<(Option<usize>, Arc<str>)> {
-        use steersman_machine::values::types::{Parameters, TypeKind};
-        let network = self.network();
-        let Some(agent) = self.outs.get(&effect).map(|o| o.wish.agent) else {
-            return Vec::new();
-        };
-        let agent = self.branches[&branch].snapshot.agent(agent);
-        let def = network.agent(&agent.def);
-        let mut asked = Vec::new();
-        for (n, ask) in answer.asks.iter().enumerate() {
-            let model = network.in_force(agent);
-            let tool = model.and_then(|model| offered_as(model, &ask.name));
-            let parameters = match tool {
-                Some(name) => network
-                    .tools
-                    .get(name)
-                    .map(|t| &t.parameters)
-                    .or_else(|| network.agents.get(name).map(|a| &a.parameters)),
-                None => None,
-            };
-            if let Some(Parameters::Schema(schema)) = parameters {
-                asked.push((Some(n), Arc::clone(schema)));
-            }
-        }
-        if let Some(output) = &def.output
-            && let TypeKind::Schema(schema) = &output.ty.kind
-            && answer.asks.is_empty()
-            && answer.text.is_some()
-        {
-            asked.push((None, Arc::clone(schema)));
-        }
-        asked
+    /// Returns the function that finds the parts of an answer that an adapter has to check against a JSON Schema; `None` if
+    /// nothing checks them.
+    pub(super) fn judged_of(&self, branch: Id, agent: Id) -> Option<Judged> {
+        self.seen.engine.0.options.judge.as_ref()?;
+        let network = self.network().clone();
+        let snapshot = self.d.branches.live[&branch].snapshot.clone();
+        Some(Arc::new(move |answer| {
+            to_be_judged(&network, snapshot.agent(agent), answer)
+        }))
     }
 
     /// Returns the label of the model that was asked.
@@ -451,33 +367,63 @@ impl Driver {
 
     /// Returns the bound model that was asked.
     pub(super) fn bound_of(&self, effect: Id) -> Option<&BoundModel> {
-        let out = self.outs.get(&effect)?;
+        let out = self.d.effects.outs.get(&effect)?;
         let chain = self.network().chain(out.asked.as_ref()?);
         let name = chain.get(out.rung).copied()?;
-        self.values.models.iter().find(|m| m.name == *name)
+        self.d.bound.values.models.iter().find(|m| m.name == *name)
     }
 
     /// Returns the texts streamed so far by outstanding model calls of a branch.
     pub(super) fn shown(&self, branch: Id) -> Vec<(Id, Arc<str>)> {
-        self.outs
-            .iter()
-            .filter(|(_, out)| out.branch == branch && !out.shown.is_empty())
-            .map(|(id, out)| (*id, out.shown.as_str().into()))
-            .collect()
+        let outs = self.d.effects.outs.iter();
+        let here = outs.filter(|(_, out)| out.branch == branch && out.is_model());
+        let shown = here.map(|(id, out)| (*id, self.seen.leaves.streamed(*id, out.attempt).0));
+        shown.filter(|(_, text)| !text.is_empty()).collect()
     }
 
     /// Cancels running effects that may be repeated; effects that touch the world are waited for.
     pub(super) fn cut_free(&mut self) {
-        for out in self.outs.values_mut() {
-            if out.touches_world() {
+        for (effect, out) in &mut self.d.effects.outs {
+            if out.touches_world() || out.state != OutState::Running {
                 continue;
             }
-            if let OutState::Running(cancel) = &out.state {
-                cancel.cancel();
-                out.state = OutState::Ready;
-            }
+            out.state = OutState::Ready;
+            self.out.orders.push(Do::Cut {
+                effect: *effect,
+                attempt: out.attempt,
+            });
         }
     }
+}
+
+/// Returns the parts of an answer that an adapter has to check, each with the text of its JSON Schema: calls by their index,
+/// `None` for the text.
+fn to_be_judged(
+    network: &Network,
+    agent: &Agent,
+    answer: &Answer,
+) -> Vec<(Option<usize>, Arc<str>)> {
+    let def = network.agent(&agent.def);
+    let model = network.in_force(agent);
+    let mut asked = Vec::new();
+    for (n, ask) in answer.asks.iter().enumerate() {
+        let name = model.and_then(|model| offered_as(model, &ask.name));
+        let parameters = name.and_then(|name| {
+            let tool = network.tools.get(name).map(|t| &t.parameters);
+            tool.or_else(|| network.agents.get(name).map(|a| &a.parameters))
+        });
+        if let Some(Parameters::Schema(schema)) = parameters {
+            asked.push((Some(n), Arc::clone(schema)));
+        }
+    }
+    if let Some(output) = &def.output
+        && let TypeKind::Schema(schema) = &output.ty.kind
+        && answer.asks.is_empty()
+        && answer.text.is_some()
+    {
+        asked.push((None, Arc::clone(schema)));
+    }
+    asked
 }
 
 /// Renders the arguments of a probe. An argument that is exactly a template of an unset optional value is left out.
@@ -513,26 +459,5 @@ fn offered_as<'a>(model: &'a ModelAgent, seen: &str) -> Option<&'a Name> {
     let used = model.tools.iter().find(|used| used.is_called(seen))?;
     match &used.of {
         Offers::Tool(name) | Offers::Agent(name) => Some(name),
-    }
-}
-
-/// Marks the parts of an answer that do not fit their schema, as the adapter judges them.
-async fn judged(judge: &dyn Judge, asked: Vec<(Option<usize>, Arc<str>)>, answer: &mut Answer) {
-    for (call, schema) in asked {
-        let text = match call {
-            Some(n) => Some(&answer.asks[n].args),
-            None => answer.text.as_ref(),
-        };
-        let Some(text) = text else {
-            continue;
-        };
-        let misfit = match steersman_machine::values::json::read(text) {
-            Ok(json) => judge.misfit(&schema, json).await,
-            Err(e) => Some(e.to_string()),
-        };
-        match call {
-            Some(n) => answer.asks[n].misfit = misfit,
-            None => answer.misfit = misfit,
-        }
     }
 }

@@ -6,18 +6,15 @@
 //! settled, or when its effect is no longer out, is noted as late and settles nothing.
 
 use super::act::word;
-use super::attempt::{self, FromTask};
 use super::branches::Acted;
 use super::draft::{Draft, Note};
 use super::reach::clipped;
-use super::{Driver, OnDisk, OutState};
-use crate::engine::EngineError;
+use super::{Aside, Attempt, Do, Job, OnDisk, OutState, RunAside, Stop, Task};
 use crate::retry::{self, LONG, Next};
 use crate::secrets::{mask_text, readable};
 use crate::store::InboxMessage;
 use crate::toolset::ToolRun;
 use serde_json::Value as Json;
-use std::sync::Arc;
 use steersman_machine::network::{OnDoubt, ProbeElse};
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codes::Code;
@@ -29,16 +26,15 @@ use steersman_machine::values::expression::{Data, Expr};
 use steersman_machine::view::View;
 use steersman_machine::view::mapping;
 use steersman_machine::view::mapping::{Fault, Raw};
-use tokio_util::sync::CancellationToken;
 
-impl Driver {
+impl Job<'_, '_> {
     /// Returns the name of the probe that is declared for an outstanding effect in doubt.
     fn probe_of(&self, of: Id) -> Option<&Name> {
-        let out = self.outs.get(&of)?;
+        let out = self.d.effects.outs.get(&of)?;
         if !matches!(out.state, OutState::Held) || !self.is_in_doubt(of) {
             return None;
         }
-        self.ledger.hold(of, Why::Doubt)?;
+        self.d.ledger.hold(of, Why::Doubt)?;
         match self.tool_def(&out.tool()?.tool)?.on_doubt.as_ref()? {
             OnDoubt::Probe { probe, .. } => Some(probe),
             OnDoubt::Ask { .. } | OnDoubt::Fail => None,
@@ -48,58 +44,58 @@ impl Driver {
     /// Returns true if a probe of this effect runs, is to begin, or is tried again soon. A probe with a long delay does not
     /// count: people may know sooner.
     pub(super) fn is_probed(&self, of: Id) -> bool {
-        let soon = self.engine.clock().now().plus(LONG);
+        let soon = self.seen.now.plus(LONG);
         self.probe_of(of).is_some()
-            && self.ledger.probe(of).is_none_or(|(_, probe)| {
+            && self.d.ledger.probe(of).is_none_or(|(_, probe)| {
                 !probe.over && probe.again.is_none_or(|again| again <= soon)
             })
     }
 
     /// Returns true if a probe runs now, or will soon.
     pub(super) fn is_probing(&self) -> bool {
-        let soon = || self.outs.keys().any(|of| self.is_probed(*of));
-        !self.probing.is_empty() || (!self.is_halted() && soon())
+        let soon = || self.d.effects.outs.keys().any(|of| self.is_probed(*of));
+        !self.d.effects.probing.is_empty() || (!self.is_halted() && soon())
     }
 
     /// Returns effects in doubt whose probe is asked again later, with the time.
     pub(super) fn probes_again(&self) -> impl Iterator<Item = (Time, Id)> {
-        self.outs.keys().filter_map(|of| {
+        self.d.effects.outs.keys().filter_map(|of| {
             self.probe_of(*of)?;
-            Some((self.ledger.probe(*of)?.1.again?, *of))
+            Some((self.d.ledger.probe(*of)?.1.again?, *of))
         })
     }
 
     /// Returns the next effect in doubt whose probe should be asked now.
     pub(super) fn next_probe(&self) -> Option<Id> {
-        if self.network.is_none() || self.is_halted() {
+        if self.d.bound.network.is_none() || self.is_halted() {
             return None;
         }
-        let owed = |of: &Id| match self.ledger.probe(*of) {
+        let owed = |of: &Id| match self.d.ledger.probe(*of) {
             None => true,
             Some((id, probe)) => {
-                !probe.over && !self.probing.contains(&id) && probe.again.is_none()
+                !probe.over && !self.d.effects.probing.contains(&id) && probe.again.is_none()
             }
         };
-        let mut all = self.outs.keys().copied();
+        let mut all = self.d.effects.outs.keys().copied();
         all.find(|of| self.probe_of(*of).is_some() && owed(of))
     }
 
     /// Writes the line of an attempt. The attempt begins when the line is on disk, so the log counts every attempt that began.
-    pub(super) async fn probe(&mut self, of: Id) -> Result<(), EngineError> {
-        let Some(out) = self.outs.get(&of) else {
+    pub(super) fn probe(&mut self, of: Id) -> Result<(), Stop> {
+        let Some(out) = self.d.effects.outs.get(&of) else {
             return Ok(());
         };
         let draft = self.draft(out.branch);
-        self.probe_with(draft, vec![of]).await
+        self.probe_with(draft, vec![of])
     }
 
-    async fn probe_with(&mut self, mut draft: Draft, all: Vec<Id>) -> Result<(), EngineError> {
+    fn probe_with(&mut self, mut draft: Draft, all: Vec<Id>) -> Result<(), Stop> {
         let mut begun = Vec::new();
         for of in all {
             let Some(tool) = self.probe_of(of).cloned() else {
                 continue;
             };
-            let (effect, attempt) = match self.ledger.probe(of) {
+            let (effect, attempt) = match self.d.ledger.probe(of) {
                 Some((effect, probe)) if !probe.over => (effect, probe.attempt + 1),
                 _ => (Id::new(draft.n, begun.len() as u32), 1),
             };
@@ -108,47 +104,46 @@ impl Driver {
                 of,
                 what: Probing::Started { tool, attempt },
             });
-            self.probing.insert(effect);
+            self.d.effects.probing.insert(effect);
             begun.push((effect, of, attempt));
         }
         let line = draft.n;
         draft.urgent = true;
-        self.write(draft).await?;
+        self.write(draft)?;
         for (effect, of, attempt) in begun {
-            self.writer
-                .when_durable(line, OnDisk::Probe(effect, of, attempt));
+            self.when_durable(line, OnDisk::Probe(effect, of, attempt));
         }
         Ok(())
     }
 
     /// Asks probes again, on request of a person: that of this effect, or all that have no finding so far. Returns `None` if
     /// there is nothing of that kind.
-    pub(super) async fn probe_again(
+    pub(super) fn probe_again(
         &mut self,
         message: &InboxMessage,
         effect: Option<Id>,
-    ) -> Result<Option<Acted>, EngineError> {
+    ) -> Result<Option<Acted>, Stop> {
         // A reader of the log may name the probe instead of the effect.
-        let named = effect.map(|id| self.ledger.probing(id).map_or(id, |probe| probe.of));
-        let asked = |of: &Id| match self.ledger.probe(*of) {
+        let named = effect.map(|id| self.d.ledger.probing(id).map_or(id, |probe| probe.of));
+        let asked = |of: &Id| match self.d.ledger.probe(*of) {
             Some((id, probe)) => {
-                !self.probing.contains(&id) && (probe.over || probe.again.is_some())
+                !self.d.effects.probing.contains(&id) && (probe.over || probe.again.is_some())
             }
             None => false,
         };
-        let all = self.outs.keys().copied();
+        let all = self.d.effects.outs.keys().copied();
         let all = all.filter(|of| named.is_none_or(|named| named == *of));
         let all: Vec<Id> = all
             .filter(|of| self.probe_of(*of).is_some() && asked(of))
             .collect();
         let Some(first) = all.first() else {
-            let Some(of) = named.filter(|of| self.ledger.hold(*of, Why::Doubt).is_some()) else {
+            let Some(of) = named.filter(|of| self.d.ledger.hold(*of, Why::Doubt).is_some()) else {
                 return Ok(None);
             };
-            let tool = self.outs.get(&of).and_then(|out| out.tool());
+            let tool = self.d.effects.outs.get(&of).and_then(|out| out.tool());
             let tool = tool.map_or("its tool", |tool| &tool.tool);
             return Ok(Some(Err(match self.probe_of(of) {
-                None if !self.outs.contains_key(&of) => {
+                None if !self.d.effects.outs.contains_key(&of) => {
                     format!(
                         "no branch waits for {of}: its probe is not asked again; `resolve` says how it ended"
                     )
@@ -160,42 +155,44 @@ impl Driver {
                 ),
             })));
         };
-        let mut draft = self.draft(self.outs[first].branch);
+        let mut draft = self.draft(self.d.effects.outs[first].branch);
         self.accepted(&mut draft, message);
-        self.probe_with(draft, all).await?;
+        self.probe_with(draft, all)?;
         Ok(Some(Ok(())))
     }
 
-    pub(super) fn start_probe(&self, effect: Id, of: Id, attempt: u32) {
+    pub(super) fn start_probe(&mut self, effect: Id, of: Id, attempt: u32) {
         let run = self.probe_run(effect, of, attempt);
-        let place = run
-            .as_ref()
-            .ok()
-            .and_then(|(run, _)| self.place_of(run.clone()));
-        let tool = run.as_ref().ok().map(|(run, _)| &run.work.tool);
-        let toolset = tool.and_then(|tool| self.engine.toolset(self.network(), tool).cloned());
-        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
         let class = run.as_ref().map_or(Class::Read, |(run, _)| run.work.class);
-        let panicked =
-            move |text: &str| FromTask::Probe(effect, of, attempt, attempt::panicked(class, text));
-        attempt::spawn(tasks, panicked, async move {
-            let turn = match place {
-                Some((limiter, ask)) => Some(limiter.acquire(ask, &*clock).await),
-                None => None,
-            };
-            let raw = match (run, turn) {
-                (Err(fault), _) => Raw::NotPerformed(fault),
-                (Ok(_), Some(Err(_))) => {
-                    let why = "its rate lets the probe through too late";
-                    Raw::NotPerformed(Fault::new(Code::Failed, why))
-                }
-                (Ok((run, timeout)), _) => {
-                    let cancel = CancellationToken::new();
-                    attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await
-                }
-            };
-            Some(FromTask::Probe(effect, of, attempt, raw))
-        });
+        self.begins_aside(effect, attempt, Aside::Probe(of), class, run);
+    }
+
+    /// Orders an attempt of a tool that the driver runs for itself.
+    pub(super) fn begins_aside(
+        &mut self,
+        effect: Id,
+        attempt: u32,
+        kind: Aside,
+        class: Class,
+        run: Result<(ToolRun, u64), Fault>,
+    ) {
+        let ran = run.as_ref().ok().map(|(run, _)| run);
+        let place = ran.and_then(|run| self.place_of(run.clone()));
+        let toolset = ran.and_then(|run| self.seen.engine.toolset(self.network(), &run.work.tool));
+        let task = RunAside {
+            kind,
+            class,
+            toolset: toolset.cloned(),
+            place,
+            run,
+        };
+        self.out.orders.push(Do::Begin(Box::new(Attempt {
+            effect,
+            number: attempt,
+            agent: Id::MAIN,
+            branch: Id::MAIN,
+            task: Task::Aside(Box::new(task)),
+        })));
     }
 
     /// Returns the input of a probe's attempt, and its timeout in milliseconds.
@@ -213,7 +210,7 @@ impl Driver {
         let args = Json::Object(args);
         let run = ToolRun {
             network: self.network().clone(),
-            session: self.session.clone(),
+            session: self.d.who.session.clone(),
             mark: self.mark_of(effect),
             effect,
             attempt,
@@ -225,7 +222,7 @@ impl Driver {
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
-            folder: self.values.folder(),
+            folder: self.d.bound.values.folder(),
             artifacts: self.artifacts(of),
             scope: self.scope(of, Some(args)),
         };
@@ -234,7 +231,7 @@ impl Driver {
 
     /// Returns the declared probe of an outstanding effect.
     fn declared(&self, of: Id) -> Option<Declared> {
-        let tool = self.outs.get(&of)?.tool()?.clone();
+        let tool = self.d.effects.outs.get(&of)?.tool()?.clone();
         match self.tool_def(&tool.tool)?.on_doubt.clone()? {
             OnDoubt::Probe {
                 probe,
@@ -248,30 +245,34 @@ impl Driver {
     }
 
     /// Handles the end of an attempt.
-    pub(super) async fn probed(
+    pub(super) fn probed(
         &mut self,
         effect: Id,
         of: Id,
         attempt: u32,
         raw: Raw,
-    ) -> Result<(), EngineError> {
-        self.probing.remove(&effect);
+    ) -> Result<(), Stop> {
+        self.d.effects.probing.remove(&effect);
         let known = self
+            .d
             .ledger
             .probing(effect)
             .filter(|probe| probe.attempt == attempt);
         let (Some(failed), true) = (known.map(|probe| probe.failed), self.probe_of(of).is_some())
         else {
-            return self.probed_late(effect, of, attempt, &raw).await;
+            return self.probed_late(effect, of, attempt, &raw);
         };
         let (Raw::Done(result) | Raw::Made { result, .. }) = &raw else {
-            return self.probe_failed(effect, of, attempt, failed, raw).await;
+            return self.probe_failed(effect, of, attempt, failed, raw);
         };
         let Some((tool, _, _, done, otherwise)) = self.declared(of) else {
             return Ok(());
         };
-        let (branch, agent) = (self.outs[&of].branch, self.outs[&of].wish.agent);
-        let snapshot = &self.branches[&branch].snapshot;
+        let (branch, agent) = (
+            self.d.effects.outs[&of].branch,
+            self.d.effects.outs[&of].wish.agent,
+        );
+        let snapshot = &self.d.branches.live[&branch].snapshot;
         let args: Json = serde_json::from_str(&tool.args).unwrap_or_default();
         let happened = self.ask(|cx| {
             View::new(cx, snapshot, Some(agent))
@@ -297,7 +298,7 @@ impl Driver {
                 draft.note(said);
                 // The effect passes the same gates as before its first attempt.
                 self.go(&mut draft, of, Why::Doubt, Decider::Probe, None)?;
-                self.write(draft).await
+                self.write(draft)
             }
             (Ok(false), ProbeElse::Fail) => {
                 self.give_up(of, Decider::Probe, "the probe found no trace of it");
@@ -310,27 +311,27 @@ impl Driver {
                 let mut draft = self.draft(branch);
                 draft.note(said);
                 draft.urgent = true;
-                self.write(draft).await
+                self.write(draft)
             }
         }
     }
 
     /// Schedules another attempt, or notes that the probe decided nothing.
-    async fn probe_failed(
+    fn probe_failed(
         &mut self,
         effect: Id,
         of: Id,
         attempt: u32,
         failed: u32,
         raw: Raw,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Stop> {
         let wanted = retry::wanted(&raw, Class::Read);
         let (Raw::Failed(fault) | Raw::NotPerformed(fault) | Raw::Unknown(fault)) = raw else {
             return Ok(());
         };
         let probe = self.probe_of(of).and_then(|probe| self.tool_def(probe));
         let attempts = 1 + probe.map_or(0, |def| def.retry);
-        let (now, seed) = (self.engine.clock().now(), self.values.seed);
+        let (now, seed) = (self.seen.now, self.d.bound.values.seed);
         let next =
             wanted.map(|wanted| retry::next(wanted, failed + 1, attempts, seed, effect, now));
         let again = match next {
@@ -338,7 +339,7 @@ impl Driver {
             Some(Next::At(at)) => Some(at),
             Some(Next::GiveUp) | None => None,
         };
-        let mut draft = self.draft(self.outs[&of].branch);
+        let mut draft = self.draft(self.d.effects.outs[&of].branch);
         let mut why = format!("{}: {}", fault.code, fault.message);
         self.mask_probed(of, &mut why);
         let why = draft.body(&clipped(&why));
@@ -352,21 +353,15 @@ impl Driver {
                 again,
             },
         });
-        self.write(draft).await
+        self.write(draft)
     }
 
     /// Notes an answer that came after the doubt was settled, or when its effect was no longer out; it settles nothing.
-    async fn probed_late(
-        &mut self,
-        effect: Id,
-        of: Id,
-        attempt: u32,
-        raw: &Raw,
-    ) -> Result<(), EngineError> {
+    fn probed_late(&mut self, effect: Id, of: Id, attempt: u32, raw: &Raw) -> Result<(), Stop> {
         let said = match raw {
             Raw::Done(result) | Raw::Made { result, .. } => {
                 // The secret parts of an answer are known only while the call is open.
-                if self.outs.contains_key(&of) {
+                if self.d.effects.outs.contains_key(&of) {
                     self.said_by_probe(of, result)?
                 } else {
                     format!("the probe of {of} answered")
@@ -376,21 +371,23 @@ impl Driver {
                 format!("the probe of {of} failed ({})", fault.code)
             }
         };
-        let mut draft = self.draft(self.ledger.current);
+        let mut draft = self.draft(self.d.ledger.current);
         draft.note(Note::Late(effect, attempt, said));
-        self.write(draft).await
+        self.write(draft)
     }
 
     /// Returns the answer of a probe with secrets masked, as people and the log may see it.
-    fn said_by_probe(&self, of: Id, result: &Json) -> Result<String, EngineError> {
+    fn said_by_probe(&self, of: Id, result: &Json) -> Result<String, Stop> {
         let Some((out, call)) = self
+            .d
+            .effects
             .outs
             .get(&of)
             .and_then(|out| Some((out, out.wish.call()?)))
         else {
             return Ok(String::new());
         };
-        let snapshot = &self.branches[&out.branch].snapshot;
+        let snapshot = &self.d.branches.live[&out.branch].snapshot;
         let agent = out.wish.agent;
         let mut said = self.ask(|cx| mapping::told(cx, snapshot, agent, call, result))?;
         self.mask_probed(of, &mut said);
@@ -399,7 +396,7 @@ impl Driver {
 
     /// Masks secrets that the probe or the effect could read.
     fn mask_probed(&self, of: Id, text: &mut String) {
-        let Some(tool) = self.outs.get(&of).and_then(|out| out.tool()) else {
+        let Some(tool) = self.d.effects.outs.get(&of).and_then(|out| out.tool()) else {
             return;
         };
         let scope = self.scope(of, serde_json::from_str(&tool.args).ok());

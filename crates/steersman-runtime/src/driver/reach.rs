@@ -6,24 +6,21 @@
 //! begins when its line is on disk. Nothing waits for a notification: people may answer meanwhile, and a question stays open even
 //! if nobody could be notified.
 
-use super::attempt::{self, FromTask};
 use super::transport::TransportScope;
-use super::{Driver, OnDisk, OutState};
-use crate::engine::EngineError;
+use super::{Aside, Do, Job, OnDisk, OutState, Stop};
 use crate::ledger::Record;
 use crate::retry::{self, Next};
 use crate::toolset::ToolRun;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::slice;
 use std::sync::Arc;
-use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, Reaching};
 use steersman_machine::stored::ids::{Bodies as _, Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::{ToolWork, Work};
 use steersman_machine::view;
-use steersman_machine::view::mapping::{Fault, Raw};
-use tokio_util::sync::CancellationToken;
+use steersman_machine::view::mapping::Raw;
 
 /// State, in this process, of an effect that notifies a person.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -34,6 +31,13 @@ pub(crate) enum State {
     Soon,
     /// The notification ended. The line that says so is written or is being written.
     Over,
+}
+
+/// The people that are notified.
+#[derive(Clone, Default)]
+pub(super) struct People {
+    /// Effects that notify people, with their state in this process.
+    pub(super) reaching: BTreeMap<Id, State>,
 }
 
 /// A notification to make.
@@ -54,30 +58,30 @@ struct Question {
     due: Option<Time>,
 }
 
-impl Driver {
+impl Job<'_, '_> {
     /// Returns the number of attempts that are on their way to the disk or run.
     pub(super) fn reaching_now(&self) -> usize {
-        let running = self.reaching.values();
+        let running = self.d.people.reaching.values();
         running.filter(|state| **state == State::Running).count()
     }
 
     /// Returns the next notification to make.
     pub(super) fn next_reach(&self) -> Option<Wanted> {
-        let network = self.network.as_ref()?;
+        let network = self.d.bound.network.as_ref()?;
         let reachable = network.people.values().any(|person| person.reach.is_some());
         if !reachable || self.is_halted() {
             return None;
         }
-        let mut all = self.outs.keys().flat_map(|of| {
+        let mut all = self.d.effects.outs.keys().flat_map(|of| {
             let asked = self.asked(*of).iter();
             asked.map(|by| (*of, by))
         });
         all.find_map(|(of, by)| {
             let tool = network.people.get(by)?.reach.clone()?;
-            let before = match self.ledger.reach(of, by) {
+            let before = match self.d.ledger.reach(of, by) {
                 Some((_, reach)) if reach.over => return None,
                 Some((_, reach)) if reach.again.is_some() => return None,
-                Some((effect, _)) if self.reaching.contains_key(&effect) => return None,
+                Some((effect, _)) if self.d.people.reaching.contains_key(&effect) => return None,
                 Some((effect, reach)) => Some((effect, reach.attempt)),
                 None => None,
             };
@@ -92,7 +96,13 @@ impl Driver {
 
     /// Returns true if a person must still be notified. If this owner stops, the next one does it.
     pub(super) fn owes_reach(&self) -> bool {
-        let Some(network) = self.network.as_ref().filter(|_| !self.ledger.paused) else {
+        let Some(network) = self
+            .d
+            .bound
+            .network
+            .as_ref()
+            .filter(|_| !self.d.ledger.paused)
+        else {
             return false;
         };
         if network.people.values().all(|person| person.reach.is_none()) {
@@ -100,25 +110,25 @@ impl Driver {
         }
         let owed = |of: Id, by: &Name| {
             let person = network.people.get(by);
-            let reach = self.ledger.reach(of, by);
+            let reach = self.d.ledger.reach(of, by);
             person.is_some_and(|person| person.reach.is_some())
                 && reach.is_none_or(|(_, reach)| !reach.over && reach.again.is_none())
         };
-        let mut all = self.outs.keys();
+        let mut all = self.d.effects.outs.keys();
         all.any(|of| self.asked(*of).iter().any(|by| owed(*of, by)))
     }
 
     /// Returns the notifications that are tried again later: the time, and the effect.
     pub(super) fn reaches_again(&self) -> impl Iterator<Item = (Time, Id)> {
-        self.ledger.reaches_again().filter_map(|(effect, reach)| {
+        self.d.ledger.reaches_again().filter_map(|(effect, reach)| {
             let asked = self.asked(reach.of).contains(&reach.role);
             Some((reach.again?, effect)).filter(|_| asked)
         })
     }
 
     /// Begins another attempt when its time has come.
-    pub(super) async fn reach_again(&mut self, effect: Id) -> Result<(), EngineError> {
-        let Some(reach) = self.ledger.reached(effect).cloned() else {
+    pub(super) fn reach_again(&mut self, effect: Id) -> Result<(), Stop> {
+        let Some(reach) = self.d.ledger.reached(effect).cloned() else {
             return Ok(());
         };
         let person = self.network().people.get(&reach.role);
@@ -130,18 +140,18 @@ impl Driver {
                     tool,
                     before: Some((effect, reach.attempt)),
                 };
-                self.reach(wanted).await
+                self.reach(wanted)
             }
-            None => self.note_reach(effect, &reach, Some(UNREACHABLE)).await,
+            None => self.note_reach(effect, &reach, Some(UNREACHABLE)),
         }
     }
 
     /// Returns the people for whom an effect waits: each of them is notified, and any of them may answer.
     fn asked(&self, of: Id) -> &[Name] {
-        let Some(out) = self.outs.get(&of) else {
+        let Some(out) = self.d.effects.outs.get(&of) else {
             return &[];
         };
-        let record = self.ledger.effect(of);
+        let record = self.d.ledger.effect(of);
         if let Some((_, hold)) = record.and_then(Record::open_hold) {
             return match out.state {
                 // A probe may settle it without a person.
@@ -157,14 +167,14 @@ impl Driver {
     }
 
     /// Writes the line of an attempt; the attempt begins when the line is on disk.
-    pub(super) async fn reach(&mut self, wanted: Wanted) -> Result<(), EngineError> {
+    pub(super) fn reach(&mut self, wanted: Wanted) -> Result<(), Stop> {
         let Wanted {
             of,
             role,
             tool,
             before,
         } = wanted;
-        let Some(out) = self.outs.get(&of) else {
+        let Some(out) = self.d.effects.outs.get(&of) else {
             return Ok(());
         };
         let mut draft = self.draft(out.branch);
@@ -180,9 +190,9 @@ impl Driver {
             role,
             what: Reaching::Started { tool, attempt },
         });
-        self.reaching.insert(effect, State::Running);
-        self.write(draft).await?;
-        self.writer.when_durable(line, OnDisk::Reach(effect));
+        self.d.people.reaching.insert(effect, State::Running);
+        self.write(draft)?;
+        self.when_durable(line, OnDisk::Reach(effect));
         Ok(())
     }
 
@@ -190,45 +200,26 @@ impl Driver {
     pub(super) fn start_reach(&mut self, effect: Id) {
         let Some((run, timeout)) = self.reach_run(effect) else {
             // The question was answered meanwhile: nobody has to be notified.
-            self.reaching.remove(&effect);
+            self.d.people.reaching.remove(&effect);
             return;
         };
-        let attempt = run.attempt;
-        let toolset = self.engine.toolset(self.network(), &run.work.tool).cloned();
-        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
-        let place = self.place_of(run.clone());
-        let class = run.work.class;
-        let panicked =
-            move |text: &str| FromTask::Reached(effect, attempt, attempt::panicked(class, text));
-        attempt::spawn(tasks, panicked, async move {
-            let permit = match place {
-                Some((limiter, ask)) => Some(limiter.acquire(ask, &*clock).await),
-                None => None,
-            };
-            let raw = if let Some(Err(_)) = permit {
-                let why = "the rate limit of its place would delay it for too long";
-                Raw::NotPerformed(Fault::new(Code::Failed, why))
-            } else {
-                let cancel = CancellationToken::new();
-                attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await
-            };
-            Some(FromTask::Reached(effect, attempt, raw))
-        });
+        let (attempt, class) = (run.attempt, run.work.class);
+        self.begins_aside(effect, attempt, Aside::Reach, class, Ok((run, timeout)));
     }
 
     /// Returns the input of an attempt, and its timeout in milliseconds; `None` if nothing waits any more.
     fn reach_run(&self, effect: Id) -> Option<(ToolRun, u64)> {
-        let reach = self.ledger.reached(effect)?;
+        let reach = self.d.ledger.reached(effect)?;
         let by = self.asked(reach.of).iter().find(|by| **by == reach.role)?;
         let person = self.network().people.get(by)?;
         let tool = person.reach.clone()?;
         let def = self.tool_def(&tool)?;
         let question = self.question(reach.of)?;
-        let out = self.outs.get(&reach.of)?;
+        let out = self.d.effects.outs.get(&reach.of)?;
         let due = question
             .due
             .map(|due| view::iso(due, &self.network().timezone));
-        let link = format!("{}/{}", self.session, reach.of);
+        let link = format!("{}/{}", self.d.who.session, reach.of);
         let question = json!({
             "id": reach.of.to_string(),
             "text": &*question.text,
@@ -236,19 +227,19 @@ impl Driver {
             "due": due,
         });
         let person = json!({ "name": &*person.name, "role": &*person.role });
-        let snapshot = self.branches.get(&out.branch)?.snapshot.clone();
+        let snapshot = self.d.branches.live.get(&out.branch)?.snapshot.clone();
         let scope = TransportScope::new(
             self.network().clone(),
-            self.past.clone(),
+            self.seen.reader.clone(),
             snapshot,
             out.wish.agent,
             Some(json!({})),
-            &self.engine,
-            self.values.folder(),
+            self.seen.engine,
+            self.d.bound.values.folder(),
         );
         let run = ToolRun {
             network: self.network().clone(),
-            session: self.session.clone(),
+            session: self.d.who.session.clone(),
             mark: self.mark_of(effect),
             effect,
             attempt: reach.attempt,
@@ -260,7 +251,7 @@ impl Driver {
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
-            folder: self.values.folder(),
+            folder: self.d.bound.values.folder(),
             artifacts: self.artifacts(reach.of),
             scope: Arc::new(scope.with("question", question).with("person", person)),
         };
@@ -268,15 +259,15 @@ impl Driver {
     }
 
     fn question(&self, of: Id) -> Option<Question> {
-        let record = self.ledger.effect(of);
+        let record = self.d.ledger.effect(of);
         if let Some((_, hold)) = record.and_then(Record::open_hold) {
-            let text = hold.ask.map(|ask| self.past.text(ask));
+            let text = hold.ask.map(|ask| self.seen.past.text(ask));
             return Some(Question {
                 text: text.unwrap_or_else(|| "something waits".into()),
                 due: hold.due,
             });
         }
-        let wish = &self.outs.get(&of)?.wish;
+        let wish = &self.d.effects.outs.get(&of)?.wish;
         match &wish.work {
             Work::Ask { question, .. } => Some(Question {
                 text: question.clone(),
@@ -287,66 +278,61 @@ impl Driver {
     }
 
     /// Handles the end of an attempt: notes it, or schedules another one.
-    pub(super) async fn reached(
-        &mut self,
-        effect: Id,
-        attempt: u32,
-        raw: Raw,
-    ) -> Result<(), EngineError> {
-        let Some(reach) = self.ledger.reached(effect).cloned() else {
+    pub(super) fn reached(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), Stop> {
+        let Some(reach) = self.d.ledger.reached(effect).cloned() else {
             return Ok(());
         };
         // A tool of `reach` is idempotent: `check` requires it.
         let wanted = retry::wanted(&raw, Class::Idempotent);
         let fault = match raw {
             Raw::Done(_) | Raw::Made { .. } => {
-                self.reaching.insert(effect, State::Over);
-                return self.note_reach(effect, &reach, None).await;
+                self.d.people.reaching.insert(effect, State::Over);
+                return self.note_reach(effect, &reach, None);
             }
             Raw::Failed(fault) | Raw::NotPerformed(fault) | Raw::Unknown(fault) => fault,
         };
         let person = self.network().people.get(&reach.role);
         let tool = person.and_then(|person| self.tool_def(person.reach.as_ref()?));
         let attempts = 1 + tool.map_or(0, |tool| tool.retry);
-        let now = self.engine.clock().now();
-        let seed = self.values.seed;
+        let now = self.seen.now;
+        let seed = self.d.bound.values.seed;
         let next = wanted.map(|wanted| retry::next(wanted, attempt, attempts, seed, effect, now));
         if let Some(Next::After(millis)) = next {
-            self.reaching.insert(effect, State::Soon);
-            let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
-            tokio::spawn(async move {
-                clock.sleep(millis).await;
-                let _ = tasks.send(Box::new(FromTask::ReachAgain(effect))).await;
+            self.d.people.reaching.insert(effect, State::Soon);
+            self.out.orders.push(Do::Alarm {
+                effect,
+                attempt,
+                millis,
             });
             return Ok(());
         }
         if let Some(Next::At(at)) = next
             && self.asked(reach.of).contains(&reach.role)
         {
-            return self.notify_later(effect, reach.of, at).await;
+            return self.notify_later(effect, reach.of, at);
         }
-        self.reaching.insert(effect, State::Over);
+        self.d.people.reaching.insert(effect, State::Over);
         let why = format!("{}: {}", fault.code, fault.message);
-        self.note_reach(effect, &reach, Some(&why)).await
+        self.note_reach(effect, &reach, Some(&why))
     }
 
     /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
-    async fn notify_later(&mut self, effect: Id, of: Id, at: Time) -> Result<(), EngineError> {
-        self.reaching.remove(&effect);
-        let mut draft = self.draft(self.outs[&of].branch);
+    fn notify_later(&mut self, effect: Id, of: Id, at: Time) -> Result<(), Stop> {
+        self.d.people.reaching.remove(&effect);
+        let mut draft = self.draft(self.d.effects.outs[&of].branch);
         draft.urgent = true;
         draft.ledger.push(LedgerEntry::Again { effect, at });
-        self.write(draft).await
+        self.write(draft)
     }
 
-    async fn note_reach(
+    fn note_reach(
         &mut self,
         effect: Id,
         reach: &crate::ledger::Reach,
         why: Option<&str>,
-    ) -> Result<(), EngineError> {
-        let out = self.outs.get(&reach.of);
-        let branch = out.map_or(self.ledger.current, |out| out.branch);
+    ) -> Result<(), Stop> {
+        let out = self.d.effects.outs.get(&reach.of);
+        let branch = out.map_or(self.d.ledger.current, |out| out.branch);
         let mut draft = self.draft(branch);
         let what = match why {
             Some(why) => Reaching::Failed(draft.body(&clipped(why))),
@@ -359,7 +345,7 @@ impl Driver {
             role: reach.role.clone(),
             what,
         });
-        self.write(draft).await
+        self.write(draft)
     }
 }
 

@@ -1,7 +1,7 @@
 //! New values or a new definition are bound on all branches that have ticks together: a session runs under one binding.
 
-use super::Driver;
 use super::draft::Draft;
+use super::{Job, Stop};
 use crate::bind::{self, Values};
 use crate::engine::EngineError;
 use crate::inbox::Redefinition;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Admission, Admitted, Binding, Commit, LedgerEntry, Why};
-use steersman_machine::stored::ids::{Bodies, Body, Id, Name};
+use steersman_machine::stored::ids::{Body, Id, Name};
 use steersman_machine::stored::interaction::{Reduce, Write};
 use steersman_machine::tick::carry;
 use steersman_machine::tick::carry::New;
@@ -41,16 +41,16 @@ fn edit(draft: &mut Draft, new: &New) -> Write {
     }
 }
 
-impl Driver {
+impl Job<'_, '_> {
     /// Binds new values of `config`. Refused while anything is open on any branch, so that nothing that was asked, judged or
     /// begun under the old values goes on under the new ones.
-    pub(super) async fn rebind(
+    pub(super) fn rebind(
         &mut self,
         message: &InboxMessage,
         config: Vec<(Name, String)>,
-    ) -> Result<Acted, EngineError> {
+    ) -> Result<Acted, Stop> {
         let network = self.network().clone();
-        let mut values = self.values.clone();
+        let mut values = (*self.d.bound.values).clone();
         for (name, text) in config {
             let value = match serde_json::from_str(&text) {
                 Ok(value) => value,
@@ -64,7 +64,7 @@ impl Driver {
         if let Some(why) = self.at_work() {
             return Ok(Err(why));
         }
-        let bound = self.branches.values().next();
+        let bound = self.d.branches.live.values().next();
         let Some(bound) = bound.and_then(|b| b.snapshot.binding.clone()) else {
             return Ok(Err("this session has not begun".to_owned()));
         };
@@ -72,19 +72,19 @@ impl Driver {
         if new.digest == bound.digest {
             return Ok(Err("it is bound to these values already".to_owned()));
         }
-        self.bind_anew(&new, values, Anew::Message(message)).await?;
+        self.bind_anew(&new, values, Anew::Message(message))?;
         Ok(Ok(()))
     }
 
     /// Binds another definition. Refused while anything is open on any branch, or if the definition does not know everything
     /// that the session has.
-    pub(super) async fn redefine(
+    pub(super) fn redefine(
         &mut self,
         message: &InboxMessage,
         order: &Redefinition,
-    ) -> Result<Acted, EngineError> {
+    ) -> Result<Acted, Stop> {
         let (new, values) = (&order.binding, &*order.values);
-        let bound = self.branches.values().next();
+        let bound = self.d.branches.live.values().next();
         let Some(bound) = bound.and_then(|b| b.snapshot.binding.clone()) else {
             return Ok(Err("this session has not begun".to_owned()));
         };
@@ -94,52 +94,58 @@ impl Driver {
         if let Some(why) = self.at_work() {
             return Ok(Err(why));
         }
-        let found = self.engine.network_of(&self.session, new, values).await;
-        let (network, values) = match found {
-            Ok(network) => match bind::open(&self.session, &network, new, values) {
-                Ok(values) => (network, values),
-                Err(why) => return Ok(Err(why.to_string())),
-            },
-            Err(EngineError::Store(error)) => return Err(error.into()),
+        let manifest = match bind::manifest(&self.d.who.session, new, values) {
+            Ok(manifest) => manifest,
+            Err(why) => return Ok(Err(why.to_string())),
+        };
+        let network = match self.found_network(new.source, manifest)? {
+            Ok(network) => network,
+            Err(why) => {
+                let session = self.d.who.session.clone();
+                return Ok(Err(EngineError::Definition { session, why }.to_string()));
+            }
+        };
+        let values = match bind::open(&self.d.who.session, &network, new, values) {
+            Ok(values) => values,
             Err(why) => return Ok(Err(why.to_string())),
         };
         let key = (new.source, values.manifest);
-        let network = match self.engine.with_natives(network, &values, key) {
+        let network = match self.seen.engine.with_natives(network, &values, key) {
             Ok(network) => network,
             Err(why) => return Ok(Err(why.to_string())),
         };
         let mut carried = BTreeMap::new();
-        for (id, branch) in &self.branches {
+        for (id, branch) in &self.d.branches.live {
             let cx = Cx {
                 network: self.network(),
-                bodies: &*self.past,
+                bodies: &*self.seen.past,
             };
             match carry::carried(&cx, &network, &branch.snapshot) {
                 Ok(new) => carried.insert(*id, new),
                 Err(why) => return Ok(Err(why)),
             };
         }
-        if let Err(why) = self.left_are_known(&network).await? {
+        if let Err(why) = self.left_are_known(&network)? {
             return Ok(Err(why));
         }
         let told = format!("{} -> {}", bound.digest.short(), new.digest.short());
         let why = Anew::Definition(message, &told, &carried);
-        self.bind_anew(new, values, why).await?;
-        self.network = Some(network);
-        self.needs_told = false;
-        self.following = super::follow::Following::default();
+        self.bind_anew(new, values, why)?;
+        self.d.bound.network = Some(network);
+        self.d.bound.needs_told = false;
+        self.d.servers = super::follow::Following::default();
         Ok(Ok(()))
     }
 
     /// Checks that branches that were left behind are valid under the new definition: they can be inspected, and forked from.
-    async fn left_are_known(&mut self, network: &Network) -> Result<Acted, EngineError> {
-        let left = self.ledger.branches();
+    fn left_are_known(&mut self, network: &Network) -> Result<Acted, Stop> {
+        let left = self.d.ledger.branches();
         let left: Vec<_> = left
-            .filter(|(id, _)| !self.branches.contains_key(id))
+            .filter(|(id, _)| !self.d.branches.live.contains_key(id))
             .map(|(id, known)| (id, known.commit))
             .collect();
         for (id, at) in left {
-            let snapshot = self.snapshot_at(id, at).await?;
+            let snapshot = self.snapshot_at(id, at)?;
             if let Err(why) = carry::agents(network, &snapshot) {
                 return Ok(Err(why));
             }
@@ -149,8 +155,8 @@ impl Driver {
 
     /// Checks that a branch may begin at a line under another definition: the present definition must know everything in its
     /// snapshot.
-    pub(super) async fn carried_over(&mut self, snapshot: &Snapshot) -> Result<Acted, EngineError> {
-        let live = self.branches.values();
+    pub(super) fn carried_over(&mut self, snapshot: &Snapshot) -> Result<Acted, Stop> {
+        let live = self.d.branches.live.values();
         let mut live = live.filter_map(|branch| branch.snapshot.binding.as_ref());
         let (Some(then), Some(now)) = (&snapshot.binding, live.next()) else {
             return Ok(Ok(()));
@@ -159,12 +165,12 @@ impl Driver {
             return Ok(Ok(()));
         }
         let was = format!("there the definition was {}", then.digest.short());
-        self.past.read(then.values.line()).await?;
-        let text = self.past.text(then.values);
-        let from = self.engine.network_of(&self.session, then, &text).await?;
+        let text = self.values_of(then)?;
+        let manifest = bind::manifest(&self.d.who.session, then, &text)?;
+        let from = self.network_of(then.source, manifest)?;
         let cx = Cx {
             network: &from,
-            bodies: &*self.past,
+            bodies: &*self.seen.past,
         };
         Ok(match carry::carried(&cx, self.network(), snapshot) {
             Ok(new) => match new.first() {
@@ -176,14 +182,14 @@ impl Driver {
     }
 
     /// Binds all branches that have ticks to these values in one write, the current branch first: its line holds the texts.
-    pub(super) async fn bind_anew(
+    pub(super) fn bind_anew(
         &mut self,
         new: &Binding,
         values: Values,
         why: Anew<'_>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Stop> {
         let text = serde_json::to_string(&values).expect("values are JSON");
-        let first = self.next;
+        let first = self.d.who.next;
         let binding = Binding {
             values: Body::new(first, 0),
             ..new.clone()
@@ -193,14 +199,14 @@ impl Driver {
             Anew::Servers(_) => (None, Some(Body::new(first, 1))),
             Anew::Definition(message, ..) => (Some(message.id.clone()), Some(Body::new(first, 1))),
         };
-        let mut ids: Vec<Id> = self.branches.keys().copied().collect();
-        ids.sort_by_key(|id| *id != self.ledger.current);
+        let mut ids: Vec<Id> = self.d.branches.live.keys().copied().collect();
+        ids.sort_by_key(|id| *id != self.d.ledger.current);
         let mut drafts = Vec::new();
         let mut n = first;
         for branch in ids {
             let mut draft = Draft::new(n, branch);
             draft.commit = Some(Commit {
-                parent: self.branches[&branch].snapshot.line,
+                parent: self.d.branches.live[&branch].snapshot.line,
                 admitted: vec![Admission {
                     kind: Admitted::Rebound,
                     id: None,
@@ -214,6 +220,7 @@ impl Driver {
             draft.folds = true;
             // A call that waits for the branch, or joins it later, must not have to wait for a second end.
             if self
+                .d
                 .ledger
                 .branch(branch)
                 .is_some_and(|known| known.ended.is_some())
@@ -243,9 +250,9 @@ impl Driver {
             n = n.next();
             drafts.push(draft);
         }
-        self.write_together(drafts).await?;
-        self.values = values;
-        for branch in self.branches.values_mut() {
+        self.write_together(drafts)?;
+        self.d.bound.values = Arc::new(values);
+        for branch in self.d.branches.live.values_mut() {
             branch.caches.clear();
         }
         Ok(())
@@ -255,17 +262,17 @@ impl Driver {
     /// is a reason until its end is known: the definition that it began under decides who is asked about it and how its result
     /// is read.
     fn at_work(&self) -> Option<String> {
-        let open = self.branches.iter().find_map(|(id, branch)| {
+        let open = self.d.branches.live.iter().find_map(|(id, branch)| {
             let snapshot = &branch.snapshot;
             let open = !snapshot.effects.is_empty() || !snapshot.calls.is_empty();
             let name = branch.label.clone();
             let name = name.unwrap_or_else(|| Arc::from(id.to_string()));
-            (open || self.fresh.contains(id)).then(|| {
+            (open || self.d.branches.fresh.contains(id)).then(|| {
                 format!("`{name}` is at work or waits: it is bound anew when nothing of it is open")
             })
         });
         let unsettled = self.unsettled().next().map(|id| {
-            if self.ledger.hold(id, Why::Doubt).is_some() {
+            if self.d.ledger.hold(id, Why::Doubt).is_some() {
                 format!("{id}, for which no branch waits, is in doubt: resolve it first")
             } else {
                 format!("{id}, for which no branch waits, has not ended: wait until it has")

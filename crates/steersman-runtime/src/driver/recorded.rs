@@ -6,12 +6,11 @@ use super::draft::{Draft, Note, Offer};
 use super::events::is_event;
 use super::left::work_of;
 use super::transport::TransportScope;
-use super::{Driver, Out, OutState, What};
-use crate::engine::EngineError;
+use super::{Job, Out, OutState, Stop, What};
 use crate::ledger::Progress;
-use crate::past::ERASED;
+use crate::past::{ERASED, Past};
 use crate::session::Fate;
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::snapshot::Snapshot;
@@ -26,15 +25,15 @@ use steersman_machine::tick::effect::{Fact, Known, Offered, ToolWork, Wish};
 use steersman_machine::view::mapping;
 use steersman_machine::view::mapping::Raw;
 
-impl Driver {
+impl Job<'_, '_> {
     // ---- what the ledger knows
 
     /// Returns what the ledger knows of the outstanding effects of a branch that may have touched the world.
-    pub(super) fn known(&self, branch: Id) -> Result<Known, EngineError> {
-        let snapshot = &self.branches[&branch].snapshot;
+    pub(super) fn known(&self, branch: Id) -> Result<Known, Stop> {
+        let snapshot = &self.d.branches.live[&branch].snapshot;
         let mut known = Known::new();
         for effect in snapshot.effects.keys() {
-            let out = self.outs.get(effect);
+            let out = self.d.effects.outs.get(effect);
             if out.is_some_and(Out::touches_world) {
                 known.push((*effect, self.fact(*effect)?));
             }
@@ -43,11 +42,13 @@ impl Driver {
     }
 
     /// Returns what the ledger knows of one effect.
-    pub(super) fn fact(&self, effect: Id) -> Result<Fact, EngineError> {
-        let Some(record) = self.ledger.effect(effect) else {
+    pub(super) fn fact(&self, effect: Id) -> Result<Fact, Stop> {
+        let Some(record) = self.d.ledger.effect(effect) else {
             return Ok(Fact::NeverStarted);
         };
         let starting = self
+            .d
+            .effects
             .outs
             .get(&effect)
             .is_some_and(|out| matches!(out.state, OutState::Starting(_)));
@@ -66,8 +67,8 @@ impl Driver {
     }
 
     /// Returns the recorded outcome of an effect that was done; `None` if it is not known to be done.
-    pub(super) fn recorded(&self, effect: Id) -> Result<Option<Mapped>, EngineError> {
-        match self.ledger.effect(effect).map(|record| record.progress) {
+    pub(super) fn recorded(&self, effect: Id) -> Result<Option<Mapped>, Stop> {
+        match self.d.ledger.effect(effect).map(|record| record.progress) {
             Some(Progress::Done { at, kept }) => Ok(Some(self.done(effect, at, kept)?)),
             _ => Ok(None),
         }
@@ -76,18 +77,18 @@ impl Driver {
     /// An effect that was done is never in doubt again: if its outcome cannot be read, a text that says so takes its place.
     fn done(&self, effect: Id, at: Line, kept: Option<Body>) -> Result<Mapped, StoreError> {
         if let Some(kept) = kept {
-            let Some(text) = self.past.stored(kept)? else {
+            let Some(text) = self.seen.past.stored(kept)? else {
                 return Ok(Mapped::plain(How::Done, None, ERASED));
             };
             return codec::kept_outcome(&text).map_err(|what| StoreError::Corrupt {
-                place: format!("session `{}` line {at}", self.session),
+                place: format!("session `{}` line {at}", self.d.who.session),
                 what: format!("a kept outcome cannot be read: {what}"),
             });
         }
-        let wish = self.past.line(effect.line())?;
+        let wish = self.seen.past.line(effect.line())?;
         let mut wished = wish.commit.iter().flat_map(|c| &c.wished);
         let call = wished.find(|w| w.id == effect).and_then(|w| w.what.call());
-        let line = self.past.line(at)?;
+        let line = self.seen.past.line(at)?;
         let pushes = line.commit.as_ref().map_or(&[][..], |c| &c.pushes);
         let found = pushes
             .iter()
@@ -97,7 +98,7 @@ impl Driver {
                 _ => None,
             });
         match found {
-            Some((k, result)) => self.past.mapped_of(&line, result, pushes.get(k + 1)),
+            Some((k, result)) => self.seen.past.mapped_of(&line, result, pushes.get(k + 1)),
             None => Ok(Mapped::plain(
                 How::Done,
                 None,
@@ -109,60 +110,51 @@ impl Driver {
     // ---- outcomes that nobody waits for
 
     /// Records the end of an attempt whose effect is no longer out: the ledger keeps what it says of the world.
-    pub(super) async fn late(
-        &mut self,
-        effect: Id,
-        attempt: u32,
-        raw: Raw,
-    ) -> Result<(), EngineError> {
-        let Some(progress) = self.ledger.effect(effect).map(|record| record.progress) else {
+    pub(super) fn late(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), Stop> {
+        let Some(progress) = self.d.ledger.effect(effect).map(|record| record.progress) else {
             return Ok(());
         };
         let note = match (&raw, progress) {
             (_, Progress::Done { .. } | Progress::GivenUp { .. }) => {
-                Some(Note::Late(effect, attempt, self.kept(effect, &raw).await?))
+                Some(Note::Late(effect, attempt, self.kept(effect, &raw)?))
             }
             (Raw::Done(_) | Raw::Made { .. } | Raw::Failed(_), _) => {
-                Some(Note::Kept(effect, attempt, self.kept(effect, &raw).await?))
+                Some(Note::Kept(effect, attempt, self.kept(effect, &raw)?))
             }
             (Raw::NotPerformed(_), _) => Some(Note::NotPerformed(effect, attempt)),
             (Raw::Unknown(_), Progress::Unknown { .. }) => None,
             (Raw::Unknown(_), _) => Some(Note::Unknown(effect, attempt)),
         };
-        let mut draft = self.draft(self.ledger.current);
+        let mut draft = self.draft(self.d.ledger.current);
         if let Some(note) = note {
             draft.note(note);
         }
-        self.left_unknown(&mut draft, Some(effect)).await?;
-        self.write(draft).await
+        self.left_unknown(&mut draft, Some(effect))?;
+        self.write(draft)
     }
 
     /// Handles an offer that its branch cannot take any more: what it says of the world is kept, and its message is answered.
-    pub(super) async fn left_over(
-        &mut self,
-        draft: &mut Draft,
-        offer: Offer,
-    ) -> Result<(), EngineError> {
+    pub(super) fn left_over(&mut self, draft: &mut Draft, offer: Offer) -> Result<(), Stop> {
         let kept = match &offer.what {
             What::Raw { effect, raw, .. }
                 if offer.notes.iter().any(|note| says_done(note).is_some()) =>
             {
-                Some(self.kept(*effect, raw).await?)
+                Some(self.kept(*effect, raw)?)
             }
             _ => None,
         };
         let effect = offer.what.effect();
         self.given_up(draft, offer, kept.as_deref());
-        self.left_unknown(draft, effect).await
+        self.left_unknown(draft, effect)
     }
 
     /// Handles an offer that the machine found stale: what it says of the world is kept in the ledger.
-    pub(super) async fn stale(
+    pub(super) fn stale(
         &mut self,
         draft: &mut Draft,
         offer: Offer,
         offered: &Offered,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Stop> {
         let kept = match offered {
             Offered::Outcome {
                 outcome: Outcome::Mapped(mapped),
@@ -172,7 +164,7 @@ impl Driver {
         };
         let effect = offer.what.effect();
         self.given_up(draft, offer, kept.as_deref());
-        self.left_unknown(draft, effect).await
+        self.left_unknown(draft, effect)
     }
 
     fn given_up(&mut self, draft: &mut Draft, mut offer: Offer, kept: Option<&str>) {
@@ -185,8 +177,8 @@ impl Driver {
             self.drop_said(draft, message, "left behind", text);
         } else if let Some(message) = offer.message.take_if(|message| is_event(message)) {
             // The event met a wait that is over: it is for the next wait.
-            self.inbox.events.push(message);
-            self.inbox.look = true;
+            self.d.mail.events.push(message);
+            self.d.mail.look = true;
         } else if let Some(message) = offer.message {
             draft.accept(&message);
             let why = "nobody waits for this any more".to_owned();
@@ -206,9 +198,10 @@ impl Driver {
             if matches!(note, Note::Released { .. }) {
                 draft.note(note);
             }
-            let attempt = attempt.or_else(|| self.ledger.effect(effect).map(|r| r.attempt));
+            let attempt = attempt.or_else(|| self.d.ledger.effect(effect).map(|r| r.attempt));
             let (attempt, kept) = (attempt.unwrap_or_default(), kept.to_owned());
             let given_up = self
+                .d
                 .ledger
                 .effect(effect)
                 .is_some_and(|r| matches!(r.progress, Progress::GivenUp { .. }));
@@ -221,17 +214,17 @@ impl Driver {
     }
 
     /// Returns the stored form of an outcome, mapped and sealed as if its branch had taken it.
-    pub(super) async fn kept(&mut self, effect: Id, raw: &Raw) -> Result<String, EngineError> {
-        let stood = self.stood(effect).await?;
+    pub(super) fn kept(&mut self, effect: Id, raw: &Raw) -> Result<String, Stop> {
+        let stood = self.stood(effect)?;
         let stood = stood.and_then(|(snapshot, wish)| Some((snapshot, work_of(&wish)?.clone())));
         let mut mapped = match stood {
             Some((snapshot, tool)) => {
                 let given = if tool.inputs.is_empty() {
                     Vec::new()
                 } else {
-                    let since = self.ledger.effect(effect).map(|r| r.since);
+                    let since = self.d.ledger.effect(effect).map(|r| r.since);
                     let since = since.unwrap_or(effect.line());
-                    self.inputs_given(effect, since).await?
+                    self.inputs_given(effect, since)?
                 };
                 self.mapped_in(&snapshot, effect, raw, Some((&tool, &given)))?
             }
@@ -242,18 +235,14 @@ impl Driver {
                 "It is done; what it gave was not recorded.",
             ),
         };
-        store_contents(&**self.engine.store(), &mut mapped).await?;
+        self.store_contents(&mut mapped);
         Ok(codec::keep_outcome(&mapped))
     }
 
     /// Returns the reason why a result that a person gives does not fit the definition. An empty result is checked for missing
     /// fields, too.
-    pub(super) async fn unfit(
-        &mut self,
-        effect: Id,
-        raw: &Raw,
-    ) -> Result<Option<String>, EngineError> {
-        let Some((snapshot, wish)) = self.stood(effect).await? else {
+    pub(super) fn unfit(&mut self, effect: Id, raw: &Raw) -> Result<Option<String>, Stop> {
+        let Some((snapshot, wish)) = self.stood(effect)? else {
             return Ok(None);
         };
         let Some(tool) = work_of(&wish) else {
@@ -266,7 +255,7 @@ impl Driver {
             Raw::Done(Json::Null) if !needed.is_empty() => &nothing,
             raw => raw,
         };
-        let left = !self.outs.contains_key(&effect);
+        let left = !self.d.effects.outs.contains_key(&effect);
         let ran = left.then_some((tool, &[][..]));
         let mapped = self.mapped_in(&snapshot, effect, given, ran)?;
         if mapped.code.as_deref() != Some(Code::Misfit.text()) {
@@ -284,21 +273,23 @@ impl Driver {
     }
 
     /// Returns the last snapshot in which the call of an effect was open, and the effect's wish.
-    pub(super) async fn stood(
-        &mut self,
-        effect: Id,
-    ) -> Result<Option<(Snapshot, Wish)>, EngineError> {
-        let Some(branch) = self.ledger.effect(effect).map(|record| record.branch) else {
+    pub(super) fn stood(&mut self, effect: Id) -> Result<Option<(Snapshot, Wish)>, Stop> {
+        let Some(branch) = self.d.ledger.effect(effect).map(|record| record.branch) else {
             return Ok(None);
         };
         let open = |snapshot: &Snapshot| snapshot.effects.contains_key(&effect);
-        let here = self.branches.get(&branch).map(|b| b.snapshot.clone());
+        let here = self
+            .d
+            .branches
+            .live
+            .get(&branch)
+            .map(|b| b.snapshot.clone());
         let mut found = here.filter(open);
-        let last = self.ledger.branch(branch).map(|b| b.commit);
+        let last = self.d.ledger.branch(branch).map(|b| b.commit);
         // After the line that wished the effect, it was certainly open.
         for at in last.into_iter().chain([effect.line()]) {
             if found.is_none() {
-                found = Some(self.snapshot_at(branch, at).await?).filter(open);
+                found = Some(self.snapshot_at(branch, at)?).filter(open);
             }
         }
         let Some(snapshot) = found else {
@@ -307,6 +298,15 @@ impl Driver {
         let wishes = self.ask(|cx| tick::wishes(cx, &snapshot))?;
         let wish = wishes.into_iter().find(|wish| wish.id == effect);
         Ok(wish.map(|wish| (snapshot, wish)))
+    }
+
+    /// Stores the contents that an outcome made, before a line names them.
+    pub(super) fn store_contents(&mut self, mapped: &mut Mapped) {
+        for version in mapped.versions() {
+            if let Some(content) = version.content.take() {
+                self.out.blobs.push((version.hash, content));
+            }
+        }
     }
 
     // ---- mapping
@@ -319,7 +319,7 @@ impl Driver {
         effect: Id,
         raw: &Raw,
         ran: Option<(&ToolWork, &[(Name, String)])>,
-    ) -> Result<Mapped, EngineError> {
+    ) -> Result<Mapped, Stop> {
         let found = snapshot
             .effects
             .get(&effect)
@@ -328,15 +328,15 @@ impl Driver {
             return Ok(Mapped::plain(How::Done, None, String::new()));
         };
         let mut mapped = self.ask(|cx| mapping::map(cx, snapshot, owner, call, raw))?;
-        let out = self.outs.get(&effect);
+        let out = self.d.effects.outs.get(&effect);
         let ran = ran.or_else(|| Some((out?.tool()?, &out?.inputs[..])));
         if let Some((tool, inputs)) = ran {
             let args = serde_json::from_str(&tool.args).ok();
-            let scope = self.scope_in(snapshot.clone(), owner, args, inputs);
+            let scope = self.scope_in(&self.seen.past, snapshot.clone(), owner, args, inputs);
             let secrets = crate::secrets::readable(self.network(), &tool.tool, &*scope);
             super::transport::mask(&mut mapped, &secrets);
         }
-        let sealer = self.engine.sealer();
+        let sealer = self.seen.engine.sealer();
         for write in &mut mapped.writes {
             if write.seal {
                 write.value = write.value.as_ref().map(|v| sealer.seal(v));
@@ -346,9 +346,10 @@ impl Driver {
         Ok(mapped)
     }
 
-    /// Returns the scope that transport fields read, with secrets opened.
+    /// Returns the scope that transport fields read, with secrets opened. `past`: the image for a job, the reader for an attempt.
     pub(super) fn scope_in(
         &self,
+        past: &Arc<Past>,
         snapshot: Snapshot,
         agent: Id,
         mut args: Option<Json>,
@@ -356,34 +357,21 @@ impl Driver {
     ) -> Arc<TransportScope> {
         if let Some(Json::Object(args)) = &mut args {
             for (name, sealed) in inputs {
-                if let Ok(value) = self.engine.sealer().open_text(sealed) {
+                if let Ok(value) = self.seen.engine.sealer().open_text(sealed) {
                     args.insert(name.to_string(), (**value).into());
                 }
             }
         }
         Arc::new(TransportScope::new(
             self.network().clone(),
-            self.past.clone(),
+            past.clone(),
             snapshot,
             agent,
             args,
-            &self.engine,
-            self.values.folder(),
+            self.seen.engine,
+            self.d.bound.values.folder(),
         ))
     }
-}
-
-/// Stores the contents that an outcome made, before a line names them.
-pub(super) async fn store_contents(
-    store: &dyn Store,
-    mapped: &mut Mapped,
-) -> Result<(), StoreError> {
-    for version in mapped.versions() {
-        if let Some(content) = version.content.take() {
-            store.put_blob(version.hash, content).await?;
-        }
-    }
-    Ok(())
 }
 
 /// Returns the effect that a note says is done, and the attempt if the note names it.

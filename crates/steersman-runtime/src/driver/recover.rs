@@ -2,12 +2,13 @@
 //! that the dead owner had started decides whether it runs again.
 
 use super::draft::{Draft, Note};
-use super::{Branch, Driver, OutState};
+use super::{Answered, Branch, Heard, Job, OutState, Stop, Want};
 use crate::bind;
 use crate::engine::EngineError;
 use crate::ledger::{Progress, Record};
 use crate::load::Since;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{About, Binding, LedgerEntry, Why};
@@ -18,26 +19,28 @@ use steersman_machine::tick;
 use steersman_machine::tick::effect::{Wish, Work};
 use steersman_machine::tick::{branch, wait};
 
-impl Driver {
+impl Job<'_, '_> {
     /// Loads a branch into memory, so that it can tick. A branch without a commit of its own is skipped.
-    pub(super) async fn load_branch(&mut self, id: Id) -> Result<(), EngineError> {
-        let known = self.ledger.branch(id).cloned().unwrap_or_default();
+    pub(super) fn load_branch(&mut self, id: Id) -> Result<(), Stop> {
+        let known = self.d.ledger.branch(id).cloned().unwrap_or_default();
         if id != Id::MAIN && known.commit == known.from.map_or(Line::NONE, |(_, at)| at) {
             // The branch was announced, but its first line was not written. The request that opens it is repeated later.
             return Ok(());
         }
-        let loaded = self.load.snapshot(known.head).await?;
-        for line in &loaded.lines {
-            self.past.add(line.clone());
-        }
-        self.past.warm(&loaded.snapshot, WARM).await?;
+        let Answered::Snapshot(loaded) = self.wants(Want::Branch(known.head))? else {
+            unreachable!("an answer is of the kind that was asked for");
+        };
+        let loaded = loaded.clone();
         let base = match known.from {
-            Some((_, at)) => Some(self.load.snapshot(at).await?.snapshot),
+            Some((_, at)) => match self.wants(Want::Snapshot(at))? {
+                Answered::Snapshot(base) => Some(base.snapshot.clone()),
+                _ => unreachable!("an answer is of the kind that was asked for"),
+            },
             None => None,
         };
         let label = known.opening.as_ref().and_then(|o| o.label.clone());
         self.add_branch(id, loaded.snapshot, label, base, loaded.since);
-        if let Some(branch) = self.branches.get_mut(&id) {
+        if let Some(branch) = self.d.branches.live.get_mut(&id) {
             (branch.prev, branch.hash) = (loaded.at, loaded.hash);
         }
         Ok(())
@@ -56,75 +59,90 @@ impl Driver {
             hash: [0; 32],
             snapshot,
             offers: Vec::new(),
-            caches: HashMap::new(),
+            caches: BTreeMap::new(),
             label,
             base,
             since,
             deadline: None,
         };
-        self.branches.insert(id, branch);
+        self.d.branches.live.insert(id, branch);
     }
 
     /// Loads the network and the values of a binding into the driver.
-    pub(super) async fn bind(
-        &mut self,
-        binding: &Binding,
-        values: &str,
-    ) -> Result<(), EngineError> {
-        let network = self.engine.network_of(&self.session, binding, values);
-        let network = network.await?;
-        self.values = bind::open(&self.session, &network, binding, values)?;
-        let manifest = bind::manifest(&self.session, binding, values)?;
+    pub(super) fn bind(&mut self, binding: &Binding, values: &str) -> Result<(), Stop> {
+        let session = self.d.who.session.clone();
+        let manifest = bind::manifest(&session, binding, values)?;
+        let network = self.network_of(binding.source, manifest)?;
+        let values = bind::open(&session, &network, binding, values)?;
         let key = (binding.source, manifest);
-        let network = self.engine.with_natives(network, &self.values, key)?;
-        self.network = Some(network);
-        self.needs_told = false;
+        let network = self.seen.engine.with_natives(network, &values, key);
+        let network = network.map_err(EngineError::from)?;
+        self.d.bound.values = Arc::new(values);
+        self.d.bound.network = Some(network);
+        self.d.bound.needs_told = false;
         Ok(())
+    }
+
+    /// Loads the binding that all branches have.
+    pub(super) fn load_binding(&mut self) -> Result<(), Stop> {
+        let snapshots = self
+            .d
+            .branches
+            .live
+            .iter()
+            .map(|(id, b)| (*id, &b.snapshot));
+        let binding = bind::common(&self.d.who.session, snapshots)?;
+        let Some(binding) = binding.cloned() else {
+            return Ok(());
+        };
+        let values = self.values_of(&binding)?;
+        self.bind(&binding, &values)
     }
 
     /// Takes up the outstanding effects of all branches: questions wait again, an `unsafe` tool call that had started is in doubt, and
     /// all other effects begin, unless a hold keeps them.
-    pub(super) async fn recover(&mut self) -> Result<(), EngineError> {
-        if self.network.is_none() {
+    pub(super) fn recover(&mut self) -> Result<(), Stop> {
+        if self.d.bound.network.is_none() {
             return Ok(());
         }
-        let mut draft = self.draft(self.ledger.current);
-        if !self.claimed {
+        let mut draft = self.draft(self.d.ledger.current);
+        if !self.d.who.claimed {
             self.settle_earlier(&mut draft);
         }
         self.find_searches();
-        let ids: Vec<Id> = self.branches.keys().copied().collect();
+        let ids: Vec<Id> = self.d.branches.live.keys().copied().collect();
         let mut wishes = Vec::new();
         for id in &ids {
             wishes.extend(self.wished_on(*id)?);
         }
-        let current = self.ledger.current;
-        self.take_up_all(draft, current, wishes).await?;
+        let current = self.d.ledger.current;
+        self.take_up_all(draft, current, wishes)?;
         let mut left = self.draft(current);
-        self.find_left(&mut left).await?;
-        self.write(left).await?;
-        self.know_left().await?;
-        for id in ids {
-            self.ask_again(id).await?;
+        self.find_left(&mut left)?;
+        self.write(left)?;
+        self.know_left()?;
+        for id in ids.into_iter().rev() {
+            self.d.course.heard.push_front(Arc::new(Heard::Ask(id)));
         }
         Ok(())
     }
 
     /// Takes up the effects of a branch that was superseded and is driven again.
-    pub(super) async fn take_up_branch(&mut self, id: Id) -> Result<(), EngineError> {
+    pub(super) fn take_up_branch(&mut self, id: Id) -> Result<(), Stop> {
         let wishes = self.wished_on(id)?;
-        self.take_up_all(self.draft(id), id, wishes).await?;
-        self.ask_again(id).await
+        self.take_up_all(self.draft(id), id, wishes)?;
+        self.d.course.heard.push_front(Arc::new(Heard::Ask(id)));
+        Ok(())
     }
 
     /// Writes the draft unless it is empty. The effects that it lists as ready begin in both cases.
-    async fn write_ready(&mut self, draft: Draft) -> Result<(), EngineError> {
-        self.to_start.extend(draft.ready.iter().copied());
-        self.write(draft).await
+    fn write_ready(&mut self, draft: Draft) -> Result<(), Stop> {
+        self.d.effects.to_start.extend(draft.ready.iter().copied());
+        self.write(draft)
     }
 
-    fn wished_on(&self, id: Id) -> Result<Vec<(Id, Wish)>, EngineError> {
-        let snapshot = self.branches[&id].snapshot.clone();
+    fn wished_on(&self, id: Id) -> Result<Vec<(Id, Wish)>, Stop> {
+        let snapshot = self.d.branches.live[&id].snapshot.clone();
         let wishes = self.ask(|cx| tick::wishes(cx, &snapshot))?;
         Ok(wishes.into_iter().map(|wish| (id, wish)).collect())
     }
@@ -132,71 +150,72 @@ impl Driver {
     /// Takes up effects in two groups: first the unsafe effects that had already started, then all others. If the second group has
     /// an unsafe effect too, the first group gets a line of its own: the later effect may be equal to a started one, and must find
     /// that one in doubt.
-    async fn take_up_all(
+    fn take_up_all(
         &mut self,
         mut draft: Draft,
         branch: Id,
         wishes: Vec<(Id, Wish)>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Stop> {
         let is_unsafe =
             |wish: &Wish| matches!(&wish.work, Work::Tool(tool) if tool.class == Class::Unsafe);
         let has_begun = |(_, wish): &(Id, Wish)| {
-            let record = self.ledger.effect(wish.id);
+            let record = self.d.ledger.effect(wish.id);
             record.is_some_and(|record| record.class == Some(Class::Unsafe))
         };
         let (begun, rest): (Vec<_>, Vec<_>) = wishes.into_iter().partition(has_begun);
         let apart = !begun.is_empty() && rest.iter().any(|(_, wish)| is_unsafe(wish));
         for (id, wish) in begun {
-            self.take_up(&mut draft, id, wish).await?;
+            self.take_up(&mut draft, id, wish)?;
         }
         if apart {
-            self.write_ready(draft).await?;
+            self.write_ready(draft)?;
             draft = self.draft(branch);
         }
         for (id, wish) in rest {
-            self.take_up(&mut draft, id, wish).await?;
+            self.take_up(&mut draft, id, wish)?;
         }
-        self.write_ready(draft).await
+        self.write_ready(draft)
     }
 
     /// Repeats the requests that a branch made and that the former owner did not carry out.
-    async fn ask_again(&mut self, id: Id) -> Result<(), EngineError> {
+    pub(super) fn ask_again(&mut self, id: Id) -> Result<(), Stop> {
+        if !self.d.branches.live.contains_key(&id) {
+            return Ok(());
+        }
         self.deadline(id)?;
-        let snapshot = self.branches[&id].snapshot.clone();
+        let snapshot = self.d.branches.live[&id].snapshot.clone();
         let requests = self.ask(|cx| branch::requests(cx, &snapshot))?;
         let mut draft = self.draft(id);
         for request in requests {
             self.take_request(&mut draft, id, request);
         }
-        self.write(draft).await?;
-        self.leave_behind().await?;
-        self.settle_requests().await?;
-        self.offer_ends().await
+        self.write(draft)?;
+        self.d.branches.may_have_ended = true;
+        Ok(())
     }
 
-    async fn take_up(
-        &mut self,
-        draft: &mut Draft,
-        branch: Id,
-        wish: Wish,
-    ) -> Result<(), EngineError> {
+    fn take_up(&mut self, draft: &mut Draft, branch: Id, wish: Wish) -> Result<(), Stop> {
         let effect = wish.id;
         if wish.work == Work::Model && self.is_searched(draft, branch, &wish)? {
             self.put_out(branch, wish);
             self.state(effect, OutState::Stands);
             return Ok(());
         }
-        let Some(record) = self.ledger.effect(effect).cloned() else {
+        let Some(record) = self.d.ledger.effect(effect).cloned() else {
             self.take_wish(draft, branch, wish)?;
             return Ok(());
         };
         let due = wish.due;
-        self.adopt_out(branch, wish, &record).await?;
-        let work = self.outs[&effect].wish.work.clone();
-        if let Some(attempt) = self.at_work.get(&(effect, record.attempt)) {
+        self.adopt_out(branch, wish, &record)?;
+        let work = self.d.effects.outs[&effect].wish.work.clone();
+        if self
+            .d
+            .effects
+            .at_work
+            .contains_key(&(effect, record.attempt))
+        {
             // The branch was superseded and is driven again. Meanwhile the attempt went on, so its outcome counts.
-            let running = OutState::Running(attempt.cancel.clone());
-            self.state(effect, running);
+            self.state(effect, OutState::Running);
             return Ok(());
         }
         if let Some(at) = record.again {
@@ -260,20 +279,15 @@ impl Driver {
     }
 
     /// Registers an effect as outstanding again, with the approvals and inputs that the ledger has for it.
-    async fn adopt_out(
-        &mut self,
-        branch: Id,
-        wish: Wish,
-        record: &Record,
-    ) -> Result<(), EngineError> {
+    fn adopt_out(&mut self, branch: Id, wish: Wish, record: &Record) -> Result<(), Stop> {
         let effect = wish.id;
         self.put_out(branch, wish);
         let given = if record.ended.iter().any(|(why, _)| *why == Why::Input) {
-            self.inputs_given(effect, record.since).await?
+            self.inputs_given(effect, record.since)?
         } else {
             Vec::new()
         };
-        if let Some(out) = self.outs.get_mut(&effect) {
+        if let Some(out) = self.d.effects.outs.get_mut(&effect) {
             out.inputs = given;
             out.approved.clone_from(&record.approved);
             out.word = record.word;
@@ -282,23 +296,17 @@ impl Driver {
     }
 
     /// Reads the sealed secrets that were given for an effect, by parameter. They are only in the log.
-    pub(super) async fn inputs_given(
+    pub(super) fn inputs_given(
         &mut self,
         effect: Id,
         since: Line,
-    ) -> Result<Vec<(Name, String)>, EngineError> {
+    ) -> Result<Vec<(Name, String)>, Stop> {
         let mut given = Vec::new();
-        let mut from = since;
-        loop {
-            let rows = self
-                .engine
-                .store()
-                .rows(&self.session, from, Line::MAX, 256)
-                .await?;
-            let Some(last) = rows.last() else { break };
-            from = last.n.next();
-            for row in &rows {
-                let line = self.past.check(row).await?;
+        let Answered::Since(lines) = self.wants(Want::Since(since))? else {
+            unreachable!("an answer is of the kind that was asked for");
+        };
+        {
+            for line in lines.clone() {
                 for entry in &line.ledger {
                     match entry {
                         LedgerEntry::Released {
@@ -308,7 +316,7 @@ impl Driver {
                             body: Some(body),
                             ..
                         } if *of == effect => {
-                            let text = self.past.text(*body).to_string();
+                            let text = self.seen.past.text(*body).to_string();
                             given.push((parameter.clone(), text));
                         }
                         _ => {}
@@ -320,18 +328,15 @@ impl Driver {
     }
 
     /// Asks the machine for the next time at which this branch must be offered the clock, and stores it.
-    pub(super) fn deadline(&mut self, id: Id) -> Result<(), EngineError> {
-        if self.network.is_none() {
+    pub(super) fn deadline(&mut self, id: Id) -> Result<(), Stop> {
+        if self.d.bound.network.is_none() {
             return Ok(());
         }
-        let snapshot = &self.branches[&id].snapshot;
+        let snapshot = &self.d.branches.live[&id].snapshot;
         let deadline = self.ask(|cx| wait::deadline(cx, snapshot))?;
-        if let Some(branch) = self.branches.get_mut(&id) {
+        if let Some(branch) = self.d.branches.live.get_mut(&id) {
             branch.deadline = deadline;
         }
         Ok(())
     }
 }
-
-/// Number of interactions that are read ahead for each agent that acts.
-const WARM: usize = 64;

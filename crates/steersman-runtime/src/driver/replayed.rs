@@ -1,8 +1,7 @@
 //! Reruns: recorded outcomes answer instead of the world, as long as the requests are the same.
 
-use super::Driver;
 use super::draft::Draft;
-use crate::engine::EngineError;
+use super::{Job, Stop};
 use crate::engine::recorded::{Asked, Recorded};
 use std::sync::Arc;
 use steersman_machine::context::Request;
@@ -11,23 +10,19 @@ use steersman_machine::stored::interaction::How;
 use steersman_machine::stored::outcome::{Mapped, Outcome};
 use steersman_machine::tick::effect::Work;
 
-impl Driver {
+impl Job<'_, '_> {
     fn recording(&self) -> Option<Arc<Recorded>> {
-        self.engine.0.recorded.clone()
+        self.seen.engine.0.recorded.clone()
     }
 
     /// Answers an effect from the recording, if a tool has the same arguments, or a question or wait is the same. Returns true
     /// if it was answered. A question without a recorded answer ends the block, unless people are to answer it.
-    pub(super) fn answered_from_recording(
-        &mut self,
-        draft: &Draft,
-        id: Id,
-    ) -> Result<bool, EngineError> {
+    pub(super) fn answered_from_recording(&mut self, draft: &Draft, id: Id) -> Result<bool, Stop> {
         let Some(recorded) = self.recording() else {
             return Ok(false);
         };
-        let out = &self.outs[&id];
-        let dry = self.branches[&out.branch].snapshot.dry;
+        let out = &self.d.effects.outs[&id];
+        let dry = self.d.branches.live[&out.branch].snapshot.dry;
         let (asked, simulates) = match &out.wish.work {
             Work::Tool(tool) => (Asked::Tool(out.digest()), !tool.class.is_free() && dry),
             Work::Simulate(_) => (Asked::Tool(out.digest()), true),
@@ -38,7 +33,7 @@ impl Driver {
             },
             Work::Model | Work::Send { .. } | Work::Custom { .. } => return Ok(false),
         };
-        if let Some(mapped) = recorded.take(&asked) {
+        if let Some(mapped) = recorded.take(id, &asked) {
             // It was not done again: readers of this session must see that.
             let how = match mapped.how {
                 How::Done if simulates => How::Simulated,
@@ -58,8 +53,8 @@ impl Driver {
     }
 
     /// Returns a wait, identified by the arguments of its call.
-    fn waits_as(&self, draft: &Draft, id: Id) -> Result<Option<Asked>, EngineError> {
-        let snapshot = &self.branches[&self.outs[&id].branch].snapshot;
+    fn waits_as(&self, draft: &Draft, id: Id) -> Result<Option<Asked>, Stop> {
+        let snapshot = &self.d.branches.live[&self.d.effects.outs[&id].branch].snapshot;
         let Some(open) = snapshot.call_of(id) else {
             return Ok(None);
         };
@@ -67,7 +62,7 @@ impl Driver {
         // A call of the present line is not stored anywhere else yet.
         let args = match draft.text(args) {
             Some(text) => Some(text),
-            None => self.past.stored(args)?,
+            None => self.seen.past.stored(args)?,
         };
         Ok(args.map(|args| Asked::Wait(name, args)))
     }
@@ -81,10 +76,17 @@ impl Driver {
         let labels: Vec<Name> = network
             .chain(&request.model)
             .into_iter()
-            .filter_map(|name| self.values.models.iter().find(|bound| bound.name == *name))
+            .filter_map(|name| {
+                self.d
+                    .bound
+                    .values
+                    .models
+                    .iter()
+                    .find(|bound| bound.name == *name)
+            })
             .map(crate::model::BoundModel::label)
             .collect();
-        let Some(answer) = recorded.answer(request.digest, &labels) else {
+        let Some(answer) = recorded.answer(id, request.digest, &labels) else {
             recorded.asked_live(id);
             return false;
         };

@@ -1,6 +1,6 @@
 //! Built-in tools that need more than their arguments: search in transcript, documents and artifacts, and memory.
 
-use super::Driver;
+use super::Job;
 use crate::memory::MemoryTools;
 use crate::tools::artifact::ArtifactSearch;
 use crate::tools::retrieval::{Embedder, Search};
@@ -12,7 +12,7 @@ use steersman_machine::stored::engine::Caller;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::tick::effect::ToolWork;
 
-impl Driver {
+impl Job<'_, '_> {
     /// Returns the toolset that runs the tool, if it is one of these. A search sees the branch as it is now, but only the part
     /// of the conversation before the call: another attempt finds the same.
     pub(super) fn search(&self, id: Id, tool: &ToolWork) -> Option<Arc<dyn Toolset>> {
@@ -24,39 +24,39 @@ impl Driver {
             does,
             BuiltIn::MemorySave | BuiltIn::MemorySearch | BuiltIn::MemoryRead | BuiltIn::MemoryRate
         ) {
-            let out = &self.outs[&id];
+            let out = &self.d.effects.outs[&id];
             return Some(Arc::new(MemoryTools {
-                engine: self.engine.clone(),
-                part: self.claim.scope.clone(),
-                past: self.past.clone(),
-                snapshot: self.branches[&out.branch].snapshot.clone(),
+                engine: self.seen.engine.clone(),
+                part: self.d.who.claim.scope.clone(),
+                past: self.seen.reader.clone(),
+                snapshot: self.d.branches.live[&out.branch].snapshot.clone(),
                 agent: out.wish.agent,
                 does,
             }));
         }
         if does == BuiltIn::ArtifactSearch {
             return Some(Arc::new(ArtifactSearch(
-                self.engine.0.options.retrieval.clone(),
+                self.seen.engine.0.options.retrieval.clone(),
             )));
         }
         if does != BuiltIn::NotesSearch {
             return None;
         }
-        let out = &self.outs[&id];
+        let out = &self.d.effects.outs[&id];
         let (agent, branch) = (out.wish.agent, out.branch);
-        let snapshot = self.branches[&branch].snapshot.clone();
+        let snapshot = self.d.branches.live[&branch].snapshot.clone();
         let call = out.wish.call()?;
         let open = snapshot.call(agent, call)?;
         // Passages found by the engine are shown next to the history, so the search leaves out what the history shows.
         let unseen = open.call.by == Caller::Before(notes::RELEVANT.into());
         Some(Arc::new(Search {
-            retrieval: self.engine.0.options.retrieval.clone(),
-            indexed: self.engine.0.indexed.clone(),
-            past: self.past.clone(),
+            retrieval: self.seen.engine.0.options.retrieval.clone(),
+            indexed: self.seen.engine.0.indexed.clone(),
+            past: self.seen.reader.clone(),
             snapshot,
             agent,
             branch,
-            mark: self.mark,
+            mark: self.d.who.mark,
             upto: call.line(),
             unseen,
             embedder: self.embedder(branch, agent),
@@ -70,12 +70,12 @@ impl Driver {
             let address = transport.url.as_deref().unwrap_or_default();
             let scope = super::transport::TransportScope::new(
                 self.network().clone(),
-                self.past.clone(),
-                self.branches[&branch].snapshot.clone(),
+                self.seen.reader.clone(),
+                self.d.branches.live[&branch].snapshot.clone(),
                 agent,
                 None,
-                &self.engine,
-                self.values.folder(),
+                self.seen.engine,
+                self.d.bound.values.folder(),
             );
             let tool = notes::SEARCH;
             Ok(Embedder {

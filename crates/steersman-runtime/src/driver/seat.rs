@@ -1,45 +1,40 @@
 //! The release of a session, and the seat that its owner leaves: when the session is wanted again, or why it could not be driven.
 
 use super::due::Due;
-use super::{Driver, OutState};
-use crate::engine::{Engine, EngineError};
-use crate::store::{Claim, Left, Needs, StoreError, Trouble};
+use super::{Job, OutState};
+use crate::engine::EngineError;
+use crate::store::{Left, Needs, StoreError, Trouble};
 
 /// Times after which a session that could not be driven is taken again, in milliseconds. The last one repeats.
 const AGAIN: [u64; 3] = [60_000, 300_000, 3_600_000];
 
-/// Ends a claim. If the release cannot be written, nothing is lost: the lock ends, and the session is wanted immediately.
-pub(super) async fn release(engine: &Engine, claim: Claim, left: Left) {
-    let _ = engine.store().release(claim, left).await;
-}
-
-impl Driver {
+impl Job<'_, '_> {
     /// Returns the seat to leave if the session is released now.
-    pub(super) fn leaves(&mut self) -> Left {
+    pub(crate) fn leaves(&mut self) -> Left {
         // Work that only the stop keeps from going on is a reason to own the session again.
-        let stopping = self.stopping.take();
+        let stopping = std::mem::take(&mut self.d.course.stopping);
         let wants = if self.is_at_work() {
-            Some(self.engine.clock().now())
+            Some(self.seen.now)
         } else {
             let acts = self.dues().filter(|(_, due)| self.acts_on(due));
             acts.map(|(at, _)| at).min()
         };
-        self.stopping = stopping;
+        self.d.course.stopping = stopping;
         Left {
-            mail: self.inbox.mail,
+            mail: self.d.mail.delivered,
             wants,
-            place: self.place_out().filter(|_| !self.ledger.paused),
+            place: self.place_out().filter(|_| !self.d.ledger.paused),
             trouble: None,
         }
     }
 
     /// Returns true if the session has work that needs no input from outside, even if something stops the session now.
     fn is_at_work(&self) -> bool {
-        let paused = self.ledger.paused;
-        let works = self.outs.iter().any(|(id, out)| match out.state {
+        let paused = self.d.ledger.paused;
+        let works = self.d.effects.outs.iter().any(|(id, out)| match out.state {
             OutState::Ready | OutState::Soon(_) => !paused,
             OutState::Queued => !paused && !self.waits_for_another(*id),
-            OutState::Starting(_) | OutState::Running(_) | OutState::Over => true,
+            OutState::Starting(_) | OutState::Running | OutState::Over => true,
             OutState::Stands
             | OutState::Held
             | OutState::Barred
@@ -49,7 +44,7 @@ impl Driver {
         works
             || self.next_branch().is_some()
             || self.next_search().is_some()
-            || self.searches.judging() > 0
+            || self.d.searches.judging() > 0
             || self.is_probing()
             || self.next_probe().is_some()
             || self.next_reach().is_some()
@@ -59,8 +54,8 @@ impl Driver {
     /// Returns true if this session does something when the time comes. A paused one begins no attempt.
     fn acts_on(&self, due: &Due) -> bool {
         match due {
-            Due::Effect(id) if self.ledger.paused => {
-                let out = self.outs.get(id);
+            Due::Effect(id) if self.d.ledger.paused => {
+                let out = self.d.effects.outs.get(id);
                 !out.is_some_and(|out| matches!(out.state, OutState::Later(_)))
             }
             _ => true,
@@ -70,7 +65,7 @@ impl Driver {
     /// Returns the seat to leave because the session cannot be driven here: it is taken again after a while, and immediately when
     /// a message comes. `None` if the seat stays as it is. If the session was not wanted when it was claimed and nothing was
     /// written since, it is not wanted now.
-    pub(super) fn leaves_in_trouble(&self, why: &EngineError) -> Option<Left> {
+    pub(crate) fn leaves_in_trouble(&self, why: &EngineError) -> Option<Left> {
         // An owner that lost its claim or was killed writes nothing.
         if matches!(
             why,
@@ -78,16 +73,16 @@ impl Driver {
         ) {
             return None;
         }
-        let (claim, now) = (&self.claim, self.engine.clock().now());
+        let (claim, now) = (&self.d.who.claim, self.seen.now);
         let before = &claim.before;
         let mut left = before.clone();
         let is_wanted = before.wants.is_some_and(|wants| wants <= now) || claim.mail > before.mail;
-        let known = before.trouble.as_ref().filter(|_| !self.claimed);
+        let known = before.trouble.as_ref().filter(|_| !self.d.who.claimed);
         let times = known.map_or(0, |trouble| trouble.times);
-        if self.claimed || is_wanted || before.place.is_some() {
+        if self.d.who.claimed || is_wanted || before.place.is_some() {
             let again = AGAIN[(times as usize).min(AGAIN.len() - 1)];
             left.wants = Some(now.plus(again));
-            left.mail = claim.mail.max(self.inbox.mail);
+            left.mail = claim.mail.max(self.d.mail.delivered);
             left.place = None;
         }
         left.trouble = Some(Trouble {
@@ -99,8 +94,13 @@ impl Driver {
 
     /// Returns the needs of a program that drives this session, once for each owner and each network.
     pub(super) fn changed_needs(&mut self) -> Option<Needs> {
-        let network = self.network.as_ref().filter(|_| !self.needs_told)?;
-        self.needs_told = true;
+        let network = self
+            .d
+            .bound
+            .network
+            .as_ref()
+            .filter(|_| !self.d.bound.needs_told)?;
+        self.d.bound.needs_told = true;
         Some(crate::engine::natives::needs(network))
     }
 }

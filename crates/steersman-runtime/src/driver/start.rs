@@ -1,16 +1,14 @@
 //! Start of an effect: its request is rendered or its scope is built, and a task of its own runs the attempt.
 
-use super::attempt::{self, FromTask};
 use super::draft::Note;
 use super::transport::TransportScope;
-use super::{AtWork, Driver, OnDisk, Out, OutState};
+use super::{
+    Answered, AskModel, Attempt, Do, Job, OnDisk, Out, OutState, RunTool, Say, Stop, Task, Want,
+};
 use crate::artifact::Artifacts;
-use crate::engine::EngineError;
-use crate::feed::FeedItem;
-use crate::inbox::Wanted;
+use crate::inbox::{Message, Wanted};
 use crate::limiter::{Ask, Limiter};
 use crate::model::{BoundModel, Model, ModelCall, Transport};
-use crate::store::StoreError;
 use crate::toolset::ToolRun;
 use std::sync::Arc;
 use steersman_machine::context;
@@ -18,55 +16,54 @@ use steersman_machine::context::Request;
 use steersman_machine::network::SCRIPTED;
 use steersman_machine::questions::Purpose;
 use steersman_machine::stored::codes::{Code, FailureCode};
-use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::commit::{Kind, LedgerEntry};
 use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::interaction::How;
 use steersman_machine::stored::outcome::{Failure, Mapped, Outcome};
 use steersman_machine::tick::effect::{Offered, ToolWork, Work};
 use steersman_machine::view::mapping;
 use steersman_machine::view::mapping::{Fault, Raw};
-use tokio_util::sync::CancellationToken;
 
-impl Driver {
+impl Job<'_, '_> {
     /// Begins an attempt of an effect that may begin.
-    pub(super) async fn start(&mut self, id: Id) -> Result<(), EngineError> {
-        let Some(out) = self.outs.get(&id) else {
+    pub(super) fn start(&mut self, id: Id) -> Result<(), Stop> {
+        let Some(out) = self.d.effects.outs.get(&id) else {
             return Ok(());
         };
         let again = match out.state {
-            OutState::Starting(line) if line > self.writer.durable => return Ok(()),
+            OutState::Starting(line) if line > self.seen.durable => return Ok(()),
             OutState::Ready | OutState::Starting(_) => false,
             OutState::Queued | OutState::Soon(_) | OutState::Later(_) => true,
             OutState::Stands
             | OutState::Held
             | OutState::Barred
-            | OutState::Running(_)
+            | OutState::Running
             | OutState::Waits
             | OutState::Over => {
                 return Ok(());
             }
         };
         if self.is_barred(id) {
-            return self.keep_back(id).await;
+            return self.keep_back(id);
         }
         if again && out.tool().is_some() {
             // A slot, and `Started` for effects that touch the world, come first.
             let mut draft = self.draft(out.branch);
             self.begin_now(&mut draft, id)?;
             let ready = std::mem::take(&mut draft.ready);
-            self.write(draft).await?;
-            self.to_start.extend(ready);
+            self.write(draft)?;
+            self.d.effects.to_start.extend(ready);
             return Ok(());
         }
         match out.wish.work.clone() {
             Work::Model if self.asks_servers_first(id) => Ok(()),
-            Work::Model => self.start_model(id).await,
+            Work::Model => self.start_model(id),
             Work::Tool(tool) => {
                 self.start_tool(id, &tool);
                 Ok(())
             }
-            Work::Simulate(tool) => self.simulate(id, &tool).await,
-            Work::Send { to, name, message } => self.send(id, to, &name, &message).await,
+            Work::Simulate(tool) => self.simulate(id, &tool),
+            Work::Send { to, name, message } => self.send(id, to, &name, &message),
             Work::Custom { name, .. } => {
                 let message = format!("no handler `{name}` is registered in this program");
                 self.fail(id, FailureCode::Failed, &message);
@@ -84,15 +81,16 @@ impl Driver {
 
     /// Offers an outcome that needs no mapping.
     pub(super) fn answer_outcome(&mut self, id: Id, outcome: Outcome, notes: Vec<Note>) {
-        let Some(out) = self.outs.get_mut(&id) else {
+        let Some(out) = self.d.effects.outs.get_mut(&id) else {
             return;
         };
         out.state = OutState::Over;
-        out.permit = None;
         let branch = out.branch;
+        let attempt = out.attempt.max(1);
+        self.seen.leaves.give_slot(id);
         let offered = Offered::Outcome {
             effect: id,
-            attempt: out.attempt.max(1),
+            attempt,
             outcome,
         };
         let mut offer = super::Offer::new(super::What::Offer(Box::new(offered)));
@@ -100,9 +98,9 @@ impl Driver {
         self.offer(branch, offer);
     }
 
-    async fn start_model(&mut self, id: Id) -> Result<(), EngineError> {
+    fn start_model(&mut self, id: Id) -> Result<(), Stop> {
         let (branch, agent) = {
-            let out = &self.outs[&id];
+            let out = &self.d.effects.outs[&id];
             (out.branch, out.wish.agent)
         };
         let request = match self.render(branch, agent)? {
@@ -114,7 +112,7 @@ impl Driver {
         };
         // A call that waits for the disk is rendered again when it starts, and its prefix would then be compared with itself:
         // the prefix shared with the call before is measured once.
-        let out = self.outs.get_mut(&id).expect("it is out");
+        let out = self.d.effects.outs.get_mut(&id).expect("it is out");
         out.asked = Some(request.model.clone());
         match &mut out.request {
             Some((digest, ..)) => *digest = request.digest,
@@ -137,18 +135,18 @@ impl Driver {
         if self.takes_seat(id, &request, place) {
             return Ok(());
         }
-        if !self.reserve(id, &request).await? {
-            return self.leave_seat(id).await;
+        if !self.reserve(id, &request)? {
+            return self.leave_seat(id);
         }
         // Its escrow, and the wish of a call that the provider stores, must be on disk first.
         let mut before = self.covered_by();
         if bound.stateful {
             before = before.max(id.line());
         }
-        if before > self.writer.durable {
-            self.outs.get_mut(&id).expect("it is out").state = OutState::Starting(before);
-            self.writer
-                .when_durable(before, OnDisk::Start(id, self.outs[&id].attempt));
+        if before > self.seen.durable {
+            self.d.effects.outs.get_mut(&id).expect("it is out").state = OutState::Starting(before);
+            let attempt = self.d.effects.outs[&id].attempt;
+            self.when_durable(before, OnDisk::Start(id, attempt));
             return Ok(());
         }
         let transport = match self.model_transport(branch, agent, &request.model, &bound) {
@@ -158,13 +156,10 @@ impl Driver {
                 return Ok(());
             }
         };
-        let cancel = CancellationToken::new();
         let (attempt, seen) = {
-            let out = self.outs.get_mut(&id).expect("it is out");
+            let out = self.d.effects.outs.get_mut(&id).expect("it is out");
             out.attempt += 1;
-            out.shown.clear();
-            out.came = 0;
-            out.state = OutState::Running(cancel.clone());
+            out.state = OutState::Running;
             (out.attempt, self.position(branch, agent, request.purpose))
         };
         let path = self.path_of(branch, agent);
@@ -172,12 +167,17 @@ impl Driver {
         let request = seeded(request, seed, tried);
         let call = ModelCall {
             effect: id,
-            session: self.session.clone(),
+            session: self.d.who.session.clone(),
             attempt,
             agent: path,
-            def: self.branches[&branch].snapshot.agent(agent).def.clone(),
+            def: self.d.branches.live[&branch]
+                .snapshot
+                .agent(agent)
+                .def
+                .clone(),
             branch: self.label_of(branch),
             index: self
+                .d
                 .ledger
                 .branch(branch)
                 .and_then(crate::ledger::Branch::index),
@@ -188,33 +188,55 @@ impl Driver {
             transport,
         };
         let (limiter, ask) = self.gate_of(&bound, &call.request, &call.transport);
-        let leave = self.outs.get_mut(&id).and_then(|out| out.turn.take());
-        let leave = leave.filter(|leave| leave.is_of(&limiter));
-        attempt::call_model(
+        let task = AskModel {
             model,
+            limiter,
+            ask,
+            is_shown: self.is_shown(id),
+            judged: self.judged_of(branch, agent),
             call,
-            (limiter, ask, leave),
-            self.engine.0.options.model_timeouts,
-            self.engine.clock().clone(),
-            cancel,
-            self.tasks.clone(),
-        );
+        };
+        self.begins(id, attempt, Task::Model(Box::new(task)));
         Ok(())
+    }
+
+    /// Orders an attempt of an outstanding effect.
+    fn begins(&mut self, id: Id, attempt: u32, task: Task) {
+        let out = &self.d.effects.outs[&id];
+        let attempt = Attempt {
+            effect: id,
+            number: attempt,
+            agent: out.wish.agent,
+            branch: out.branch,
+            task,
+        };
+        self.out.orders.push(Do::Begin(Box::new(attempt)));
+    }
+
+    /// Returns true if followers of the session see what the model streams. A router's reasoning is not part of the conversation;
+    /// its decision is, once it is taken. Calls that the engine makes for itself are not shown either.
+    fn is_shown(&self, id: Id) -> bool {
+        let out = &self.d.effects.outs[&id];
+        let snapshot = &self.d.branches.live[&out.branch].snapshot;
+        let agent = snapshot.agents.get(&out.wish.agent);
+        out.wish.call().is_none()
+            && agent.is_some_and(|agent| agent.kind != Kind::Routed)
+            && context::summing(snapshot, out.wish.agent).is_none()
     }
 
     fn render(
         &mut self,
         branch: Id,
         agent: Id,
-    ) -> Result<Result<Request, steersman_machine::values::expression::EvalError>, EngineError>
-    {
-        let caches = self.branches.get_mut(&branch).map(|b| &mut b.caches);
-        let mut cache = caches.and_then(|c| c.remove(&agent)).unwrap_or_default();
-        let snapshot = &self.branches[&branch].snapshot;
-        let past = &*self.past;
+    ) -> Result<Result<Request, steersman_machine::values::expression::EvalError>, Stop> {
+        let caches = self.d.branches.live.get_mut(&branch).map(|b| &mut b.caches);
+        let cache = caches.and_then(|c| c.remove(&agent)).unwrap_or_default();
+        let mut cache = Arc::unwrap_or_clone(cache);
+        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let past = &*self.seen.past;
         let request = self.ask(|cx| context::request(cx, past, snapshot, agent, &mut cache))?;
-        if let Some(branch) = self.branches.get_mut(&branch) {
-            branch.caches.insert(agent, cache);
+        if let Some(branch) = self.d.branches.live.get_mut(&branch) {
+            branch.caches.insert(agent, Arc::new(cache));
         }
         Ok(request)
     }
@@ -230,13 +252,13 @@ impl Driver {
         let chain = network.chain(&request.model);
         let mut why = format!("model `{}` is not bound", request.model);
         loop {
-            let rung = self.outs[&id].rung;
+            let rung = self.d.effects.outs[&id].rung;
             let Some(name) = chain.get(rung) else {
                 return Err(why);
             };
             match self.model(name) {
                 Ok((bound, model)) => {
-                    self.outs.get_mut(&id).expect("it is out").price = bound.price();
+                    self.d.effects.outs.get_mut(&id).expect("it is out").price = bound.price();
                     let request = if rung == 0 {
                         request
                     } else {
@@ -247,7 +269,7 @@ impl Driver {
                 // It is not available in this process: the next one may be.
                 Err(message) => why = message,
             }
-            let out = self.outs.get_mut(&id).expect("it is out");
+            let out = self.d.effects.outs.get_mut(&id).expect("it is out");
             (out.rung, out.tried) = (rung + 1, out.attempt);
             if chain.len() == rung + 1 {
                 out.rung = 0;
@@ -259,8 +281,10 @@ impl Driver {
     /// Returns the request under the parameters of a fallback model.
     fn asked_of(&self, id: Id, request: Request, name: &Name) -> Request {
         let network = self.network();
-        let out = &self.outs[&id];
-        let agent = self.branches[&out.branch].snapshot.agent(out.wish.agent);
+        let out = &self.d.effects.outs[&id];
+        let agent = self.d.branches.live[&out.branch]
+            .snapshot
+            .agent(out.wish.agent);
         let params = match request.purpose {
             // Calls that are not an agent's own steps do not use that agent's parameters.
             Purpose::Extract | Purpose::Summary | Purpose::Compact => {
@@ -290,7 +314,10 @@ impl Driver {
             part(&transport.url),
             part(&transport.key),
         ];
-        let (limiters, clock) = (&self.engine.0.options.limiters, &**self.engine.clock());
+        let (limiters, clock) = (
+            &self.seen.engine.0.options.limiters,
+            &**self.seen.engine.clock(),
+        );
         let limiter = if *bound.provider == *SCRIPTED {
             // A scripted model calls no server: its sessions share only the rate of the definition.
             limiters.of(&["scripted", &self.network().name], clock)
@@ -299,7 +326,7 @@ impl Driver {
         };
         let def = self.network().models.get(&request.model);
         let ask = Ask {
-            session: self.session.clone(),
+            session: self.d.who.session.clone(),
             model: bound.label(),
             rate: def.and_then(|def| def.rate),
             tokens: super::budget::expected(request, super::budget::sent(request)),
@@ -309,16 +336,16 @@ impl Driver {
     }
 
     pub(super) fn model(&self, name: &str) -> Result<(BoundModel, Arc<dyn Model>), String> {
-        let bound = self.values.models.iter().find(|m| &*m.name == name);
+        let bound = self.d.bound.values.models.iter().find(|m| &*m.name == name);
         let bound = bound.ok_or_else(|| format!("model `{name}` is not bound"))?;
-        let model = self.engine.0.models.model(bound);
+        let model = self.seen.engine.0.models.model(bound);
         Ok((bound.clone(), model.map_err(|e| e.to_string())?))
     }
 
     /// Returns the number of model calls of this kind that an agent committed on its path before the next one, and of those since
     /// its branch began.
     fn position(&self, branch: Id, agent: Id, purpose: Purpose) -> (u32, u32) {
-        let branch = &self.branches[&branch];
+        let branch = &self.d.branches.live[&branch];
         let all = purpose.calls(&branch.snapshot.agent(agent).counters);
         let base = branch.base.as_ref().and_then(|b| b.agents.get(&agent));
         let before = base.map_or(0, |a| purpose.calls(&a.counters));
@@ -327,7 +354,7 @@ impl Driver {
 
     /// Returns the path of names from the entry agent down; instance names where given.
     fn path_of(&self, branch: Id, agent: Id) -> Arc<str> {
-        let snapshot = &self.branches[&branch].snapshot;
+        let snapshot = &self.d.branches.live[&branch].snapshot;
         let (mut names, mut at) = (Vec::new(), Some(agent));
         while let Some(id) = at {
             let agent = snapshot.agent(id);
@@ -345,7 +372,7 @@ impl Driver {
     }
 
     fn label_of(&self, branch: Id) -> Arc<str> {
-        match &self.branches[&branch].label {
+        match &self.d.branches.live[&branch].label {
             Some(label) => label.clone(),
             None => branch.to_string().into(),
         }
@@ -353,9 +380,9 @@ impl Driver {
 
     /// Notes that an effect whose `Started` is on disk was not begun, because the session was stopped or paused: so nobody has
     /// to doubt it. It begins again when the session goes on.
-    pub(super) async fn not_begun(&mut self, id: Id) -> Result<(), EngineError> {
-        let now = self.engine.clock().now();
-        let Some(out) = self.outs.get_mut(&id) else {
+    pub(super) fn not_begun(&mut self, id: Id) -> Result<(), Stop> {
+        let now = self.seen.now;
+        let Some(out) = self.d.effects.outs.get_mut(&id) else {
             return Ok(());
         };
         if !out.touches_world() {
@@ -363,12 +390,12 @@ impl Driver {
             return Ok(());
         }
         out.state = OutState::Soon(now);
-        out.permit = None;
         let (branch, attempt) = (out.branch, out.attempt);
+        self.seen.leaves.give_slot(id);
         let mut draft = self.draft(branch);
         draft.note(Note::NotPerformed(id, attempt));
         self.retry_queued();
-        self.write(draft).await
+        self.write(draft)
     }
 
     fn start_tool(&mut self, id: Id, tool: &ToolWork) {
@@ -382,62 +409,52 @@ impl Driver {
             return;
         }
         let timeout = def.timeout;
-        let cancel = CancellationToken::new();
         let attempt = {
-            let out = self.outs.get_mut(&id).expect("it is out");
+            let out = self.d.effects.outs.get_mut(&id).expect("it is out");
             if tool.class.is_free() {
                 out.attempt += 1;
                 // An attempt that was cut and has not ended yet keeps its number.
-                while self.at_work.contains_key(&(id, out.attempt)) {
+                while self.d.effects.at_work.contains_key(&(id, out.attempt)) {
                     out.attempt += 1;
                 }
             }
-            out.state = OutState::Running(cancel.clone());
-            let at_work = AtWork {
-                cancel: cancel.clone(),
-                world: out.touches_world(),
-                permit: out.permit.take(),
-                turn: out.turn.take(),
-            };
-            self.at_work.insert((id, out.attempt), at_work);
+            out.state = OutState::Running;
+            let world = out.touches_world();
+            self.d.effects.at_work.insert((id, out.attempt), world);
             out.attempt
         };
         let locked = self.locked_input(id);
-        let toolset = self.engine.toolset(self.network(), &tool.tool).cloned();
+        let toolset = self
+            .seen
+            .engine
+            .toolset(self.network(), &tool.tool)
+            .cloned();
         let toolset = toolset.or_else(|| self.search(id, tool));
         let scope = self.scope(id, None);
         let run = ToolRun {
             attempt,
             ..self.tool_run(id, tool, scope.clone())
         };
-        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
-        let (told, class) = (tasks.clone(), tool.class);
-        let panicked =
-            move |text: &str| FromTask::Tool(id, attempt, attempt::panicked(class, text));
-        attempt::spawn(tasks, panicked, async move {
-            // Progress is dropped if the channel is full; the next report follows.
-            let hear = Arc::new(move |progress| {
-                let _ = told.try_send(Box::new(FromTask::Progress(id, attempt, progress)));
-            });
-            let raw = match locked {
-                Some(fault) => Raw::NotPerformed(fault),
-                None => attempt::run_tool(toolset, run, timeout, clock, cancel, hear).await,
-            };
-            let raw = scope.explains(raw);
-            Some(FromTask::Tool(id, attempt, raw))
-        });
+        let task = RunTool {
+            toolset,
+            run,
+            scope,
+            timeout,
+            locked,
+        };
+        self.begins(id, attempt, Task::Tool(Box::new(task)));
     }
 
     /// Returns the input of a tool's run, apart from the attempt's number.
     pub(super) fn tool_run(&self, id: Id, tool: &ToolWork, scope: Arc<TransportScope>) -> ToolRun {
         ToolRun {
             network: self.network().clone(),
-            session: self.session.clone(),
+            session: self.d.who.session.clone(),
             mark: self.mark_of(id),
             effect: id,
-            attempt: self.outs[&id].attempt,
+            attempt: self.d.effects.outs[&id].attempt,
             work: tool.clone(),
-            folder: self.values.folder(),
+            folder: self.d.bound.values.folder(),
             artifacts: self.artifacts(id),
             scope,
         }
@@ -445,41 +462,50 @@ impl Driver {
 
     /// Returns the fault of a given secret that this machine's key does not open: without it the tool must not run.
     fn locked_input(&self, id: Id) -> Option<Fault> {
-        self.outs[&id].inputs.iter().find_map(|(name, sealed)| {
-            let error = self.engine.sealer().open_text(sealed).err()?;
-            Some(Fault::new(Code::Sealed, format!("`args.{name}`: {error}")))
-        })
+        self.d.effects.outs[&id]
+            .inputs
+            .iter()
+            .find_map(|(name, sealed)| {
+                let error = self.seen.engine.sealer().open_text(sealed).err()?;
+                Some(Fault::new(Code::Sealed, format!("`args.{name}`: {error}")))
+            })
     }
 
     /// Returns the mark of the owner that wished an effect: the key that a service sees is the same for every attempt.
     pub(super) fn mark_of(&self, id: Id) -> u64 {
-        self.ledger.mark_at(id.line()).unwrap_or(self.mark)
+        self.d.ledger.mark_at(id.line()).unwrap_or(self.d.who.mark)
     }
 
     /// Returns the artifacts that a tool sees: those of its agent.
     pub(super) fn artifacts(&self, id: Id) -> Artifacts {
-        let out = &self.outs[&id];
-        let snapshot = self.branches[&out.branch].snapshot.clone();
-        Artifacts::new(self.engine.store().clone(), snapshot, out.wish.agent)
+        let out = &self.d.effects.outs[&id];
+        let snapshot = self.d.branches.live[&out.branch].snapshot.clone();
+        Artifacts::new(self.seen.engine.store().clone(), snapshot, out.wish.agent)
     }
 
     /// Returns the scope that transport fields of a tool read, with secrets opened.
     pub(super) fn scope(&self, id: Id, args: Option<serde_json::Value>) -> Arc<TransportScope> {
-        let out = &self.outs[&id];
-        let snapshot = self.branches[&out.branch].snapshot.clone();
+        let out = &self.d.effects.outs[&id];
+        let snapshot = self.d.branches.live[&out.branch].snapshot.clone();
         let given = args.or_else(|| serde_json::from_str(&out.tool()?.args).ok());
-        self.scope_in(snapshot, out.wish.agent, given, &out.inputs)
+        self.scope_in(
+            &self.seen.reader,
+            snapshot,
+            out.wish.agent,
+            given,
+            &out.inputs,
+        )
     }
 
     /// Answers a call in dry mode: from the record of the same call, otherwise by `simulate:`, otherwise the block ends here.
-    async fn simulate(&mut self, id: Id, tool: &ToolWork) -> Result<(), EngineError> {
-        let digests = super::wish::digests(tool, self.engine.sealer());
+    fn simulate(&mut self, id: Id, tool: &ToolWork) -> Result<(), Stop> {
+        let digests = super::wish::digests(tool, self.seen.engine.sealer());
         if !tool.approve.is_empty() {
-            let mut draft = self.draft(self.outs[&id].branch);
+            let mut draft = self.draft(self.d.effects.outs[&id].branch);
             draft.ledger.push(LedgerEntry::WouldAsk(id));
-            self.write(draft).await?;
+            self.write(draft)?;
         }
-        let same = self.ledger.effects().find(|(other, record)| {
+        let same = self.d.ledger.effects().find(|(other, record)| {
             *other != id
                 && record
                     .digest
@@ -499,8 +525,8 @@ impl Driver {
             self.answer_outcome(id, Outcome::Mapped(mapped), Vec::new());
             return Ok(());
         }
-        let out = &self.outs[&id];
-        let snapshot = &self.branches[&out.branch].snapshot;
+        let out = &self.d.effects.outs[&id];
+        let snapshot = &self.d.branches.live[&out.branch].snapshot;
         let (owner, call) = (out.wish.agent, out.wish.call());
         let simulated = self.ask(|cx| mapping::simulate(cx, snapshot, owner, call?))?;
         let outcome = simulated.map_or_else(
@@ -512,36 +538,38 @@ impl Driver {
     }
 
     /// Puts an agent's message into the inbox, where it waits until its agent can hear it. It is accepted once.
-    async fn send(
-        &mut self,
-        id: Id,
-        to: Option<Id>,
-        name: &Name,
-        message: &str,
-    ) -> Result<(), EngineError> {
+    fn send(&mut self, id: Id, to: Option<Id>, name: &Name, message: &str) -> Result<(), Stop> {
         let Some(to) = to else {
             let fault = Fault::new(Code::Failed, format!("no `{name}` was started yet"));
             self.answer_raw(id, Raw::NotPerformed(fault), Vec::new());
             return Ok(());
         };
         let (branch, from) = {
-            let out = &self.outs[&id];
+            let out = &self.d.effects.outs[&id];
             (out.branch, out.wish.agent)
         };
         let text = message.to_owned();
         let sent = Wanted::Sent { text, to, from }.on(Some(branch));
         let key = format!("sent:{id}").into();
-        let raw = match self.engine.put(&self.session, key, &sent).await {
-            Ok(_) => Raw::Done("sent".into()),
+        let raw = match self.put(key, sent)? {
+            Ok(()) => Raw::Done("sent".into()),
             // The agent may send it again.
-            Err(EngineError::Store(full @ StoreError::Full { .. })) => {
-                Raw::NotPerformed(Fault::new(Code::Failed, full.to_string()))
-            }
-            Err(error) => return Err(error),
+            Err(full) => Raw::NotPerformed(Fault::new(Code::Failed, full)),
         };
-        self.inbox.look = true;
+        self.d.mail.look = true;
         self.answer_raw(id, raw, Vec::new());
         Ok(())
+    }
+
+    /// Puts a message into the session's own inbox. Returns the reason if the inbox has no room.
+    pub(super) fn put(&mut self, id: Name, message: Message) -> Result<Result<(), String>, Stop> {
+        let want = Want::Put(id);
+        if let Some(Answered::Put(put)) = self.seen.answers.known.get(&want) {
+            return Ok(put.clone());
+        }
+        let message = Some(Box::new(message));
+        self.seen.answers.wanted.insert(want, message);
+        Err(Stop::Wants)
     }
 
     pub(super) fn model_transport(
@@ -556,7 +584,7 @@ impl Driver {
             key: bound
                 .key_env
                 .as_ref()
-                .and_then(|v| (self.engine.0.options.env)(v)),
+                .and_then(|v| (self.seen.engine.0.options.env)(v)),
             model: bound.model.clone(),
         };
         let network = self.network().clone();
@@ -568,12 +596,12 @@ impl Driver {
         }
         let scope = TransportScope::new(
             network.clone(),
-            self.past.clone(),
-            self.branches[&branch].snapshot.clone(),
+            self.seen.past.clone(),
+            self.d.branches.live[&branch].snapshot.clone(),
             agent,
             None,
-            &self.engine,
-            self.values.folder(),
+            self.seen.engine,
+            self.d.bound.values.folder(),
         );
         let render = |template: &steersman_machine::values::expression::Template| {
             template
@@ -596,14 +624,13 @@ impl Driver {
     }
 
     /// Withdraws the text that an attempt has streamed.
-    pub(super) fn withdraw(&self, effect: Id, attempt: u32, out: &Out) {
-        let item = FeedItem::Withdrawn {
+    pub(super) fn withdraw(&mut self, effect: Id, attempt: u32, out: &Out) {
+        self.out.told.push(Say::Withdrawn {
             effect,
             attempt,
             agent: out.wish.agent,
             branch: out.branch,
-        };
-        self.live.show(item);
+        });
     }
 }
 

@@ -1,12 +1,10 @@
 //! A turn of the driver on a branch (not a turn of an agent): one tick over the waiting offers, and the line with its result.
 
 use super::draft::{Draft, Note, Offer};
-use super::{Driver, OnDisk, OutState, What};
-use crate::engine::EngineError;
+use super::{Do, HALF, Job, OnDisk, OutState, Say, Stop, What};
 use crate::load::Since;
-use crate::session::{Fate, Receipt};
+use crate::session::Fate;
 use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row, StoreAccepted};
-use crate::tools::artifact::store_made;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::snapshot::checkpoint;
@@ -19,17 +17,16 @@ use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Release, W
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::How;
 use steersman_machine::stored::outcome::{Failure, Outcome};
-use steersman_machine::tick::effect::{OfferKind, Offered, Step, Until};
+use steersman_machine::tick::effect::{OfferKind, Offered, Step, Until, Wish, Work};
 use steersman_machine::tick::tick;
 
-impl Driver {
+impl Job<'_, '_> {
     /// Offers a branch everything that arrived, and writes the resulting line, if there is one.
-    pub(super) async fn turn(&mut self, id: Id) -> Result<(), EngineError> {
+    pub(super) fn turn(&mut self, id: Id) -> Result<(), Stop> {
         let now = self.now(id);
-        self.fresh.remove(&id);
         // Until the first line is written, only the message that starts the session is read. Read the others now.
-        self.inbox.look |= self.is_to_begin();
-        let Some(branch) = self.branches.get_mut(&id) else {
+        self.d.mail.look |= self.is_to_begin();
+        let Some(branch) = self.d.branches.live.get_mut(&id) else {
             return Ok(());
         };
         let offers = std::mem::take(&mut branch.offers);
@@ -40,11 +37,14 @@ impl Driver {
                 What::Raw { effect, .. } => open.contains_key(effect),
                 _ => true,
             });
-        for offer in gone {
-            let mut draft = self.draft(id);
-            self.left_over(&mut draft, offer).await?;
-            self.write(draft).await?;
+        if !gone.is_empty() {
+            // Each gets a line of its own; then the branch is ticked.
+            branch.offers = offers;
+            let gone = gone.into_iter().map(|offer| (id, offer));
+            self.d.branches.over.extend(gone);
+            return Ok(());
         }
+        self.d.branches.fresh.remove(&id);
         offers.sort_by_key(|offer| offer.what.kind());
         let mut offered = self.in_machine_terms(id, &offers)?;
         for offered in &mut offered {
@@ -53,19 +53,34 @@ impl Driver {
                 ..
             } = offered
             {
-                super::recorded::store_contents(&**self.engine.store(), mapped).await?;
+                self.store_contents(mapped);
             }
         }
         match self.step_that_fits(id, now, &mut offers, &mut offered)? {
-            Ok(step) => self.take_step(id, step, offers, offered).await,
+            Ok(step) if self.in_place && (may_want(&step) || self.may_repeat(&step)) => {
+                if let Some(branch) = self.d.branches.live.get_mut(&id) {
+                    offers.append(&mut branch.offers);
+                    branch.offers = offers;
+                }
+                self.d.branches.fresh.insert(id);
+                Err(Stop::Copy)
+            }
+            Ok(step) => self.take_step(id, step, offers, offered),
             Err(why) => {
                 let mut draft = self.draft(id);
                 for offer in offers {
                     self.refused(&mut draft, offer, why.clone());
                 }
-                self.write(draft).await
+                self.write(draft)
             }
         }
+    }
+
+    /// Returns true if a wish of a step may repeat an effect that may not be repeated. It is then answered with what the first
+    /// one gave, which may be an artifact.
+    fn may_repeat(&self, step: &Step) -> bool {
+        let world = |wish: &Wish| matches!(&wish.work, Work::Tool(tool) if !tool.class.is_free());
+        !self.seen.engine.0.options.user_reachable && step.wishes.iter().any(world)
     }
 
     /// Makes a tick whose line can be stored; its size is measured before anything is changed. If the line of all offers is too
@@ -77,10 +92,10 @@ impl Driver {
         now: Time,
         offers: &mut Vec<Offer>,
         offered: &mut Vec<Offered>,
-    ) -> Result<Result<Step, String>, EngineError> {
-        let line = self.next;
+    ) -> Result<Result<Step, String>, Stop> {
+        let line = self.d.who.next;
         loop {
-            let before = self.branches[&id].snapshot.clone();
+            let before = self.d.branches.live[&id].snapshot.clone();
             let mut step = self.ask(|cx| tick(cx, before, line, now, offered))?;
             let size = measured(line, id, &mut step, offers.len());
             if size <= MAX_LINE {
@@ -89,10 +104,10 @@ impl Driver {
             if offers.len() > 1 {
                 let half = offers.len() / 2;
                 offered.truncate(half);
-                if let Some(branch) = self.branches.get_mut(&id) {
+                if let Some(branch) = self.d.branches.live.get_mut(&id) {
                     branch.offers.extend(offers.drain(half..));
                 }
-                self.fresh.insert(id);
+                self.d.branches.fresh.insert(id);
                 continue;
             }
             let why = format!("its line would have {size} bytes; a line has at most {MAX_LINE}");
@@ -102,23 +117,23 @@ impl Driver {
                 }
                 _ if offers.iter().all(|offer| offer.message.is_some()) => return Ok(Err(why)),
                 _ => {
-                    let what = || format!("line {line} of session `{}`", self.session);
+                    let what = || format!("line {line} of session `{}`", self.d.who.session);
                     store::within(what, size)?;
                 }
             }
         }
     }
 
-    async fn take_step(
+    fn take_step(
         &mut self,
         id: Id,
         mut step: Step,
         offers: Vec<Offer>,
         offered: Vec<Offered>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Stop> {
         let moved = step.commit.is_some();
-        let mut draft = Draft::of(self.next, id, &mut step);
-        if let Some(branch) = self.branches.get_mut(&id) {
+        let mut draft = Draft::of(self.d.who.next, id, &mut step);
+        if let Some(branch) = self.d.branches.live.get_mut(&id) {
             branch.snapshot = step.snapshot.clone();
         }
         let mut left = std::mem::take(&mut step.left);
@@ -134,7 +149,7 @@ impl Driver {
                 Some(Until::Refused(_)) if offer.ends_others || !offer.drops.is_empty() => {
                     self.taken(&mut draft, offer);
                 }
-                Some(Until::Stale) => self.stale(&mut draft, offer, &offered).await?,
+                Some(Until::Stale) => self.stale(&mut draft, offer, &offered)?,
                 Some(Until::Refused(why)) => self.refused(&mut draft, offer, why.to_owned()),
                 Some(until) => {
                     again |= until == Until::Again;
@@ -142,11 +157,16 @@ impl Driver {
                 }
             }
         }
-        self.finish_step(id, step, draft).await?;
+        self.finish_step(id, step, draft)?;
         // Offers that were left may be taken after something moved.
-        let left = self.branches.get(&id).is_some_and(|b| !b.offers.is_empty());
+        let left = self
+            .d
+            .branches
+            .live
+            .get(&id)
+            .is_some_and(|b| !b.offers.is_empty());
         if left && (again || moved) {
-            self.fresh.insert(id);
+            self.d.branches.fresh.insert(id);
         }
         Ok(())
     }
@@ -188,26 +208,20 @@ impl Driver {
     }
 
     /// Keeps an offer that the machine left: it is offered again with the next offer to its branch.
-    fn keep(&mut self, branch: Id, mut offer: Offer, until: Until) {
-        if let Some(message) = &offer.message
-            && let Some(reply) = self.inbox.replies.remove(&message.id)
-        {
-            let receipt = Receipt {
-                id: message.id.clone(),
-                fate: Fate::Waits(self.waits_for(branch, until)),
-            };
+    fn keep(&mut self, branch: Id, offer: Offer, until: Until) {
+        if let Some(message) = &offer.message {
             // The message is in the inbox, so this is already on disk.
-            reply.send(receipt).ok();
+            let (id, why) = (message.id.clone(), self.waits_for(branch, until));
+            self.out.told.push(Say::Waits(id, why));
         }
-        offer.waits = Some(until);
-        if let Some(branch) = self.branches.get_mut(&branch) {
+        if let Some(branch) = self.d.branches.live.get_mut(&branch) {
             branch.offers.push(offer);
         }
     }
 
     fn waits_for(&self, branch: Id, until: Until) -> String {
         let name = |agent: Id| {
-            let snapshot = &self.branches[&branch].snapshot;
+            let snapshot = &self.d.branches.live[&branch].snapshot;
             snapshot
                 .agents
                 .get(&agent)
@@ -226,21 +240,14 @@ impl Driver {
 
     /// Sends the receipt of a message to its sender, once the line is on disk.
     pub(super) fn receipt(&mut self, draft: &mut Draft, id: &Name, fate: Fate) {
-        self.inbox.known.remove(id);
-        let reply = self.inbox.replies.remove(id);
-        // A sender that does not wait for the receipt yet may do so soon.
-        match &reply {
-            Some(_) => draft.urgent = true,
-            None => drop(self.inbox.soon.insert(id.clone())),
-        }
-        let id = id.clone();
-        let then = OnDisk::Receipt(reply, Receipt { id, fate });
-        draft.then.push(then);
+        self.d.mail.known.remove(id);
+        draft.urgent |= self.seen.leaves.is_awaited(id);
+        draft.then.push(OnDisk::Receipt(id.clone(), fate));
     }
 
     /// Removes an effect that is over for its branch: frees its slot, its timer and its wait.
     pub(super) fn forget(&mut self, draft: &mut Draft, effect: Id) {
-        let Some(out) = self.outs.remove(&effect) else {
+        let Some(out) = self.d.effects.outs.remove(&effect) else {
             return;
         };
         // A hold by an outage ends with the effect, even if the place was not asked again.
@@ -254,8 +261,14 @@ impl Driver {
         }
         self.unqueue(effect, out.wish.agent);
         Self::quit_waiting(draft, &out);
-        drop(out.permit);
+        self.gives_back(effect);
         self.retry_queued();
+    }
+
+    /// Gives back the slot and the turn of an effect that has not begun.
+    fn gives_back(&mut self, effect: Id) {
+        self.seen.leaves.give_slot(effect);
+        self.seen.leaves.give_turn(effect);
     }
 
     /// Stops an effect that its branch no longer wants.
@@ -266,7 +279,7 @@ impl Driver {
     /// Removes an effect that no branch waits for any more. A running attempt that may change the world is cancelled only if `cuts`
     /// is true; any other one always.
     pub(super) fn end_effect(&mut self, draft: &mut Draft, effect: Id, cuts: bool) {
-        if let Some(record) = self.ledger.effect(effect) {
+        if let Some(record) = self.d.ledger.effect(effect) {
             let whys: Vec<Why> = record.holds.values().map(|h| h.why).collect();
             for why in whys {
                 // If this line ended the call, it has ended the hold, too. A doubt outlives its call.
@@ -281,20 +294,21 @@ impl Driver {
                 ));
             }
         }
-        let Some(mut out) = self.outs.remove(&effect) else {
+        let Some(out) = self.d.effects.outs.remove(&effect) else {
             return;
         };
         self.unqueue(effect, out.wish.agent);
         Self::quit_waiting(draft, &out);
         let world = out.touches_world();
-        let runs = matches!(out.state, OutState::Running(_));
-        match &out.state {
-            OutState::Running(cancel) if cuts || !world => {
-                cancel.cancel();
+        let runs = matches!(out.state, OutState::Running);
+        match out.state {
+            OutState::Running if cuts || !world => {
+                let attempt = out.attempt;
+                self.out.orders.push(Do::Cut { effect, attempt });
                 if world {
                     draft.note(Note::Unknown(effect, out.attempt));
                 } else if out.is_model() {
-                    super::budget::abandon_spend(draft, &mut out);
+                    self.abandon_spend(draft, &out);
                     self.withdraw(effect, out.attempt, &out);
                 }
             }
@@ -310,24 +324,24 @@ impl Driver {
         {
             self.leaves_in_doubt(draft, effect, &tool.tool);
         }
-        drop(out.permit);
+        self.gives_back(effect);
         self.retry_queued();
     }
 
     /// Writes a line, unless it is empty.
-    pub(super) async fn write(&mut self, draft: Draft) -> Result<(), EngineError> {
+    pub(super) fn write(&mut self, draft: Draft) -> Result<(), Stop> {
         if draft.is_empty() {
             return Ok(());
         }
-        self.write_together(vec![draft]).await
+        self.write_together(vec![draft])
     }
 
     /// Writes lines of several branches in one batch: all of them are stored, or none.
-    pub(super) async fn write_together(&mut self, drafts: Vec<Draft>) -> Result<(), EngineError> {
-        let (mut all, mut then, mut last) = (Batch::default(), Vec::new(), self.next);
+    pub(super) fn write_together(&mut self, drafts: Vec<Draft>) -> Result<(), Stop> {
+        let (mut all, mut then, mut last) = (Batch::default(), Vec::new(), self.d.who.next);
         for draft in drafts {
             last = draft.n;
-            let (batch, follows) = self.prepared(draft).await?;
+            let (batch, follows) = self.prepared(draft)?;
             all.rows.extend(batch.rows);
             all.consumed.extend(batch.consumed);
             all.events_taken.extend(batch.events_taken);
@@ -341,24 +355,40 @@ impl Driver {
             all.urgent |= batch.urgent;
             then.extend(follows);
         }
-        let bytes = all.rows.iter().map(|r| r.bytes.len()).sum();
-        self.room(all.rows.len() as u64, bytes).await?;
-        self.writer.append(last, all);
+        self.append(last, all)?;
         for then in then {
-            self.writer.when_durable(last, then);
+            self.when_durable(last, then);
         }
+        Ok(())
+    }
+
+    /// Queues a batch whose last row is `last`, as soon as it has room.
+    fn append(&mut self, last: Line, mut batch: Batch) -> Result<(), Stop> {
+        let lines = batch.rows.len() as u64;
+        let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
+        // A job in place has room for its lines, and may exceed the bound of bytes by them.
+        if !self.in_place && !self.has_room(lines, bytes) {
+            return Err(Stop::Room);
+        }
+        let unhurried = (
+            self.d.course.unhurried.0 + lines,
+            self.d.course.unhurried.1 + bytes,
+        );
+        batch.urgent |= unhurried.0 >= HALF.0 || unhurried.1 >= HALF.1;
+        self.d.course.unhurried = if batch.urgent { (0, 0) } else { unhurried };
+        self.out.batches.push((last, batch));
         Ok(())
     }
 
     /// Encodes a line for the store and folds it into the owner's state. Returns the batch, and the actions to take when it is
     /// on disk.
-    async fn prepared(&mut self, mut draft: Draft) -> Result<(Batch, Vec<OnDisk>), EngineError> {
+    fn prepared(&mut self, mut draft: Draft) -> Result<(Batch, Vec<OnDisk>), Stop> {
         let mut tells_accepted = false;
-        if !self.claimed {
-            self.claimed = true;
-            let process = &self.engine.0.options.process;
-            let claimed = process.claimed(self.claim.epoch, self.mark);
-            let accepted = self.claim.accepted.take();
+        if !self.d.who.claimed {
+            self.d.who.claimed = true;
+            let process = &self.seen.engine.0.options.process;
+            let claimed = process.claimed(self.d.who.claim.epoch, self.d.who.mark);
+            let accepted = self.d.who.claim.accepted.take();
             tells_accepted = accepted.is_some();
             let accepted =
                 accepted.map(|StoreAccepted { at, was }| LedgerEntry::StoreAccepted { at, was });
@@ -371,7 +401,9 @@ impl Driver {
         self.name_holds(&mut draft);
         self.take_back_waits(&mut draft);
         let branch = self
+            .d
             .branches
+            .live
             .get_mut(&id)
             .expect("only a branch that has ticks is written to");
         let mut line = LogLine {
@@ -384,25 +416,27 @@ impl Driver {
             bodies: draft.bodies,
         };
         let blobs = codec::spill(&mut line);
-        let (bytes, hash) = codec::encode(&line, &branch.hash, &self.claim.salt);
-        let what = || format!("line {} of session `{}`", line.n, self.session);
+        let (bytes, hash) = codec::encode(&line, &branch.hash, &self.d.who.claim.salt);
+        let what = || format!("line {} of session `{}`", line.n, self.d.who.session);
         store::within(what, bytes.len())?;
-        store_made(&**self.engine.store(), draft.contents).await?;
+        for content in draft.contents {
+            let hash = *blake3::hash(&content.bytes).as_bytes();
+            self.out.blobs.push((hash, content.bytes));
+        }
         for (hash, text) in blobs {
-            self.past.add_blob(hash, text.clone());
-            let bytes: Arc<[u8]> = text.as_bytes().into();
-            self.engine.store().put_blob(hash, bytes).await?;
+            self.seen.past.add_blob(hash, text.clone());
+            self.out.blobs.push((hash, text.as_bytes().into()));
         }
         (branch.prev, branch.hash) = (line.n, hash);
         if draft.folds {
             branch.snapshot = fold(branch.snapshot.clone(), &line);
         }
-        self.ledger.fold(&line, &hash);
+        self.d.ledger.fold(&line, &hash);
         self.made_line(&line);
         self.look_behind();
         let line = Arc::new(line);
-        self.past.add(line.clone());
-        self.next = line.n.next();
+        self.seen.past.add(line.clone());
+        (self.d.who.last, self.d.who.next) = (line.n, line.n.next());
         let mut batch = Batch {
             rows: vec![Row {
                 n: line.n,
@@ -421,9 +455,9 @@ impl Driver {
             urgent: draft.urgent || self.is_step(),
         };
         for id in &draft.ready {
-            self.to_start.insert(*id);
+            self.d.effects.to_start.insert(*id);
         }
-        self.know_left().await?;
+        self.know_left()?;
         batch.info = self.changed_info(now);
         self.add_checkpoints(&mut batch, id, line.n);
         Ok((batch, draft.then))
@@ -435,7 +469,7 @@ impl Driver {
             if let LedgerEntry::Released {
                 effect, why, about, ..
             } = entry
-                && let Some(hold) = self.ledger.hold(*effect, *why)
+                && let Some(hold) = self.d.ledger.hold(*effect, *why)
             {
                 about.clone_from(&hold.about);
             }
@@ -445,7 +479,7 @@ impl Driver {
     /// Adds the checkpoints that are due: of the ledger, and of the branch that was written to.
     fn add_checkpoints(&mut self, batch: &mut Batch, id: Id, at: Line) {
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
-        let salt = self.claim.salt;
+        let salt = self.d.who.claim.salt;
         let mut add = |of, since: &mut Since, make: &dyn Fn() -> Vec<u8>| {
             since.wrote(bytes);
             if !since.is_due() {
@@ -457,11 +491,16 @@ impl Driver {
                 batch.checkpoints.push((of, Checkpoint { at, bytes }));
             }
         };
-        let ledger = &self.ledger;
-        add(CheckpointOf::Ledger, &mut self.since, &|| {
+        let ledger = &self.d.ledger;
+        add(CheckpointOf::Ledger, &mut self.d.who.since, &|| {
             ledger.encode(&salt)
         });
-        let branch = self.branches.get_mut(&id).expect("it was written to");
+        let branch = self
+            .d
+            .branches
+            .live
+            .get_mut(&id)
+            .expect("it was written to");
         let (snapshot, hash) = (&branch.snapshot, &branch.hash);
         add(CheckpointOf::Branch(id), &mut branch.since, &|| {
             checkpoint::encode_snapshot(snapshot, at, hash, &salt)
@@ -472,9 +511,9 @@ impl Driver {
     /// becomes current, returns all of its labels.
     fn labels(&self, line: &LogLine) -> Vec<(Name, Option<Arc<str>>)> {
         let becomes = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Current(_));
-        let current = self.branches.get(&self.ledger.current);
+        let current = self.d.branches.live.get(&self.d.ledger.current);
         if let (true, Some(current)) = (line.ledger.iter().any(becomes), current) {
-            let known = self.branches.values();
+            let known = self.d.branches.live.values();
             let known = known.flat_map(|branch| branch.snapshot.labels.keys());
             let names: BTreeSet<&Name> = known.chain(self.network().labels.keys()).collect();
             let now = |name: &Name| {
@@ -482,24 +521,24 @@ impl Driver {
                     .snapshot
                     .labels
                     .get(name)
-                    .map(|b| self.past.text(*b))
+                    .map(|b| self.seen.past.text(*b))
             };
             return names
                 .into_iter()
                 .map(|name| (name.clone(), now(name)))
                 .collect();
         }
-        if line.branch != self.ledger.current {
+        if line.branch != self.d.ledger.current {
             return Vec::new();
         }
         let changed = line.commit.iter().flat_map(Commit::labels);
         changed
-            .map(|(name, body)| (name.clone(), body.map(|b| self.past.text(b))))
+            .map(|(name, body)| (name.clone(), body.map(|b| self.seen.past.text(b))))
             .collect()
     }
 
     /// Translates offers into the machine's terms: raw outcomes are mapped and sealed, and the ledger's facts are added.
-    fn in_machine_terms(&self, id: Id, offers: &[Offer]) -> Result<Vec<Offered>, EngineError> {
+    fn in_machine_terms(&self, id: Id, offers: &[Offer]) -> Result<Vec<Offered>, Stop> {
         let mut offered = Vec::with_capacity(offers.len());
         for offer in offers {
             offered.push(match &offer.what {
@@ -522,7 +561,7 @@ impl Driver {
                     by,
                     simulated,
                 } => {
-                    let snapshot = &self.branches[&id].snapshot;
+                    let snapshot = &self.d.branches.live[&id].snapshot;
                     let mut mapped = self.mapped_in(snapshot, *effect, raw, None)?;
                     if let Some(by) = by {
                         mapped.by = Some(by.clone().into());
@@ -541,6 +580,12 @@ impl Driver {
         }
         Ok(offered)
     }
+}
+
+/// Returns true if more than lines in memory may be needed to take a step: an outcome came too late, or an effect is stopped.
+fn may_want(step: &Step) -> bool {
+    let mut left = step.left.iter();
+    !step.stop.is_empty() || left.any(|(_, until)| *until == Until::Stale)
 }
 
 /// Returns the estimated size of a step's line in bytes. All texts that can be blobs count as moved out of the line. The ledger

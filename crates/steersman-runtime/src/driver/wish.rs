@@ -4,10 +4,9 @@
 //! and secrets are holds in the line, and a repetition may be one; a gate that was passed is passed for all attempts.
 
 use super::draft::{Draft, NewHold, Note, Offer};
-use super::{Driver, FromTask, OnDisk, Out, OutState, What, attempt};
-use crate::engine::EngineError;
+use super::{Do, Job, OnDisk, Out, OutState, Stop, What};
 use crate::ledger::{Amount, Record};
-use crate::limiter::{Ask, LONG, Limiter, Permit, Refused};
+use crate::limiter::{Ask, Limiter, Refused};
 use crate::seal::Sealer;
 use crate::store::WaitChange;
 use crate::toolset::ToolRun;
@@ -21,16 +20,15 @@ use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::{ToolWork, Wish, Work};
 use steersman_machine::values::json;
 use steersman_machine::view::mapping::{Fault, Raw};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-impl Driver {
+impl Job<'_, '_> {
     /// Takes a wish to the ledger. Its start or hold is in the same line as the wish.
     pub(super) fn take_wish(
         &mut self,
         draft: &mut Draft,
         branch: Id,
         wish: Wish,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Stop> {
         let id = wish.id;
         let now = self.now(branch);
         let (work, due) = (wish.work.clone(), wish.due);
@@ -73,20 +71,16 @@ impl Driver {
     pub(super) fn put_out(&mut self, branch: Id, mut wish: Wish) {
         let id = wish.id;
         // An effect keeps the strictest class under which it began, even if the class of its tool has changed.
-        let began = self.ledger.effect(id).and_then(|record| record.class);
+        let began = self.d.ledger.effect(id).and_then(|record| record.class);
         if let (Work::Tool(tool), Some(began)) = (&mut wish.work, began) {
             tool.class = tool.class.max(began);
         }
         let mut out = Out {
             branch,
             digests: [].into(),
-            attempt: self.ledger.effect(id).map_or(0, |r| r.attempt),
+            attempt: self.d.ledger.effect(id).map_or(0, |r| r.attempt),
             state: OutState::Ready,
-            permit: None,
-            turn: None,
-            shown: String::new(),
             request: None,
-            came: 0,
             reserved: Amount::default(),
             sent: 0,
             asked: None,
@@ -100,13 +94,13 @@ impl Driver {
             wish,
         };
         if let Some(tool) = out.tool() {
-            out.digests = digests(tool, self.engine.sealer());
+            out.digests = digests(tool, self.seen.engine.sealer());
         }
-        self.outs.insert(id, out);
+        self.d.effects.outs.insert(id, out);
     }
 
     fn wait_outside(&mut self, id: Id) {
-        let out = self.outs.get_mut(&id).expect("it was put there");
+        let out = self.d.effects.outs.get_mut(&id).expect("it was put there");
         out.state = OutState::Waits;
     }
 
@@ -119,7 +113,12 @@ impl Driver {
         match later {
             None => draft.ready.push(id),
             Some(at) => {
-                self.outs.get_mut(&id).expect("it was put there").state = OutState::Later(at);
+                self.d
+                    .effects
+                    .outs
+                    .get_mut(&id)
+                    .expect("it was put there")
+                    .state = OutState::Later(at);
             }
         }
     }
@@ -136,8 +135,8 @@ impl Driver {
     }
 
     /// Checks the next gate of a tool: it opens a hold, begins, waits for a slot, or is answered immediately.
-    pub(super) fn gate(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
-        let out = &self.outs[&id];
+    pub(super) fn gate(&mut self, draft: &mut Draft, id: Id) -> Result<(), Stop> {
+        let out = &self.d.effects.outs[&id];
         let branch = out.branch;
         let approved = out.approved.clone();
         let Some(tool) = out.tool().cloned() else {
@@ -176,7 +175,7 @@ impl Driver {
 
     /// Returns true if a person is still to be asked before it begins, for an approval or a secret.
     fn is_to_be_asked(&self, id: Id) -> bool {
-        let out = &self.outs[&id];
+        let out = &self.d.effects.outs[&id];
         let given = |name: &Name| out.inputs.iter().any(|(given, _)| given == name);
         out.tool().is_some_and(|tool| {
             let asks = tool.inputs.iter().any(|(name, _)| !given(name));
@@ -185,7 +184,7 @@ impl Driver {
     }
 
     /// Begins an attempt with this line if a slot is free, otherwise when one becomes free. Barred effects do not begin.
-    pub(super) fn begin(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
+    pub(super) fn begin(&mut self, draft: &mut Draft, id: Id) -> Result<(), Stop> {
         if self.is_barred(id) {
             self.bar(id);
             return Ok(());
@@ -197,11 +196,11 @@ impl Driver {
     }
 
     /// Begins an attempt like [`Driver::begin`], after bars and stepping were checked; the repeat guard is checked here.
-    pub(super) fn begin_now(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
+    pub(super) fn begin_now(&mut self, draft: &mut Draft, id: Id) -> Result<(), Stop> {
         if self.is_halted() {
             // An effect that has not begun has no attempt: it begins when the session goes on.
-            self.state(id, OutState::Soon(self.engine.clock().now()));
-            self.to_start.insert(id);
+            self.state(id, OutState::Soon(self.seen.now));
+            self.d.effects.to_start.insert(id);
             return Ok(());
         }
         if self.is_guarded(draft, id)? {
@@ -211,31 +210,36 @@ impl Driver {
             // It waited for an equal effect before a person was asked.
             return self.gate(draft, id);
         }
-        let held = self.outs.get_mut(&id).and_then(|out| out.permit.take());
-        let permit = match self.slot(id, held) {
-            Ok(permit) => permit,
-            Err(full) => {
-                if let Some(out) = self.outs.get_mut(&id) {
-                    out.state = OutState::Queued;
-                    self.queued.entry(out.wish.agent).or_default().insert(id);
-                }
-                if full == Full::Slots {
-                    self.await_slot(id);
-                }
-                return Ok(());
+        if let Err(full) = self.slot(id) {
+            if let Some(out) = self.d.effects.outs.get_mut(&id) {
+                out.state = OutState::Queued;
+                self.d
+                    .effects
+                    .queued
+                    .entry(out.wish.agent)
+                    .or_default()
+                    .insert(id);
             }
-        };
-        let epoch = self.claim.epoch;
-        let Some(agent) = self.outs.get(&id).map(|out| out.wish.agent) else {
+            match full {
+                Full::Room => self.seen.leaves.give_slot(id),
+                Full::Slots => self.await_slot(id),
+            }
+            return Ok(());
+        }
+        let epoch = self.d.who.claim.epoch;
+        let Some(agent) = self.d.effects.outs.get(&id).map(|out| out.wish.agent) else {
             return Ok(());
         };
         self.unqueue(id, agent);
-        let out = self.outs.get_mut(&id).expect("looked at a moment ago");
-        out.permit = permit;
         if self.await_turn(id) {
             return Ok(());
         }
-        let out = self.outs.get_mut(&id).expect("looked at a moment ago");
+        let out = self
+            .d
+            .effects
+            .outs
+            .get_mut(&id)
+            .expect("looked at a moment ago");
         let free = out.tool().is_none_or(|tool| tool.class.is_free());
         if free {
             out.state = OutState::Ready;
@@ -257,21 +261,29 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes a slot of the tool in this process, if the exchange has room. `held`: the slot that the effect already waited for.
-    fn slot(
-        &self,
-        id: Id,
-        held: Option<OwnedSemaphorePermit>,
-    ) -> Result<Option<OwnedSemaphorePermit>, Full> {
-        let out = &self.outs[&id];
+    /// Takes a slot of the tool in this process, if the exchange has room, unless the effect has one.
+    fn slot(&self, id: Id) -> Result<(), Full> {
+        self.room_for(id)?;
+        let out = &self.d.effects.outs[&id];
         let Some(tool) = out.tool() else {
-            return Ok(None);
+            return Ok(());
         };
-        let network = self.network();
-        let snapshot = &self.branches[&out.branch].snapshot;
+        let granted = self.seen.leaves.slot(id, self.network(), &tool.tool);
+        granted.then_some(()).ok_or(Full::Slots)
+    }
+
+    /// Checks that the exchange of an effect has room for it.
+    fn room_for(&self, id: Id) -> Result<(), Full> {
+        let out = &self.d.effects.outs[&id];
+        if out.tool().is_none() {
+            return Ok(());
+        }
+        let snapshot = &self.d.branches.live[&out.branch].snapshot;
         let agent = snapshot.agent(out.wish.agent);
-        let room = network.limits_of(agent).parallel as usize;
+        let room = self.network().limits_of(agent).parallel as usize;
         let beside = self
+            .d
+            .effects
             .outs
             .values()
             .filter(|o| o.wish.agent == out.wish.agent && o.wish.id != id && o.takes_room())
@@ -280,32 +292,7 @@ impl Driver {
         if beside >= room.max(1) {
             return Err(Full::Room);
         }
-        if held.is_some() {
-            return Ok(held);
-        }
-        let slots = self.slots(&tool.tool);
-        slots.try_acquire_owned().map(Some).map_err(|_| Full::Slots)
-    }
-
-    /// Returns the slots of a tool in this process: one for each call that may run at the same time.
-    pub(super) fn slots(&self, tool: &Name) -> Arc<Semaphore> {
-        let network = self.network();
-        let at_once = network.tools.get(tool).map_or(1, |t| t.parallel.max(1)) as usize;
-        let key = (network.digest, tool.clone());
-        let mut slots = self
-            .engine
-            .0
-            .slots
-            .lock()
-            .expect("nobody panics while holding it");
-        // Those who run or wait hold references to the slots; slots without references can be created again.
-        if slots.len() >= SLOTS && !slots.contains_key(&key) {
-            slots.retain(|_, slots| Arc::strong_count(slots) > 1);
-        }
-        slots
-            .entry(key)
-            .or_insert_with(|| Arc::new(Semaphore::new(at_once)))
-            .clone()
+        Ok(())
     }
 
     /// Something ended: the first waiting effect of each agent is checked again. Each end frees one slot, so one effect per
@@ -313,85 +300,104 @@ impl Driver {
     pub(super) fn retry_queued(&mut self) {
         self.retry_short();
         let first: Vec<Id> = self
+            .d
+            .effects
             .queued
             .values()
             .filter_map(|ids| ids.first().copied())
             .collect();
         for id in first {
-            if self.outs.contains_key(&id) && self.slot(id, None).is_ok() {
-                self.to_start.insert(id);
+            let Some(out) = self.d.effects.outs.get(&id) else {
+                continue;
+            };
+            let is_free = |tool: &ToolWork| self.seen.leaves.is_free(self.network(), &tool.tool);
+            if self.room_for(id).is_ok() && out.tool().is_none_or(is_free) {
+                self.d.effects.to_start.insert(id);
             }
         }
     }
 
     /// Removes an effect that begins, or is no longer wanted, from all queues.
     pub(super) fn unqueue(&mut self, id: Id, agent: Id) {
-        self.to_start.remove(&id);
-        self.short.remove(&id);
-        self.behind.remove(&id);
-        if let Some(ids) = self.queued.get_mut(&agent) {
+        self.d.effects.to_start.remove(&id);
+        self.d.effects.short.remove(&id);
+        self.d.effects.behind.remove(&id);
+        if let Some(ids) = self.d.effects.queued.get_mut(&agent) {
             ids.remove(&id);
             if ids.is_empty() {
-                self.queued.remove(&agent);
+                self.d.effects.queued.remove(&agent);
             }
         }
     }
 
-    /// Gives a slot to the effect that waited for it, unless it waits no longer. While nothing may begin in the session, the
-    /// slot is returned; the effect asks again when the session goes on.
-    pub(super) fn slot_came(&mut self, id: Id, permit: OwnedSemaphorePermit) {
-        let idle = self.ledger.paused || self.stopping.is_some();
-        if let Some(out) = self.outs.get_mut(&id)
-            && matches!(out.state, OutState::Queued)
-        {
-            out.permit = (!idle).then_some(permit);
-            self.to_start.insert(id);
+    /// The slot or the turn that an effect waited for has come, or the turn will not come soon. While nothing may begin in the
+    /// session, a slot is given back; the effect asks again when the session goes on.
+    pub(super) fn leave_came(&mut self, id: Id, turn: Result<(), Refused>) -> Result<(), Stop> {
+        let waits = self.d.effects.outs.get(&id);
+        let waits = waits.is_some_and(|out| matches!(out.state, OutState::Queued));
+        if !waits {
+            self.seen.leaves.refuse(id);
+            return Ok(());
+        }
+        match turn {
+            Ok(()) => {
+                self.seen.leaves.accept(id);
+                if self.d.ledger.paused || self.d.course.stopping {
+                    self.seen.leaves.give_slot(id);
+                }
+                self.d.effects.to_start.insert(id);
+                Ok(())
+            }
+            Err(Refused::Long(millis) | Refused::Open(millis)) => {
+                let at = self.seen.now.plus(millis);
+                let mut draft = self.draft(self.d.effects.outs[&id].branch);
+                self.again_later(&mut draft, id, at);
+                self.write(draft)
+            }
         }
     }
 
     /// Gives back slots of effects that have not begun.
     pub(super) fn give_back_slots(&mut self) {
-        for out in self.outs.values_mut() {
+        for (id, out) in &self.d.effects.outs {
             if matches!(out.state, OutState::Queued) {
-                out.permit = None;
+                self.seen.leaves.give_slot(*id);
             }
         }
     }
 
-    /// Waits for a slot of the tool in a task of its own.
-    pub(super) fn await_slot(&self, id: Id) {
-        let Some(tool) = self.outs.get(&id).and_then(Out::tool) else {
+    /// Waits for a slot of the tool. It is handed over directly: a slot that was given back would go to the next waiter, in any
+    /// session, and slots with many waiters are never free.
+    fn await_slot(&mut self, id: Id) {
+        let Some(tool) = self.d.effects.outs.get(&id).and_then(Out::tool) else {
             return;
         };
-        let (slots, tasks) = (self.slots(&tool.tool), self.tasks.clone());
-        tokio::spawn(async move {
-            if let Ok(permit) = slots.acquire_owned().await {
-                // Handed over directly: a slot that was given back would go to the next waiter, in any session, and slots with
-                // many waiters are never free.
-                let _ = tasks.send(Box::new(FromTask::Slot(id, permit))).await;
-            }
+        let (network, tool) = (self.network().clone(), tool.tool.clone());
+        self.out.orders.push(Do::Slot {
+            effect: id,
+            network,
+            tool,
         });
     }
 
-    /// Waits, in a task of its own, for the turn of a tool at a place that has a rate. Returns true if it has to wait:
-    /// `Started` is not written before, so that an effect that only waited is never in doubt.
+    /// Waits for the turn of a tool at a place that has a rate. Returns true if it has to wait: `Started` is not written before,
+    /// so that an effect that only waited is never in doubt.
     fn await_turn(&mut self, id: Id) -> bool {
-        let out = &self.outs[&id];
-        let Some(tool) = out.tool().filter(|_| out.turn.is_none()) else {
+        if self.seen.leaves.has_turn(id) {
+            return false;
+        }
+        let Some(tool) = self.d.effects.outs[&id].tool() else {
             return false;
         };
         let Some((limiter, ask)) = self.place_of(self.tool_run(id, tool, self.scope(id, None)))
         else {
             return false;
         };
-        if let Some(out) = self.outs.get_mut(&id) {
-            out.state = OutState::Queued;
-        }
-        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
-        let panicked = move |_: &str| FromTask::Turn(id, Err(Refused::Long(LONG)));
-        attempt::spawn(tasks, panicked, async move {
-            let turn = limiter.acquire(ask, &*clock).await;
-            Some(FromTask::Turn(id, turn))
+        self.state(id, OutState::Queued);
+        self.out.orders.push(Do::Turn {
+            effect: id,
+            limiter,
+            ask,
         });
         true
     }
@@ -402,44 +408,17 @@ impl Driver {
         let rated =
             |def: &ToolDef| matches!(&def.source, Source::Http(http) if http.rate.is_some());
         self.tool_def(&tool).filter(|def| rated(def))?;
-        let toolset = self.engine.toolset(self.network(), &tool)?;
+        let toolset = self.seen.engine.toolset(self.network(), &tool)?;
         let (place, rate) = toolset.place(&run)?;
-        let limiters = &self.engine.0.options.limiters;
+        let limiters = &self.seen.engine.0.options.limiters;
         let ask = Ask {
-            session: self.session.clone(),
+            session: self.d.who.session.clone(),
             rate: Some(rate),
             unbroken: true,
             ..Ask::default()
         };
-        let limiter = limiters.of(&["tools", &place], &**self.engine.clock());
+        let limiter = limiters.of(&["tools", &place], &**self.seen.engine.clock());
         Some((limiter, ask))
-    }
-
-    /// The turn that a tool waited for has come, or will not come soon: then another attempt is scheduled in the log.
-    pub(super) async fn turn_came(
-        &mut self,
-        id: Id,
-        turn: Result<Permit, Refused>,
-    ) -> Result<(), EngineError> {
-        let Some(out) = self.outs.get_mut(&id) else {
-            return Ok(());
-        };
-        if !matches!(out.state, OutState::Queued) {
-            return Ok(());
-        }
-        match turn {
-            Ok(turn) => {
-                out.turn = Some(turn);
-                self.to_start.insert(id);
-                Ok(())
-            }
-            Err(Refused::Long(millis) | Refused::Open(millis)) => {
-                let at = self.engine.clock().now().plus(millis);
-                let mut draft = self.draft(self.outs[&id].branch);
-                self.again_later(&mut draft, id, at);
-                self.write(draft).await
-            }
-        }
     }
 
     /// Answers a call that was not run with a fault.
@@ -449,11 +428,11 @@ impl Driver {
 
     /// Offers a raw outcome to the branch of its effect.
     pub(super) fn answer_raw(&mut self, id: Id, raw: Raw, notes: Vec<Note>) {
-        let Some(out) = self.outs.get_mut(&id) else {
+        let Some(out) = self.d.effects.outs.get_mut(&id) else {
             return;
         };
         out.state = OutState::Over;
-        out.permit = None;
+        self.seen.leaves.give_slot(id);
         let what = What::Raw {
             effect: id,
             attempt: out.attempt,
@@ -479,7 +458,7 @@ impl Driver {
         why: Why,
         by: Decider,
         text: Option<String>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Stop> {
         if let (Why::Approval, Decider::Person(by)) = (why, &by) {
             self.approves_repetition(draft, id, by);
         }
@@ -490,9 +469,9 @@ impl Driver {
             by,
             text,
         });
-        let open = self.ledger.effect(id).and_then(Record::open_hold);
+        let open = self.d.ledger.effect(id).and_then(Record::open_hold);
         let (at, asked) = open.map(|(at, hold)| (at, hold.by.clone())).unzip();
-        if let Some(out) = self.outs.get_mut(&id) {
+        if let Some(out) = self.d.effects.outs.get_mut(&id) {
             match why {
                 Why::Repeat => out.word = out.word.max(at),
                 Why::Approval => out.approved.extend(asked.into_iter().flatten()),
@@ -505,12 +484,9 @@ impl Driver {
 
     /// Returns true if an effect has begun and its end is not known.
     pub(super) fn is_in_doubt(&self, id: Id) -> bool {
-        self.ledger.effect(id).is_some_and(Record::in_doubt)
+        self.d.ledger.effect(id).is_some_and(Record::in_doubt)
     }
 }
-
-/// Maximum number of tools whose slots an engine remembers, in addition to those in use.
-const SLOTS: usize = 1_024;
 
 /// The resource that is missing.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -559,9 +535,7 @@ impl Out {
     /// Returns true if it counts against the number of calls that an exchange may run at the same time.
     fn takes_room(&self) -> bool {
         let at_work = match self.state {
-            OutState::Ready | OutState::Starting(_) | OutState::Running(_) | OutState::Soon(_) => {
-                true
-            }
+            OutState::Ready | OutState::Starting(_) | OutState::Running | OutState::Soon(_) => true,
             OutState::Stands
             | OutState::Held
             | OutState::Barred

@@ -32,6 +32,7 @@ pub(crate) struct Heard {
 #[derive(Default)]
 pub(crate) struct Recorded {
     left: Mutex<Left>,
+    taken: Mutex<Taken>,
     /// True if a question without a recorded answer ends the branch as a leaf (`Cause::Leaf`); false if the person is
     /// asked.
     questions_end: bool,
@@ -41,6 +42,13 @@ pub(crate) struct Recorded {
     given: AtomicU64,
     /// Model calls that were made, each counted once regardless of its attempts.
     live: Mutex<BTreeSet<Id>>,
+}
+
+/// Outcomes that effects took. A job that is done again takes the same.
+#[derive(Default)]
+struct Taken {
+    outcomes: BTreeMap<Id, Option<Mapped>>,
+    answers: BTreeMap<Id, Option<Answer>>,
 }
 
 #[derive(Default)]
@@ -74,13 +82,25 @@ impl Recorded {
         self.questions_end
     }
 
-    /// Takes the next outcome of the same request.
-    pub(crate) fn take(&self, asked: &Asked) -> Option<Mapped> {
-        self.left().outcomes.get_mut(asked)?.pop_front()
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the next outcome of the same request for an effect.
+    pub(crate) fn take(&self, effect: Id, asked: &Asked) -> Option<Mapped> {
+        let mut taken = self.taken();
+        let next = || self.left().outcomes.get_mut(asked)?.pop_front();
+        taken.outcomes.entry(effect).or_insert_with(next).clone()
     }
 
     /// Takes the next answer that one of these models gave to the same request. It costs nothing.
-    pub(crate) fn answer(&self, request: Digest, labels: &[Name]) -> Option<Answer> {
+    pub(crate) fn answer(&self, effect: Id, request: Digest, labels: &[Name]) -> Option<Answer> {
+        let mut taken = self.taken();
+        let next = || self.next_answer(request, labels);
+        taken.answers.entry(effect).or_insert_with(next).clone()
+    }
+
+    fn next_answer(&self, request: Digest, labels: &[Name]) -> Option<Answer> {
         let mut left = self.left();
         let answers = left.answers.get_mut(&request)?;
         let same = |answer: &Answer| {

@@ -198,6 +198,7 @@ fn mark(engine: &Engine, ask: &ServerAsk) -> Option<ListMark> {
 }
 
 /// The answer of a followed server, and the mark that belongs to the answer.
+#[derive(Clone)]
 pub(crate) struct Listed {
     pub(crate) server: Name,
     pub(crate) asked: Asked,

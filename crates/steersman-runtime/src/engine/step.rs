@@ -40,6 +40,7 @@ pub enum Go {
 }
 
 /// An instruction to the driver of a stopped session.
+#[derive(Copy, Clone)]
 pub(crate) enum Let {
     Line,
     Free,

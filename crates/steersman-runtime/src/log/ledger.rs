@@ -10,6 +10,7 @@ pub use equal::{Beginning, Equal, Stands, Verdict};
 pub use own::{Heard, Probe, Reach};
 pub use search::{Search, Stood};
 
+use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::stored::codec;
@@ -56,10 +57,10 @@ pub struct Ledger {
     barred: BTreeSet<Option<Name>>,
     /// The current branch, to which messages without a branch go.
     pub current: Id,
-    branches: BTreeMap<Id, Branch>,
-    accepted: BTreeSet<Name>,
-    effects: BTreeMap<Id, Record>,
-    listed: BTreeSet<Id>,
+    branches: OrdMap<Id, Branch>,
+    accepted: OrdSet<Name>,
+    effects: OrdMap<Id, Record>,
+    listed: OrdSet<Id>,
     /// Notifications of people about waiting holds, by the effect that notifies.
     reaches: BTreeMap<Id, Reach>,
     /// Probes of effects that are in doubt now.
@@ -70,7 +71,7 @@ pub struct Ledger {
     hash: Hash,
     /// Effects that were started, by tool and arguments. Computed again when a ledger is decoded.
     #[serde(skip)]
-    started: BTreeMap<Digest, BTreeSet<Id>>,
+    started: OrdMap<Digest, OrdSet<Id>>,
 }
 
 /// Returns true if a line takes the answer of an effect.
@@ -269,16 +270,16 @@ impl Default for Ledger {
             paused: false,
             barred: BTreeSet::new(),
             current: Id::MAIN,
-            branches: BTreeMap::from([(Id::MAIN, Branch::default())]),
-            accepted: BTreeSet::new(),
-            effects: BTreeMap::new(),
-            listed: BTreeSet::new(),
+            branches: OrdMap::unit(Id::MAIN, Branch::default()),
+            accepted: OrdSet::new(),
+            effects: OrdMap::new(),
+            listed: OrdSet::new(),
             reaches: BTreeMap::new(),
             probes: BTreeMap::new(),
             searches: BTreeMap::new(),
             recorded: BTreeMap::new(),
             hash: [0; 32],
-            started: BTreeMap::new(),
+            started: OrdMap::new(),
         }
     }
 }

@@ -8,13 +8,13 @@
 
 use crate::load::{Hashes, Load};
 use crate::store::{Row, SessionId, Store, StoreError};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::context::History;
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::commit::{LogLine, Text};
-use steersman_machine::stored::ids::{Bodies, Body, Id, Line};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Time};
 use steersman_machine::stored::interaction::Interaction;
 use steersman_machine::stored::parts::Parts;
 
@@ -24,13 +24,18 @@ pub const ERASED: &str = "[erased]";
 /// Default bound of a session's past in memory, in bytes.
 pub const DEFAULT_BOUND: usize = 8 * 1024 * 1024;
 
+/// Number of lines before an absent one that are read with it.
+const AHEAD: u64 = 63;
+
 /// Lines and texts of one session. The driver and its readers share it.
 pub struct Past {
     store: Arc<dyn Store>,
     session: SessionId,
     load: Load,
     bound: usize,
-    kept: Mutex<Kept>,
+    kept: Arc<Mutex<Kept>>,
+    /// False for an image: what is not in memory is noted as absent, and nothing is read from the store.
+    reads: bool,
 }
 
 #[derive(Default)]
@@ -43,6 +48,25 @@ struct Kept {
     written: Line,
     hashes: Hashes,
     fault: Option<StoreError>,
+    /// Everything that a reader of an image did not find since the last look.
+    absent: BTreeSet<Absent>,
+    /// Contents that were read for the job at hand; `None`: erased, or no text.
+    contents: HashMap<Hash, Option<Arc<str>>>,
+    /// True if the session began in this memory, and nothing of it was dropped.
+    is_whole: bool,
+    /// True while a job waits for what it wants: nothing is dropped, so that the job finds all of it together.
+    holds: bool,
+}
+
+/// Something of a past that is not in memory.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Absent {
+    /// A line.
+    Line(Line),
+    /// A text that is stored as a blob.
+    Blob(Hash),
+    /// The content of an artifact.
+    Content(Hash),
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
@@ -77,6 +101,7 @@ impl Past {
     ) -> Self {
         let kept = Kept {
             written,
+            is_whole: !written.is_some(),
             ..Kept::default()
         };
         Self {
@@ -84,8 +109,81 @@ impl Past {
             store,
             session,
             bound,
-            kept: Mutex::new(kept),
+            kept: Arc::new(Mutex::new(kept)),
+            reads: true,
         }
+    }
+
+    /// Returns the same past as a job of the driver reads it: from memory alone. Whatever is absent is noted
+    /// ([`Past::take_absent`]); then nothing that the job decided counts, and the job is done again when it was read.
+    pub(crate) fn image(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            session: self.session.clone(),
+            load: self.load.clone(),
+            bound: self.bound,
+            kept: self.kept.clone(),
+            reads: false,
+        }
+    }
+
+    /// Takes the notes of everything that an image did not find since the last call.
+    pub(crate) fn take_absent(&self) -> BTreeSet<Absent> {
+        std::mem::take(&mut self.kept().absent)
+    }
+
+    /// Reads what was absent, and keeps it until [`Past::lets_go`].
+    pub(crate) async fn take_in_absent(&self, what: Absent) -> Result<(), StoreError> {
+        self.kept().holds = true;
+        match what {
+            Absent::Line(n) => {
+                // A reader that walks back wants the lines before it, too.
+                let from = Line(n.0.saturating_sub(AHEAD).max(1));
+                let rows = self.store.rows(&self.session, from, n, AHEAD as usize + 1);
+                let rows = rows.await?;
+                if rows.last().is_none_or(|row| row.n != n) {
+                    return Err(self.corrupt(n, "it is missing".to_owned()));
+                }
+                for row in &rows {
+                    match self.check(row).await {
+                        Err(fault) if row.n == n => return Err(fault),
+                        // Damage of a line that nobody asked for is not an error here.
+                        Ok(_) | Err(_) => {}
+                    }
+                }
+            }
+            Absent::Blob(hash) => {
+                let bytes = self.store.blob(&hash).await?;
+                self.took_blob(&hash, bytes)?;
+            }
+            Absent::Content(hash) => {
+                let bytes = self.store.blob(&hash).await?;
+                let text = bytes.and_then(|bytes| std::str::from_utf8(&bytes).ok().map(Arc::from));
+                self.kept().contents.insert(hash, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps everything that is in memory until [`Past::lets_go`].
+    pub(crate) fn holds(&self) {
+        self.kept().holds = true;
+    }
+
+    /// The job at hand is done: what was kept for it may be dropped again.
+    pub(crate) fn lets_go(&self) {
+        let mut kept = self.kept();
+        if std::mem::take(&mut kept.holds) {
+            kept.contents.clear();
+            kept.shrink(self.bound);
+        }
+    }
+
+    fn absent(&self, what: Absent) -> StoreError {
+        self.kept().absent.insert(what);
+        let place = format!("session `{}`", self.session);
+        let what = format!("{what:?} is not in memory");
+        StoreError::Corrupt { place, what }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -132,6 +230,7 @@ impl Past {
     /// Drops a line, because it was rewritten (erasure). Texts in blobs are not dropped.
     pub fn forget(&self, n: Line) {
         let mut kept = self.kept();
+        kept.is_whole = false;
         if let Some(entry) = kept.entries.remove(&Key::Line(n)) {
             kept.bytes -= entry.bytes;
             kept.round.retain(|k| *k != Key::Line(n));
@@ -148,6 +247,9 @@ impl Past {
     pub fn line(&self, n: Line) -> Result<Arc<LogLine>, StoreError> {
         if let Some(line) = self.kept().line(n) {
             return Ok(line);
+        }
+        if !self.reads {
+            return Err(self.absent(Absent::Line(n)));
         }
         let row = self.store.row_now(&self.session, n)?;
         let row = row.ok_or_else(|| self.corrupt(n, "it is missing".to_owned()))?;
@@ -239,8 +341,19 @@ impl Past {
         Ok(Some(parts))
     }
 
+    /// Returns the time at which an effect was wished.
+    pub(crate) fn wished_at(&self, effect: Id) -> Time {
+        let line = self.line(effect.line()).ok();
+        let wished = line.and_then(|line| line.commit.as_ref().map(|_| line.at));
+        wished.unwrap_or_default()
+    }
+
     /// Returns the text of an artifact's content. `None` means that it was erased or is not text.
     pub(crate) fn content(&self, hash: &Hash) -> Result<Option<Arc<str>>, StoreError> {
+        if !self.reads {
+            let kept = self.kept().contents.get(hash).cloned();
+            return kept.ok_or_else(|| self.absent(Absent::Content(*hash)));
+        }
         let bytes = self.store.blob_now(hash)?;
         Ok(bytes.and_then(|bytes| std::str::from_utf8(&bytes).ok().map(Arc::from)))
     }
@@ -249,8 +362,16 @@ impl Past {
         if let Some(text) = self.kept().blob(hash) {
             return Ok(text);
         }
+        if !self.reads {
+            return Err(self.absent(Absent::Blob(*hash)));
+        }
+        let bytes = self.store.blob_now(hash)?;
+        self.took_blob(hash, bytes)
+    }
+
+    fn took_blob(&self, hash: &Hash, bytes: Option<Arc<[u8]>>) -> Result<Arc<str>, StoreError> {
         let place = || format!("blob {}", blake3::Hash::from(*hash).to_hex());
-        let Some(bytes) = self.store.blob_now(hash)? else {
+        let Some(bytes) = bytes else {
             return Err(StoreError::Corrupt {
                 place: place(),
                 what: "it is missing".to_owned(),
@@ -284,8 +405,27 @@ impl Past {
         Ok(pushed)
     }
 
+    /// Returns true if a line is in memory.
+    pub(crate) fn has_line(&self, n: Line) -> bool {
+        self.kept().entries.contains_key(&Key::Line(n))
+    }
+
+    /// Returns true if everything of the session is in memory.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.kept().is_whole
+    }
+
+    /// Returns true if an image did not find something since the last [`Past::take_absent`].
+    pub(crate) fn has_absent(&self) -> bool {
+        !self.kept().absent.is_empty()
+    }
+
     fn note(&self, fault: StoreError) {
-        self.kept().fault.get_or_insert(fault);
+        let mut kept = self.kept();
+        // Something absent is no fault: it is read, and the job is done again.
+        if self.reads || kept.absent.is_empty() {
+            kept.fault.get_or_insert(fault);
+        }
     }
 }
 
@@ -325,6 +465,9 @@ impl Kept {
     }
 
     fn shrink(&mut self, bound: usize) {
+        if self.holds {
+            return;
+        }
         // Each entry is visited at most twice: once to clear `used`, once to drop it.
         let mut looks = self.round.len() * 2;
         while self.bytes > bound && looks > 0 {
@@ -341,6 +484,7 @@ impl Kept {
                 Some(entry) => {
                     self.bytes -= entry.bytes;
                     self.entries.remove(&key);
+                    self.is_whole = false;
                 }
                 None => {}
             }

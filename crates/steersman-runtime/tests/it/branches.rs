@@ -87,6 +87,31 @@ async fn branches_survive_the_process() {
     assert_eq!(answered(&session.settled().await.unwrap()), "Joined.");
 }
 
+/// Each owner leaves out numbers of lines that the one before may have used.
+#[tokio::test]
+async fn a_fork_at_a_line_that_does_not_exist_is_refused() {
+    let world = World::new(forked_and_joined());
+    let session = world.start(LOOK, "Analyse.").await;
+    session.settled().await.unwrap();
+    let world = world.killed().await;
+    let session = world.open().await;
+    let at = |line| Fork {
+        at: Some(Line(line)),
+        ..Fork::default()
+    };
+    let refused = |fate: Fate| match fate {
+        Fate::Refused(why) => assert!(why.contains("is not on the path"), "{why}"),
+        fate => panic!("{fate:?}"),
+    };
+    refused(session.fork(at(50)).await.unwrap().fate);
+    session.fork(fork("b1", "why?")).await.unwrap();
+    session.settled().await.unwrap();
+    assert!(world.lines().await.last().unwrap().n > Line(100));
+    refused(session.fork(at(50)).await.unwrap().fate);
+    refused(session.fork(at(100_000)).await.unwrap().fate);
+    assert_eq!(answered(&session.settled().await.unwrap()), "Analysis.");
+}
+
 #[tokio::test]
 async fn a_dry_branch_touches_nothing_and_a_live_one_does() {
     let script = json!({

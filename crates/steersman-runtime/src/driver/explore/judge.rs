@@ -1,13 +1,9 @@
 //! Scores of branches: by an expression immediately, by a tool in a task of its own, or by an agent on a branch of its own.
 
-use super::super::Driver;
-use super::super::attempt::{self, FromTask};
+use super::super::{Aside, Job, Stop};
 use crate::artifact::Artifacts;
-use crate::engine::EngineError;
-use crate::limiter::Refused;
 use crate::toolset::ToolRun;
 use serde_json::{Value as Json, json};
-use std::sync::Arc;
 use steersman_machine::network::search::{Plan, Scorer};
 use steersman_machine::search;
 use steersman_machine::snapshot::Snapshot;
@@ -16,9 +12,9 @@ use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::Cause;
 use steersman_machine::tick::effect::{Judge, Opened, ToolWork};
 use steersman_machine::view::mapping::Raw;
-use tokio_util::sync::CancellationToken;
 
 /// State of the judgement of a node.
+#[derive(Clone)]
 pub(crate) enum Judging {
     /// A tool computes the score.
     Tool,
@@ -26,16 +22,6 @@ pub(crate) enum Judging {
     Agent(Id),
     /// The score, or the reason why there is none.
     Known(Result<f64, String>),
-}
-
-/// Cancels the tools that judge for a search when the search is dropped.
-#[derive(Default)]
-pub(crate) struct Tools(CancellationToken);
-
-impl Drop for Tools {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
 }
 
 impl Judging {
@@ -52,35 +38,28 @@ impl Judging {
     }
 }
 
-impl Driver {
-    /// Begins the judgement of these nodes.
-    pub(super) async fn judge_all(
-        &mut self,
-        id: Id,
-        plan: &Plan,
-        nodes: Vec<(Id, Line)>,
-    ) -> Result<(), EngineError> {
-        for of in nodes {
-            let (snapshot, _) = self.node(id, of).await?;
-            let judging = match failed(&snapshot) {
-                Some(why) => Judging::Known(Err(format!("it ended: {why}"))),
-                None => self.begin_judging(id, plan, of, &snapshot).await?,
-            };
-            if let Some(open) = self.searches.open.get_mut(&id) {
-                open.judging.insert(of, judging);
-            }
+impl Job<'_, '_> {
+    /// Begins the judgement of a node.
+    pub(super) fn judge(&mut self, id: Id, plan: &Plan, of: (Id, Line)) -> Result<(), Stop> {
+        let (snapshot, _) = self.node(id, of)?;
+        let judging = match failed(&snapshot) {
+            Some(why) => Judging::Known(Err(format!("it ended: {why}"))),
+            None => self.begin_judging(id, plan, of, &snapshot)?,
+        };
+        if let Some(open) = self.d.searches.open.get_mut(&id) {
+            open.judging.insert(of, judging);
         }
         self.busy();
         Ok(())
     }
 
-    async fn begin_judging(
+    fn begin_judging(
         &mut self,
         id: Id,
         plan: &Plan,
         of: (Id, Line),
         snapshot: &Snapshot,
-    ) -> Result<Judging, EngineError> {
+    ) -> Result<Judging, Stop> {
         let answer = self.ask(|cx| search::answer(cx, snapshot))?;
         let by = match &plan.score {
             None => {
@@ -98,7 +77,7 @@ impl Driver {
         match by {
             Scorer::Tool(name) => Ok(self.run_judge(id, of, &name, &args, snapshot)),
             Scorer::Agent(name) => {
-                let known = self.ledger.search(id);
+                let known = self.d.ledger.search(id);
                 let begun = known.and_then(|known| {
                     let mut judged = known.judged.iter();
                     judged
@@ -118,7 +97,7 @@ impl Driver {
                     of: of.0,
                     at: of.1,
                 };
-                let opened = self.open_searched(id, of, opened, what).await?;
+                let opened = self.open_searched(id, of, opened, what)?;
                 Ok(match opened {
                     Ok(branch) => Judging::Agent(branch),
                     Err(why) => Judging::Known(Err(why)),
@@ -132,23 +111,23 @@ impl Driver {
 
     /// Runs a judging tool in a task of its own, within the slots of the tool and the rate of its place.
     fn run_judge(
-        &self,
+        &mut self,
         id: Id,
         of: (Id, Line),
         tool: &Name,
         args: &Json,
         snapshot: &Snapshot,
     ) -> Judging {
-        let (Some(def), Some(open)) = (self.tool_def(tool), self.searches.open.get(&id)) else {
+        let Some(def) = self.tool_def(tool) else {
             return Judging::Known(Err(format!("there is no tool `{tool}`")));
         };
         let (class, timeout) = (def.effect, def.timeout);
         let agent = snapshot.top().unwrap_or(Id::MAIN);
         let effect = Id::new(of.1, 0);
-        let store = self.engine.store().clone();
+        let store = self.seen.engine.store().clone();
         let run = ToolRun {
             network: self.network().clone(),
-            session: self.session.clone(),
+            session: self.d.who.session.clone(),
             mark: self.mark_of(effect),
             effect,
             attempt: 1,
@@ -160,40 +139,17 @@ impl Driver {
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
-            folder: self.values.folder(),
+            folder: self.d.bound.values.folder(),
             artifacts: Artifacts::new(store, snapshot.clone(), agent),
-            scope: self.scope_in(snapshot.clone(), agent, Some(args.clone()), &[]),
+            scope: self.scope_in(
+                &self.seen.reader,
+                snapshot.clone(),
+                agent,
+                Some(args.clone()),
+                &[],
+            ),
         };
-        let toolset = self.engine.toolset(self.network(), tool).cloned();
-        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
-        let (slots, place) = (self.slots(tool), self.place_of(run.clone()));
-        let cancel = open.tools.0.clone();
-        let panicked = move |text: &str| FromTask::Judged(id, of, attempt::panicked(class, text));
-        attempt::spawn(tasks, panicked, async move {
-            let let_through = async {
-                let slot = slots.acquire_owned().await;
-                let Some((limiter, ask)) = place else {
-                    return slot;
-                };
-                // Waits however long the limiter says: a node that is not judged because of a rate would wrongly count as the
-                // worst one.
-                while let Err(Refused::Long(millis) | Refused::Open(millis)) =
-                    limiter.acquire(ask.clone(), &*clock).await
-                {
-                    clock.sleep(millis).await;
-                }
-                slot
-            };
-            let slot = tokio::select! {
-                biased;
-                () = cancel.cancelled() => return None,
-                slot = let_through => slot,
-            };
-            let (cut, hear) = (cancel.child_token(), Arc::new(drop));
-            let raw = attempt::run_tool(toolset, run, timeout, clock, cut, hear).await;
-            drop(slot);
-            Some(FromTask::Judged(id, of, raw))
-        });
+        self.begins_aside(id, 1, Aside::Judge(of), class, Ok((run, timeout)));
         Judging::Tool
     }
 
@@ -205,7 +161,7 @@ impl Driver {
                 Err(format!("{}: {}", fault.code, fault.message))
             }
         };
-        if let Some(open) = self.searches.open.get_mut(&id)
+        if let Some(open) = self.d.searches.open.get_mut(&id)
             && let Some(judging) = open.judging.get_mut(&of)
         {
             *judging = Judging::Known(worth);
@@ -213,11 +169,11 @@ impl Driver {
     }
 
     /// Writes the scores of all judged nodes in one line, once no tool runs any more.
-    pub(super) async fn note_judged(&mut self, id: Id) -> Result<(), EngineError> {
-        let Some(known) = self.ledger.search(id).cloned() else {
+    pub(super) fn note_judged(&mut self, id: Id) -> Result<(), Stop> {
+        let Some(known) = self.d.ledger.search(id).cloned() else {
             return Ok(());
         };
-        let Some(open) = self.searches.open.get_mut(&id) else {
+        let Some(open) = self.d.searches.open.get_mut(&id) else {
             return Ok(());
         };
         if open.judging.values().any(Judging::runs) {
@@ -235,7 +191,7 @@ impl Driver {
                 Judging::Known(worth) => worth,
                 Judging::Agent(judge) => {
                     done.push(judge);
-                    self.verdict(judge).await?
+                    self.verdict(judge)?
                 }
             };
             let (value, why) = match worth {
@@ -263,14 +219,13 @@ impl Driver {
         for judge in done {
             self.supersede(&mut draft, judge, None);
         }
-        self.write(draft).await?;
-        self.leave_behind().await
+        self.write(draft)
     }
 
     /// Returns the score that an agent gave on its branch.
-    async fn verdict(&mut self, judge: Id) -> Result<Result<f64, String>, EngineError> {
-        let at = self.ledger.branch(judge).map_or(Line::NONE, |b| b.commit);
-        let snapshot = self.snapshot_at(judge, at).await?;
+    fn verdict(&mut self, judge: Id) -> Result<Result<f64, String>, Stop> {
+        let at = self.d.ledger.branch(judge).map_or(Line::NONE, |b| b.commit);
+        let snapshot = self.snapshot_at(judge, at)?;
         let answer = self.ask(|cx| search::answer(cx, &snapshot))?;
         if let Some(why) = failed(&snapshot) {
             let said = answer.map_or_else(String::new, |said| format!(": {said}"));

@@ -13,13 +13,14 @@ const NODES: usize = 256;
 type Place = (Id, Line);
 
 /// Nodes in memory; the others are on disk.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Nodes {
     all: BTreeMap<Place, Kept>,
     /// Number of uses so far; orders the nodes by their last use.
     looked: u64,
 }
 
+#[derive(Clone)]
 struct Kept {
     snapshot: Snapshot,
     hash: Hash,

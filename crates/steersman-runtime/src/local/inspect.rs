@@ -71,14 +71,14 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
         };
         for branch in branches.iter().filter(|b| !b.superseded) {
             for wish in wishes(&cx, &branch.snapshot) {
-                let since = since(&past, wish.id);
+                let since = past.wished_at(wish.id);
                 pending.extend(pending::of(&cx, &ledger, &branch.snapshot, &wish, since));
             }
         }
         for (effect, snapshot) in &left {
             let mut all = wishes(&cx, snapshot).into_iter();
             let wish = all.find(|wish| wish.id == *effect);
-            let since = since(&past, *effect);
+            let since = past.wished_at(*effect);
             let told = wish.and_then(|wish| pending::left(&cx, &ledger, snapshot, &wish, since));
             pending.extend(told);
         }
@@ -132,13 +132,6 @@ async fn left_in_doubt(
         left.push((effect, snapshot));
     }
     Ok(left)
-}
-
-/// Returns the time at which an effect was wished.
-pub(super) fn since(past: &Past, effect: Id) -> steersman_machine::stored::ids::Time {
-    let line = past.line(effect.line()).ok();
-    let now = line.and_then(|line| line.commit.as_ref().map(|_| line.at));
-    now.unwrap_or_default()
 }
 
 async fn info_of(engine: &Engine, id: &str) -> Result<SessionInfo, EngineError> {

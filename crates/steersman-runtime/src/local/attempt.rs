@@ -2,10 +2,12 @@
 //! a timeout ends it, and its panics are caught. It never repeats anything: the driver decides about retries ([`crate::retry`]).
 
 use crate::clock::Clock;
-use crate::engine::Timeouts;
+use crate::driver::{Aside, AskModel, Came, Event, RunAside, RunTool};
+use crate::engine::{Judge, Timeouts};
+use crate::feed::FeedItem;
 use crate::limiter::{Ask, Ended, Limiter, Permit, Refused};
-use crate::model::{Delta, Model, ModelCall, Report, Sink};
-use crate::toolset::{Hear, Progress, ToolRun, Toolset};
+use crate::model::{Delta, Report, Sink};
+use crate::toolset::{Hear, ToolRun, Toolset};
 use futures::FutureExt;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -15,47 +17,33 @@ use steersman_machine::stored::ids::{Id, Time};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::stored::outcome::{Answer, Failure, Retry};
 use steersman_machine::view::mapping::{Fault, Raw};
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 /// Milliseconds that a tool has to report its outcome after it was cancelled.
 const GRACE: u64 = 2_000;
 
 /// Channel from tasks to the driver. Messages are boxed: each session has one channel, which allocates room for many in advance.
-pub(crate) type Tell = mpsc::Sender<Box<FromTask>>;
+pub(super) type Tell = mpsc::Sender<Box<FromTask>>;
 
-/// Messages of tasks to the driver.
-pub(crate) enum FromTask {
-    /// A model answered or failed: effect, attempt, answer.
-    Model(Id, u32, Result<Answer, Failure>),
-    /// An attempt of a tool ended: effect, attempt, result.
-    Tool(Id, u32, Raw),
-    /// An attempt of a probe for an effect in doubt ended: the probe, the effect, the attempt.
-    Probe(Id, Id, u32, Raw),
-    /// An attempt to notify a person ended.
-    Reached(Id, u32, Raw),
-    /// The delay before the next attempt to notify a person is over.
-    ReachAgain(Id),
+/// Messages of tasks to the owner of a session.
+pub(super) enum FromTask {
+    /// An event for the driver.
+    Event(Event),
     /// Pieces of a model's answer were streamed and can be taken from here.
     Deltas(Id, u32, Arc<Pieces>),
     /// A tool reported progress.
-    Progress(Id, u32, Progress),
-    /// The delay before the next attempt is over.
-    Again(Id, u32),
+    Progress(Id, u32, Box<FeedItem>),
     /// The slot that this effect waited for.
     Slot(Id, OwnedSemaphorePermit),
-    /// Servers listed their tools.
-    Listed(Vec<crate::servers::Listed>),
     /// The limiter let the call of this effect through, or will not do so soon.
     Turn(Id, Result<Permit, Refused>),
-    /// A tool scored a node of a search.
-    Judged(Id, (Id, steersman_machine::stored::ids::Line), Raw),
 }
 
 /// Runs `work` and sends its result, if any, to the driver. It is begun in the caller's task, and gets a task of its own if it
 /// is not ready at once: a model in this process that answers without waiting wakes no other worker. A panic is sent as a
 /// result too, wherever it comes from: without an answer the session would wait for this attempt for ever.
-pub(crate) fn spawn(
+pub(super) fn spawn(
     to: Tell,
     panicked: impl FnOnce(&str) -> FromTask + Send + 'static,
     work: impl Future<Output = Option<FromTask>> + Send + 'static,
@@ -80,27 +68,58 @@ pub(crate) fn spawn(
     }
 }
 
-/// Calls a model once, when the limiter of its place lets it through. `gate`: the limiter, the request to it, and the permit of a
-/// call that already waited there.
-pub(crate) fn call_model(
-    model: Arc<dyn Model>,
-    call: ModelCall,
-    gate: (Arc<Limiter>, Ask, Option<Permit>),
+/// An attempt, and the owner of its session.
+pub(super) struct At {
+    pub(super) effect: Id,
+    pub(super) attempt: u32,
+    pub(super) agent: Id,
+    pub(super) branch: Id,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) tasks: Tell,
+}
+
+fn ended(effect: Id, attempt: u32, came: Came) -> FromTask {
+    FromTask::Event(Event::Ended {
+        effect,
+        attempt,
+        came,
+    })
+}
+
+/// Calls a model once, when the limiter of its place lets it through. `turn`: the permit of a call that already waited there.
+/// `judge` checks the parts of the answer that a schema describes.
+pub(super) fn ask_model(
+    at: At,
+    asks: AskModel,
+    turn: Option<Permit>,
+    judge: Option<Arc<dyn Judge>>,
     timeouts: Timeouts,
-    clock: Arc<dyn Clock>,
     cancel: CancellationToken,
-    to: Tell,
 ) {
-    let (effect, attempt) = (call.effect, call.attempt);
+    let At {
+        effect,
+        attempt,
+        clock,
+        tasks: to,
+        ..
+    } = at;
+    let AskModel {
+        model,
+        call,
+        limiter,
+        ask,
+        judged,
+        ..
+    } = asks;
+    let answered = move |result| ended(effect, attempt, Came::Model(Box::new(result)));
     let panicked = move |text: &str| {
         let message = format!("the model's adapter panicked: {text}");
         let failure = Failure::new(FailureCode::Failed, message);
-        FromTask::Model(effect, attempt, Err(failure))
+        answered(Err(failure))
     };
     spawn(to.clone(), panicked, async move {
-        let (limiter, ask, granted) = gate;
         let let_through = async {
-            match granted {
+            match turn {
                 Some(permit) => Ok(permit),
                 None => limiter.acquire(ask, &*clock).await,
             }
@@ -112,10 +131,7 @@ pub(crate) fn call_model(
         };
         let permit = match let_through {
             Ok(permit) => permit,
-            Err(why) => {
-                let told = Err(refused(why));
-                return Some(FromTask::Model(effect, attempt, told));
-            }
+            Err(why) => return Some(answered(Err(refused(why)))),
         };
         let relay = Relay {
             permit,
@@ -151,8 +167,137 @@ pub(crate) fn call_model(
         if let Some(ended) = as_its_place_sees(&result) {
             relay.permit.end(clock.now(), ended);
         }
-        Some(FromTask::Model(effect, attempt, result))
+        if let (Ok(answer), Some(judge), Some(judged)) = (&mut result, judge, judged) {
+            check(&*judge, judged(answer), answer).await;
+        }
+        Some(answered(result))
     });
+}
+
+/// Runs a tool once.
+pub(super) fn run(at: At, runs: RunTool, cancel: CancellationToken) {
+    let At {
+        effect,
+        attempt,
+        agent,
+        branch,
+        clock,
+        tasks,
+    } = at;
+    let (told, class) = (tasks.clone(), runs.run.work.class);
+    let ended = move |raw| ended(effect, attempt, Came::Tool(raw));
+    let died = move |text: &str| ended(panicked(class, text));
+    spawn(tasks, died, async move {
+        // Progress is dropped if the channel is full; the next report follows.
+        let hear = Arc::new(move |progress| {
+            let item = Box::new(FeedItem::Progress {
+                effect,
+                attempt,
+                agent,
+                branch,
+                progress,
+            });
+            let _ = told.try_send(Box::new(FromTask::Progress(effect, attempt, item)));
+        });
+        let RunTool {
+            toolset,
+            run,
+            scope,
+            timeout,
+            locked,
+        } = runs;
+        let raw = match locked {
+            Some(fault) => Raw::NotPerformed(fault),
+            None => run_tool(toolset, run, timeout, clock, cancel, hear).await,
+        };
+        Some(ended(scope.explains(raw)))
+    });
+}
+
+/// Runs a tool of the driver's own once. `judges`: the token that cancels all judges of its search, and the slots of the tool.
+pub(super) fn run_aside(
+    at: At,
+    aside: RunAside,
+    judges: Option<(CancellationToken, Option<Arc<Semaphore>>)>,
+) {
+    let At {
+        effect,
+        attempt,
+        clock,
+        tasks,
+        ..
+    } = at;
+    let RunAside {
+        kind,
+        class,
+        run,
+        toolset,
+        place,
+    } = aside;
+    let ended = move |raw| {
+        let came = match kind {
+            Aside::Probe(of) => Came::Probe(of, raw),
+            Aside::Reach => Came::Reach(raw),
+            Aside::Judge(of) => Came::Judge(of, raw),
+        };
+        ended(effect, attempt, came)
+    };
+    let died = move |text: &str| ended(panicked(class, text));
+    spawn(tasks, died, async move {
+        let (run, timeout) = match run {
+            Ok(run) => run,
+            Err(fault) => return Some(ended(Raw::NotPerformed(fault))),
+        };
+        let hear = Arc::new(drop);
+        if let Some((all, slots)) = judges {
+            let slot = tokio::select! {
+                biased;
+                () = all.cancelled() => return None,
+                slot = let_through(slots, place, &*clock) => slot,
+            };
+            let cut = all.child_token();
+            let raw = run_tool(toolset, run, timeout, clock, cut, hear).await;
+            drop(slot);
+            return Some(ended(raw));
+        }
+        let turn = match place {
+            Some((limiter, ask)) => limiter.acquire(ask, &*clock).await.map(Some),
+            None => Ok(None),
+        };
+        if turn.is_err() {
+            let why = match kind {
+                Aside::Reach => "the rate limit of its place would delay it for too long",
+                Aside::Probe(_) | Aside::Judge(_) => "its rate lets the probe through too late",
+            };
+            return Some(ended(Raw::NotPerformed(Fault::new(Code::Failed, why))));
+        }
+        let cancel = CancellationToken::new();
+        Some(ended(
+            run_tool(toolset, run, timeout, clock, cancel, hear).await,
+        ))
+    });
+}
+
+/// Waits for a slot of a judging tool and for a turn at its place, however long the limiter says: a node that is not judged
+/// because of a rate would wrongly count as the worst one.
+async fn let_through(
+    slots: Option<Arc<Semaphore>>,
+    place: Option<(Arc<Limiter>, Ask)>,
+    clock: &dyn Clock,
+) -> Option<OwnedSemaphorePermit> {
+    let slot = match slots {
+        Some(slots) => slots.acquire_owned().await.ok(),
+        None => None,
+    };
+    let Some((limiter, ask)) = place else {
+        return slot;
+    };
+    while let Err(Refused::Long(millis) | Refused::Open(millis)) =
+        limiter.acquire(ask.clone(), clock).await
+    {
+        clock.sleep(millis).await;
+    }
+    slot
 }
 
 /// Returns the failure of a call that the limiter did not let through.
@@ -200,7 +345,7 @@ fn as_its_place_sees(result: &Result<Answer, Failure>) -> Option<Ended> {
 }
 
 /// Runs a tool once, for at most `timeout` milliseconds. A panic passes through to [`spawn`], which runs this.
-pub(crate) async fn run_tool(
+pub(super) async fn run_tool(
     toolset: Option<Arc<dyn Toolset>>,
     run: ToolRun,
     timeout: u64,
@@ -252,7 +397,7 @@ fn told_why(raw: Raw, late: Code, timeout: u64) -> Raw {
 }
 
 /// Returns the outcome of an attempt that panicked, for a tool of this class.
-pub(crate) fn panicked(class: Class, text: &str) -> Raw {
+pub(super) fn panicked(class: Class, text: &str) -> Raw {
     let message = format!("the tool panicked: {text}");
     unknown(class, Fault::new(Code::Failed, message))
 }
@@ -275,7 +420,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 /// Pieces that were streamed and that the driver has not taken yet. The driver is notified once; later pieces are joined to the
 /// waiting ones. So a stream costs the driver few turns, and needs no more memory than the answer.
 #[derive(Default)]
-pub(crate) struct Pieces(Mutex<Streamed>);
+pub(super) struct Pieces(Mutex<Streamed>);
 
 #[derive(Default)]
 struct Streamed {
@@ -302,7 +447,7 @@ impl Pieces {
     }
 
     /// Takes all pieces out.
-    pub(crate) fn take(&self) -> VecDeque<Delta> {
+    pub(super) fn take(&self) -> VecDeque<Delta> {
         std::mem::take(&mut *self.streamed()).pieces
     }
 }
@@ -377,4 +522,25 @@ async fn silence(relay: &Relay, timeouts: Timeouts, clock: &dyn Clock) -> Failur
         () = clock.sleep(timeouts.total) => format!("no answer within {} ms", timeouts.total),
     };
     Failure::new(FailureCode::Timeout, message)
+}
+
+/// Marks the parts of an answer that do not fit their schema, as the adapter judges them.
+async fn check(judge: &dyn Judge, asked: Vec<(Option<usize>, Arc<str>)>, answer: &mut Answer) {
+    for (call, schema) in asked {
+        let text = match call {
+            Some(n) => Some(&answer.asks[n].args),
+            None => answer.text.as_ref(),
+        };
+        let Some(text) = text else {
+            continue;
+        };
+        let misfit = match steersman_machine::values::json::read(text) {
+            Ok(json) => judge.misfit(&schema, json).await,
+            Err(e) => Some(e.to_string()),
+        };
+        match call {
+            Some(n) => answer.asks[n].misfit = misfit,
+            None => answer.misfit = misfit,
+        }
+    }
 }

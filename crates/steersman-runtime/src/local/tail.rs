@@ -1,0 +1,96 @@
+//! Lines on their way to the disk: how far the session is ahead of it.
+
+use crate::driver::Room;
+use crate::engine::Durability;
+use crate::store::{AHEAD_BYTES, AHEAD_LINES, Batch, Claim, Store, StoreError};
+use futures::stream::{FuturesOrdered, StreamExt};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use steersman_machine::stored::ids::Line;
+
+/// A batch on its way to the disk: its last line, and its size in lines and bytes.
+type Flying = crate::Boxed<'static, Result<(Line, u64, usize), StoreError>>;
+
+/// Appends batches in order and tracks which lines are on disk.
+pub(super) struct Tail {
+    store: Arc<dyn Store>,
+    claim: Claim,
+    flying: FuturesOrdered<Flying>,
+    /// Batches that wait until those before them are on disk, if every line is synced before the next one.
+    queued: VecDeque<(Line, Batch)>,
+    durability: Durability,
+    /// The last line that is on disk.
+    pub(super) durable: Line,
+    /// Number of lines on their way to the disk.
+    lines: u64,
+    /// Number of bytes of these lines.
+    bytes: usize,
+}
+
+impl Tail {
+    pub(super) fn new(store: Arc<dyn Store>, claim: Claim, durability: Durability) -> Self {
+        Self {
+            durable: claim.head,
+            store,
+            claim,
+            flying: FuturesOrdered::new(),
+            queued: VecDeque::new(),
+            durability,
+            lines: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Queues a batch whose last row is `last`.
+    pub(super) fn append(&mut self, last: Line, batch: Batch) {
+        let lines = batch.rows.len() as u64;
+        let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
+        self.lines += lines;
+        self.bytes += bytes;
+        if self.durability == Durability::Step && !self.flying.is_empty() {
+            self.queued.push_back((last, batch));
+            return;
+        }
+        self.submit(last, batch);
+    }
+
+    fn submit(&mut self, last: Line, batch: Batch) {
+        let lines = batch.rows.len() as u64;
+        let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
+        let written = self.store.append(&self.claim, batch);
+        self.flying.push_back(Box::pin(async move {
+            written.await.map(|()| (last, lines, bytes))
+        }));
+    }
+
+    /// Returns the lines and bytes that may be appended before another batch reaches the disk.
+    pub(super) fn room(&self) -> Room {
+        Room {
+            lines: AHEAD_LINES.saturating_sub(self.lines),
+            bytes: AHEAD_BYTES.saturating_sub(self.bytes),
+            idle: self.is_idle(),
+        }
+    }
+
+    /// Returns true if everything is on disk.
+    pub(super) fn is_idle(&self) -> bool {
+        self.flying.is_empty() && self.queued.is_empty()
+    }
+
+    /// Waits until the next batch is on disk; for ever if none is on its way.
+    pub(super) async fn written(&mut self) -> Result<(), StoreError> {
+        match self.flying.next().await {
+            None => futures::future::pending().await,
+            Some(Ok((line, lines, bytes))) => {
+                self.durable = line;
+                self.lines -= lines;
+                self.bytes -= bytes;
+                if let Some((last, batch)) = self.queued.pop_front() {
+                    self.submit(last, batch);
+                }
+                Ok(())
+            }
+            Some(Err(error)) => Err(error),
+        }
+    }
+}
