@@ -179,7 +179,9 @@ impl Driver {
             };
             // A job in place makes at most two lines.
             let has_room = self.job(seen, out).has_room(2, 0);
-            let in_place = if has_room && seen.past.is_whole() && self.is_hot(next, seen) {
+            let in_place = if next == Next::OnDisk && self.wakes_only(seen.durable) {
+                self.does(next, seen, out, true)
+            } else if has_room && seen.past.is_whole() && self.is_hot(next, seen) {
                 self.does_in_place(next, seen, out)?
             } else {
                 Err(Stop::Copy)
@@ -210,6 +212,13 @@ impl Driver {
                 return Ok(Went::Ordered);
             }
         }
+    }
+
+    /// Returns true if lines up to this one only wake effects, tell fates or let the inbox be read.
+    fn wakes_only(&self, durable: Line) -> bool {
+        let ready = self.course.ahead.iter();
+        let mut ready = ready.take_while(|(line, _)| *line <= durable);
+        ready.all(|(_, then)| !matches!(then, OnDisk::Reach(_) | OnDisk::Probe(..)))
     }
 
     /// Returns true if a job is done without a copy while everything of the session is in memory: it wants nothing else, or

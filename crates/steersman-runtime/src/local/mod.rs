@@ -73,6 +73,8 @@ struct Local {
     is_lost: bool,
     /// Nothing is left to do before something arrives.
     is_still: bool,
+    /// Lines have reached the disk since the driver was called.
+    has_written: bool,
 }
 
 /// A session that is parked.
@@ -232,6 +234,7 @@ impl Local {
             desk,
             is_lost: false,
             is_still: false,
+            has_written: false,
         });
         let read = match fails {
             Some(fault) => Err(fault.into()),
@@ -315,9 +318,16 @@ impl Local {
                 let asleep = self.job(|job| job.park());
                 return Ok(Come::Parked(Box::new(asleep)));
             }
-            (events, calm) = self.wait().await?;
-            if self.is_lost {
-                return Err(self.fenced());
+            // Pieces of a stream change nothing in the session.
+            self.has_written = false;
+            loop {
+                (events, calm) = self.wait().await?;
+                if self.is_lost {
+                    return Err(self.fenced());
+                }
+                if calm || self.has_written || !events.is_empty() {
+                    break;
+                }
             }
         }
     }
@@ -494,7 +504,8 @@ impl Local {
         Ok((events, false))
     }
 
-    fn reached_disk(&self) {
+    fn reached_disk(&mut self) {
+        self.has_written = true;
         self.reader.written(self.tail.durable);
         self.desk.live.tell(Notice::Durable);
     }
