@@ -44,11 +44,11 @@ pub(crate) struct Recorded {
     live: Mutex<BTreeSet<Id>>,
 }
 
-/// Outcomes that effects took. A job that is done again takes the same.
+/// What effects took, by effect and request. A job that is done again takes the same.
 #[derive(Default)]
 struct Taken {
-    outcomes: BTreeMap<Id, Option<Mapped>>,
-    answers: BTreeMap<Id, Option<Answer>>,
+    outcomes: BTreeMap<(Id, Asked), Mapped>,
+    answers: BTreeMap<(Id, Digest), Answer>,
 }
 
 #[derive(Default)]
@@ -89,15 +89,25 @@ impl Recorded {
     /// Takes the next outcome of the same request for an effect.
     pub(crate) fn take(&self, effect: Id, asked: &Asked) -> Option<Mapped> {
         let mut taken = self.taken();
-        let next = || self.left().outcomes.get_mut(asked)?.pop_front();
-        taken.outcomes.entry(effect).or_insert_with(next).clone()
+        let key = (effect, asked.clone());
+        if let Some(outcome) = taken.outcomes.get(&key) {
+            return Some(outcome.clone());
+        }
+        let outcome = self.left().outcomes.get_mut(asked)?.pop_front()?;
+        taken.outcomes.insert(key, outcome.clone());
+        Some(outcome)
     }
 
     /// Takes the next answer that one of these models gave to the same request. It costs nothing.
     pub(crate) fn answer(&self, effect: Id, request: Digest, labels: &[Name]) -> Option<Answer> {
         let mut taken = self.taken();
-        let next = || self.next_answer(request, labels);
-        taken.answers.entry(effect).or_insert_with(next).clone()
+        let key = (effect, request);
+        if let Some(answer) = taken.answers.get(&key) {
+            return Some(answer.clone());
+        }
+        let answer = self.next_answer(request, labels)?;
+        taken.answers.insert(key, answer.clone());
+        Some(answer)
     }
 
     fn next_answer(&self, request: Digest, labels: &[Name]) -> Option<Answer> {
