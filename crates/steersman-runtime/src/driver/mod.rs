@@ -182,7 +182,7 @@ impl Driver {
             let in_place = if next == Next::OnDisk && self.wakes_only(seen.durable) {
                 self.does(next, seen, out, true)
             } else if has_room && seen.past.is_whole() && self.is_hot(next, seen) {
-                self.does_in_place(next, seen, out)?
+                self.does_in_place(next, seen, out)
             } else {
                 Err(Stop::Copy)
             };
@@ -265,28 +265,29 @@ impl Driver {
     /// Does a job without a copy. Nothing of the past is dropped meanwhile.
     ///
     /// # Errors
-    /// The job failed, or wanted something after it had changed something: the driver cannot be used any more.
+    /// [`Stop::Copy`]: nothing was changed, and the job has to be done on a copy. [`Stop::Fault`]: the job failed, or wanted
+    /// something after it had changed something; the driver cannot be used any more.
     fn does_in_place(
         &mut self,
         next: Next,
         seen: &mut Captured<'_>,
         out: &mut Turned,
-    ) -> Result<Result<(), Stop>, EngineError> {
+    ) -> Result<(), Stop> {
         seen.past.holds();
         let done = self.does(next, seen, out, true);
         let is_void = matches!(done, Err(Stop::Wants | Stop::Room)) || seen.past.has_absent();
         if !is_void || matches!(done, Err(Stop::Copy)) {
-            return Ok(done);
+            return done;
         }
         let wants = seen.answers.wanted.keys();
-        Err(EngineError::Broken {
+        Err(Stop::Fault(EngineError::Broken {
             session: self.who.session.clone(),
             what: format!(
                 "{next:?} was done in place and wants {:?}, {:?}",
                 wants.collect::<Vec<_>>(),
                 seen.past.take_absent(),
             ),
-        })
+        }))
     }
 
     /// Does a job on a copy, which replaces the driver if the job is done.
