@@ -1,6 +1,7 @@
 //! Options of an engine.
 
 use crate::limiter::Limiters;
+use crate::past::DEFAULT_BOUND;
 use crate::retrieval::Retrieval;
 use crate::{Boxed, Env};
 use serde_json::Value as Json;
@@ -30,6 +31,9 @@ pub struct Options {
     pub limiters: Limiters,
     /// Name and version under which the engine owns sessions.
     pub process: Process,
+    /// Bound of the past that the owner of a session keeps in memory, in bytes. Older lines are read from the store when a
+    /// session needs them. Lines that are not on disk yet are kept above this bound.
+    pub past_bytes: usize,
 }
 
 /// A process that owns sessions, as their logs name it.
@@ -111,6 +115,7 @@ impl Default for Options {
             judge: None,
             limiters: Limiters::default(),
             process: Process::default(),
+            past_bytes: DEFAULT_BOUND,
         }
     }
 }

@@ -217,7 +217,7 @@ impl Local {
     ) -> Result<Box<Self>, (Desk, Option<Left>, EngineError)> {
         let (store, session) = (engine.store().clone(), claim.session.clone());
         let load = Load::new(store.clone(), session.clone(), claim.salt);
-        let bound = past::DEFAULT_BOUND;
+        let bound = engine.0.options.past_bytes;
         let past = Past::new(store.clone(), session, claim.salt, claim.head, bound);
         let ledger = load.ledger(claim.head).await;
         let fails = ledger.as_ref().err().cloned();

@@ -2,8 +2,8 @@
 //!
 //! The machine and templates read the past through synchronous traits, so that no reader of a stack depends on a disk. The owner
 //! keeps every line that it writes ([`Past::add`]). When it loads a session, it reads the recent interactions of agents that act
-//! ([`Past::warm`]), so the hot path finds everything in memory. Only older data (a template over an old text, `show`) is read in
-//! the calling thread, which takes a few microseconds with a local store. Lines that are not on disk yet are never dropped. All
+//! ([`Past::warm`]), so the hot path finds everything in memory. A job of the driver that misses something older (a template over
+//! an old text) is done again after it was read. Other readers (`show`) read it in the calling thread. Lines that are not on disk yet are never dropped. All
 //! data that is read is checked against its hash, as when a session is loaded.
 
 use crate::load::{Hashes, Load};
@@ -25,7 +25,7 @@ pub const ERASED: &str = "[erased]";
 pub const DEFAULT_BOUND: usize = 8 * 1024 * 1024;
 
 /// Number of lines before an absent one that are read with it.
-const AHEAD: u64 = 63;
+const LINES_BEFORE: u64 = 63;
 
 /// Lines and texts of one session. The driver and its readers share it.
 pub struct Past {
@@ -138,8 +138,10 @@ impl Past {
         match what {
             Absent::Line(n) => {
                 // A reader that walks back wants the lines before it, too.
-                let from = Line(n.0.saturating_sub(AHEAD).max(1));
-                let rows = self.store.rows(&self.session, from, n, AHEAD as usize + 1);
+                let from = Line(n.0.saturating_sub(LINES_BEFORE).max(1));
+                let rows = self
+                    .store
+                    .rows(&self.session, from, n, LINES_BEFORE as usize + 1);
                 let rows = rows.await?;
                 if rows.last().is_none_or(|row| row.n != n) {
                     return Err(self.corrupt(n, "it is missing".to_owned()));

@@ -1,5 +1,6 @@
 //! Golden logs: everything that sessions store, as text, for every case file and for seeds of random sessions. A change that
-//! is meant to leave stored data alone must leave the files under `tests/golden/` alone. The text has no bytes and no hashes
+//! is meant to leave stored data alone must leave the files under `tests/golden/` alone. Both are the same if the owner of a
+//! session keeps nothing of its past in memory, so that each job is done again after it was read. The text has no bytes and no hashes
 //! of stored forms, so it stays comparable when these forms change or code moves between crates.
 //!
 //! `STEERSMAN_GOLDEN=write` writes the files. `STEERSMAN_GOLDEN_SEEDS` is the number of seeds to compare.
@@ -20,11 +21,16 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_definition::{Compiled, Files, compile_with_tests};
+use steersman_runtime::past::DEFAULT_BOUND;
 
 /// Number of seeds in `seeds.txt`.
 const SEEDS: u64 = 500;
 /// Number of seeds that are compared by default.
 const COMPARED: u64 = 200;
+/// Number of seeds that are compared by default with nothing of the past in memory.
+const COMPARED_COLD: u64 = 40;
+/// A bound of the past so small that no line stays in memory.
+const NOTHING: usize = 1;
 /// The most rows that are printed of each side of a difference.
 const SHOWN: usize = 12;
 /// The most cases whose difference is printed.
@@ -73,8 +79,8 @@ fn differs(was: &str, is: &str) -> Option<String> {
     Some(shown)
 }
 
-/// Plays all tests of a case file and returns their rendering.
-fn case(name: &str, text: String) -> String {
+/// Plays all tests of a case file and returns their rendering. `past_bytes` is what owners keep in memory of the past.
+fn case(name: &str, text: String, past_bytes: usize) -> String {
     let files = Files::new(format!("{name}.yaml"), text);
     let (compiled, found) = compile_with_tests(&files, None);
     let Compiled { network, tests } = compiled.unwrap_or_else(|| panic!("{name}: {found:?}"));
@@ -84,7 +90,9 @@ fn case(name: &str, text: String) -> String {
         if SKIPPED.iter().any(|(c, t, _)| *c == name && **t == **test) {
             continue;
         }
-        let played = alone(Box::pin(steps::Run::new(&network, steps).play()));
+        let played = alone(Box::pin(
+            steps::Run::new(&network, steps, past_bytes).play(),
+        ));
         let played = played.unwrap_or_else(|why| panic!("{name}, {test}: {why}"));
         writeln!(all, "# {test}\n{played}").unwrap();
     }
@@ -106,34 +114,27 @@ fn named(folder: &Path, ending: &str) -> BTreeMap<String, PathBuf> {
     paths.map(|path| (name(&path), path)).collect()
 }
 
-#[test]
-fn cases_store_what_is_written_down() {
-    for (case, test, why) in SKIPPED {
-        println!("skipped: {case}, {test}: {why}");
-    }
-    let (cases, folder) = (cases(), folder().join("cases"));
-    let is = cases.iter().map(|(name, path)| {
+/// Plays all case files and returns their renderings by name.
+fn renderings(past_bytes: usize) -> BTreeMap<String, String> {
+    let is = cases().into_iter().map(|(name, path)| {
         let text = std::fs::read_to_string(path).unwrap();
-        (name.clone(), case(name, text))
+        let rendering = case(&name, text, past_bytes);
+        (name, rendering)
     });
-    let is: BTreeMap<String, String> = is.collect();
+    is.collect()
+}
+
+/// Fails if the renderings of the cases are not what is written down.
+fn compare_cases(is: &BTreeMap<String, String>) {
     println!("{} cases", is.len());
-    if writes() {
-        std::fs::remove_dir_all(&folder).ok();
-        std::fs::create_dir_all(&folder).unwrap();
-        for (name, text) in is {
-            std::fs::write(folder.join(format!("{name}.txt")), text).unwrap();
-        }
-        return;
-    }
     let mut was = BTreeMap::new();
-    for (name, path) in named(&folder, "txt") {
+    for (name, path) in named(&folder().join("cases"), "txt") {
         was.insert(name, std::fs::read_to_string(path).unwrap());
     }
     let names: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
     let text = |of: &BTreeMap<String, String>, name| of.get(name).cloned().unwrap_or_default();
     let wrong = names.into_iter().filter_map(|name| {
-        let rows = differs(&text(&was, name), &text(&is, name))?;
+        let rows = differs(&text(&was, name), &text(is, name))?;
         Some((name, rows))
     });
     let wrong: Vec<(&String, String)> = wrong.collect();
@@ -151,45 +152,51 @@ fn cases_store_what_is_written_down() {
     );
 }
 
-/// Plays these seeds and returns their rows of `seeds.txt`.
-fn rows(seeds: impl Iterator<Item = u64>) -> BTreeMap<u64, String> {
-    let row = |seed| {
-        let stored = alone(Box::pin(random::played(seed)));
-        let (lines, hash) = (stored.matches("\nline ").count(), short_hash(&stored));
-        (seed, format!("{seed} {lines} {hash}"))
-    };
-    seeds.map(row).collect()
+#[test]
+fn cases_store_what_is_written_down() {
+    for (case, test, why) in SKIPPED {
+        println!("skipped: {case}, {test}: {why}");
+    }
+    let is = renderings(DEFAULT_BOUND);
+    if writes() {
+        let folder = folder().join("cases");
+        std::fs::remove_dir_all(&folder).ok();
+        std::fs::create_dir_all(&folder).unwrap();
+        for (name, text) in is {
+            std::fs::write(folder.join(format!("{name}.txt")), text).unwrap();
+        }
+        return;
+    }
+    compare_cases(&is);
 }
 
 #[test]
-fn random_sessions_store_what_is_written_down() {
-    if let Some(seed) = number("STEERSMAN_GOLDEN_SEED") {
-        println!("{}", alone(Box::pin(random::played(seed))));
-        return;
+fn cases_store_the_same_if_nothing_of_the_past_is_in_memory() {
+    if !writes() {
+        compare_cases(&renderings(NOTHING));
     }
-    let golden = folder().join("seeds.txt");
-    let last = if writes() {
-        SEEDS
-    } else {
-        number("STEERSMAN_GOLDEN_SEEDS")
-            .unwrap_or(COMPARED)
-            .min(SEEDS)
+}
+
+/// Plays these seeds in two threads and returns their rows of `seeds.txt`.
+fn rows(last: u64, past_bytes: usize) -> BTreeMap<u64, String> {
+    let row = |seed| {
+        let stored = alone(Box::pin(random::played(seed, past_bytes)));
+        let (lines, hash) = (stored.matches("\nline ").count(), short_hash(&stored));
+        (seed, format!("{seed} {lines} {hash}"))
     };
-    let half = |odd: u64| rows((1..=last).filter(move |seed| seed % 2 == odd));
-    let mut is = BTreeMap::new();
+    let half = |odd: u64| (1..=last).filter(move |seed| seed % 2 == odd).map(row);
     std::thread::scope(|scope| {
-        let odd = scope.spawn(|| half(1));
-        is.extend(half(0));
-        is.extend(odd.join().unwrap());
-    });
-    if writes() {
-        let mut text = String::from("# seed, lines of its log, hash of what it stores\n");
-        text.extend(is.values().map(|row| format!("{row}\n")));
-        std::fs::write(golden, text).unwrap();
-        return;
-    }
-    let was = std::fs::read_to_string(golden).unwrap();
-    let was = was.lines().skip(1).take(last as usize);
+        let odd = scope.spawn(|| half(1).collect::<BTreeMap<_, _>>());
+        let mut rows: BTreeMap<u64, String> = half(0).collect();
+        rows.extend(odd.join().unwrap());
+        rows
+    })
+}
+
+/// Fails if the rows of the first seeds are not what is written down.
+fn compare_rows(is: &BTreeMap<u64, String>) {
+    let was = std::fs::read_to_string(folder().join("seeds.txt")).unwrap();
+    let was = was.lines().skip(1).take(is.len());
     let wrong = was.zip(is.values()).filter(|(was, is)| *was != **is);
     let wrong: Vec<String> = wrong
         .map(|(was, is)| format!("- {was}\n+ {is}\n"))
@@ -201,4 +208,35 @@ fn random_sessions_store_what_is_written_down() {
         "{n} seeds store something else (seed, lines, hash; -: as written down, +: as it is now); \
          STEERSMAN_GOLDEN_SEED=n prints what one stores:\n{wrong}"
     );
+}
+
+/// Returns the number of seeds to compare: `usual`, unless the environment says another.
+fn seeds(usual: u64) -> u64 {
+    number("STEERSMAN_GOLDEN_SEEDS").map_or(usual, |n| n.min(SEEDS))
+}
+
+#[test]
+fn random_sessions_store_what_is_written_down() {
+    if let Some(seed) = number("STEERSMAN_GOLDEN_SEED") {
+        println!("{}", alone(Box::pin(random::played(seed, DEFAULT_BOUND))));
+        return;
+    }
+    if writes() {
+        let mut text = String::from("# seed, lines of its log, hash of what it stores\n");
+        text.extend(
+            rows(SEEDS, DEFAULT_BOUND)
+                .values()
+                .map(|row| format!("{row}\n")),
+        );
+        std::fs::write(folder().join("seeds.txt"), text).unwrap();
+        return;
+    }
+    compare_rows(&rows(seeds(COMPARED), DEFAULT_BOUND));
+}
+
+#[test]
+fn random_sessions_store_the_same_if_nothing_of_the_past_is_in_memory() {
+    if !writes() && number("STEERSMAN_GOLDEN_SEED").is_none() {
+        compare_rows(&rows(seeds(COMPARED_COLD), NOTHING));
+    }
 }

@@ -55,9 +55,10 @@ struct Known {
     effects: Vec<Id>,
 }
 
-/// Plays the session of a seed and returns the rendering of everything that it stored.
-pub(super) async fn played(seed: u64) -> String {
-    let mut play = Play::begin(seed).await;
+/// Plays the session of a seed and returns the rendering of everything that it stored. `past_bytes` is what its owners keep in
+/// memory of the past.
+pub(super) async fn played(seed: u64, past_bytes: usize) -> String {
+    let mut play = Play::begin(seed, past_bytes).await;
     for _ in 0..6 + play.dice.below(10) {
         play.step().await;
     }
@@ -68,7 +69,7 @@ pub(super) async fn played(seed: u64) -> String {
 }
 
 impl Play {
-    async fn begin(seed: u64) -> Self {
+    async fn begin(seed: u64, past_bytes: usize) -> Self {
         let mut dice = Dice::new(seed);
         let drawn = dice.roll();
         let network = match seed % 4 {
@@ -78,7 +79,7 @@ impl Play {
         };
         let (clock, things) = (Virtual::at(NOON), Arc::new(Things(seed)));
         let models = Arc::new(Chance::new(clock.clone()));
-        let stage = Stage::new(clock, models, things);
+        let stage = Stage::new(clock, models, things, past_bytes);
         let engine = stage.process();
         let options = StartOptions {
             id: Some(SESSION.into()),

@@ -106,16 +106,24 @@ pub(super) struct Stage {
     pub(super) sealer: Sealer,
     models: Arc<dyn Models>,
     tools: Arc<dyn Toolset>,
+    /// Bound of what its engines keep in memory of the past of a session.
+    past_bytes: usize,
 }
 
 impl Stage {
-    pub(super) fn new(clock: Virtual, models: Arc<dyn Models>, tools: Arc<dyn Toolset>) -> Self {
+    pub(super) fn new(
+        clock: Virtual,
+        models: Arc<dyn Models>,
+        tools: Arc<dyn Toolset>,
+        past_bytes: usize,
+    ) -> Self {
         Self {
             store: Arc::default(),
             clock,
             sealer: Sealer::new(&[7; 32]),
             models,
             tools,
+            past_bytes,
         }
     }
 
@@ -133,6 +141,7 @@ impl Stage {
                     owner: "golden:1".into(),
                     build: "0".into(),
                 },
+                past_bytes: self.past_bytes,
                 ..Options::default()
             },
         })

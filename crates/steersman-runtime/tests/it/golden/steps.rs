@@ -18,6 +18,7 @@ use steersman_runtime::engine::{BranchView, Engine, EngineError, Inspection, Sta
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted};
 use steersman_runtime::ledger::Progress;
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
+use steersman_runtime::past::DEFAULT_BOUND;
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::session::{Fate, Session};
 use steersman_runtime::store::Inbox as _;
@@ -53,11 +54,11 @@ impl From<String> for Stopped {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(network: &'a Arc<Network>, test: &'a Test) -> Self {
+    pub(super) fn new(network: &'a Arc<Network>, test: &'a Test, past_bytes: usize) -> Self {
         let clock = Virtual::at(NOON);
         let models = ScriptedModel::new(Script::from(&test.script));
         let tools = Arc::new(Outcomes::new(&test.tools, clock.clone()));
-        let stage = Stage::new(clock, Arc::new(models.clone()), tools.clone());
+        let stage = Stage::new(clock, Arc::new(models.clone()), tools.clone(), past_bytes);
         Self {
             network,
             test,
@@ -493,7 +494,7 @@ impl<'a> Run<'a> {
 
     /// Returns the log after the steps up to this one, played without kills.
     async fn undisturbed(&self, last: usize) -> Result<Vec<Arc<LogLine>>, String> {
-        let mut other = Run::new(self.network, self.test);
+        let mut other = Run::new(self.network, self.test, DEFAULT_BOUND);
         let mut killed = false;
         for step in &self.test.steps[..=last] {
             match &step.act {
