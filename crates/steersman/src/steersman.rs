@@ -710,7 +710,7 @@ impl Setup {
                 judge: Some(Arc::new(Schemas::default())),
                 env: self.env.unwrap_or(standard.env),
                 model_timeouts: self.timeouts.unwrap_or(standard.model_timeouts),
-                process: standard.process,
+                ..standard
             },
         });
         Steersman {

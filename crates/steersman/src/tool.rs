@@ -1,5 +1,6 @@
 //! Tools written in Rust: a name, a version, and an async closure with a typed argument.
 
+use futures::FutureExt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,6 +8,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 use steersman_machine::network::{Network as Checked, Source};
 use steersman_machine::stored::codes::Code;
@@ -16,10 +18,13 @@ use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_runtime::Boxed;
 use steersman_runtime::toolset::{Hear, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 mod context;
+mod pace;
 
 pub use context::ToolContext;
+use pace::{Measured, Pace};
 
 type Run = Arc<dyn Fn(Json, ToolContext) -> Boxed<'static, Result<Json, ToolError>> + Send + Sync>;
 
@@ -37,6 +42,7 @@ pub struct Tool {
     run: Run,
     /// True if the closure can react to a cancel and report how the call ended.
     hears: bool,
+    pace: Arc<Pace>,
 }
 
 /// Creates a tool from a name, a version and an async closure. The closure's argument type, a struct, defines the
@@ -130,6 +136,7 @@ where
         keys: serde_json::Map::new(),
         run,
         hears: true,
+        pace: Arc::default(),
     }
 }
 
@@ -412,16 +419,17 @@ impl Toolset for RustTools {
                 Err(e) => return ToolError::not_performed(e.to_string()).raw(*class),
             };
             let cx = ToolContext::new(run, cancel, hear);
-            // A separate task turns a panic into an outcome, and is aborted when the call is dropped.
-            let mut task = tokio::spawn((registered.run)(args, cx.clone()));
-            let _cut = Cut(task.abort_handle());
+            let (run, its) = (registered.run.clone(), cx.clone());
+            let call = AssertUnwindSafe(async move { run(args, its).await });
+            let mut call = registered.begins(call.catch_unwind());
             let ended = tokio::select! {
-                ended = &mut task => ended,
+                biased;
+                ended = &mut call => ended,
                 () = cancel.cancelled() => {
                     if !registered.hears {
                         return ToolError::unknown("it was cut off").code(Code::Cancelled.text()).raw(*class);
                     }
-                    (&mut task).await
+                    call.await
                 }
             };
             match ended {
@@ -431,27 +439,36 @@ impl Toolset for RustTools {
                 },
                 Ok(Err(error)) => error.raw(*class),
                 // A tool without effects would panic again, so it is not retried.
-                Err(e) if e.is_panic() => ToolError {
+                Err(panic) => ToolError {
                     happened: if class.is_free() {
                         Happened::No
                     } else {
                         Happened::Unknown
                     },
-                    ..ToolError::not_performed(panic_message(e.into_panic())).code("panicked")
+                    ..ToolError::not_performed(panic_message(panic)).code("panicked")
                 }
                 .raw(*class),
-                Err(_) => ToolError::unknown("it was cut off").raw(*class),
             }
         })
     }
 }
 
-/// Aborts a task when it is dropped.
-struct Cut(tokio::task::AbortHandle);
+/// The result of a call, or the payload of its panic.
+type Ended = Result<Result<Json, ToolError>, Box<dyn std::any::Any + Send>>;
 
-impl Drop for Cut {
-    fn drop(&mut self) {
-        self.0.abort();
+impl Tool {
+    /// Begins a call: in the caller's task if the tool is quick, otherwise in a task of its own, which is aborted when the call is
+    /// dropped.
+    fn begins(&self, call: impl Future<Output = Ended> + Send + 'static) -> Boxed<'static, Ended> {
+        let call = Measured::new(call, self.pace.clone());
+        if self.pace.is_quick() {
+            return Box::pin(call);
+        }
+        let task = AbortOnDropHandle::new(tokio::spawn(call));
+        Box::pin(async move {
+            let cut = |_| Ok(Err(ToolError::unknown("it was cut off")));
+            task.await.unwrap_or_else(cut)
+        })
     }
 }
 

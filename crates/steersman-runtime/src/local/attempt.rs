@@ -1,6 +1,7 @@
-//! One attempt of a model or tool. It begins in the task of its session, and moves to a task of its own if it waits. A cancel or
-//! a timeout ends it, and its panics are caught. It never repeats anything: the driver decides about retries ([`crate::retry`]).
+//! One attempt of a model or tool. It runs in the task of its session ([`super::running`]). A cancel or a timeout ends it, and
+//! its panics are caught. It never repeats anything: the driver decides about retries ([`crate::retry`]).
 
+use crate::Boxed;
 use crate::clock::Clock;
 use crate::driver::{Aside, AskModel, Came, Event, RunAside, RunTool};
 use crate::engine::{Judge, Timeouts};
@@ -40,15 +41,14 @@ pub(super) enum FromTask {
     Turn(Id, Result<Permit, Refused>),
 }
 
-/// Runs `work` and sends its result, if any, to the driver. It is begun in the caller's task, and gets a task of its own if it
-/// is not ready at once: a model in this process that answers without waiting wakes no other worker. A panic is sent as a
-/// result too, wherever it comes from: without an answer the session would wait for this attempt for ever.
-pub(super) fn spawn(
+/// Returns a future that runs `work` and sends its result, if any, to the owner of the session. A panic is sent as a result
+/// too, wherever it comes from: without an answer the session would wait for this attempt for ever.
+pub(super) fn answering(
     to: Tell,
     panicked: impl FnOnce(&str) -> FromTask + Send + 'static,
     work: impl Future<Output = Option<FromTask>> + Send + 'static,
-) {
-    let mut attempt = Box::pin(async move {
+) -> Boxed<'static, ()> {
+    Box::pin(async move {
         // Sent before the panic's payload is dropped: its destructor is foreign code, too.
         let (told, _panic) = match AssertUnwindSafe(work).catch_unwind().await {
             Ok(told) => (told, None),
@@ -58,14 +58,7 @@ pub(super) fn spawn(
             // An owner that is gone needs no answer.
             let _ = to.send(Box::new(told)).await;
         }
-    });
-    match std::panic::catch_unwind(AssertUnwindSafe(|| attempt.as_mut().now_or_never())) {
-        Ok(Some(())) => {}
-        Ok(None) => drop(tokio::spawn(attempt)),
-        // Only a destructor can panic here, after the result was sent. The panic's payload is not dropped: its destructor may
-        // panic, too.
-        Err(panic) => std::mem::forget(panic),
-    }
+    })
 }
 
 /// An attempt, and the owner of its session.
@@ -95,7 +88,7 @@ pub(super) fn ask_model(
     judge: Option<Arc<dyn Judge>>,
     timeouts: Timeouts,
     cancel: CancellationToken,
-) {
+) -> Boxed<'static, ()> {
     let At {
         effect,
         attempt,
@@ -117,7 +110,7 @@ pub(super) fn ask_model(
         let failure = Failure::new(FailureCode::Failed, message);
         answered(Err(failure))
     };
-    spawn(to.clone(), panicked, async move {
+    answering(to.clone(), panicked, async move {
         let let_through = async {
             match turn {
                 Some(permit) => Ok(permit),
@@ -171,11 +164,11 @@ pub(super) fn ask_model(
             check(&*judge, judged(answer), answer).await;
         }
         Some(answered(result))
-    });
+    })
 }
 
 /// Runs a tool once.
-pub(super) fn run(at: At, runs: RunTool, cancel: CancellationToken) {
+pub(super) fn run(at: At, runs: RunTool, cancel: CancellationToken) -> Boxed<'static, ()> {
     let At {
         effect,
         attempt,
@@ -187,7 +180,7 @@ pub(super) fn run(at: At, runs: RunTool, cancel: CancellationToken) {
     let (told, class) = (tasks.clone(), runs.run.work.class);
     let ended = move |raw| ended(effect, attempt, Came::Tool(raw));
     let died = move |text: &str| ended(panicked(class, text));
-    spawn(tasks, died, async move {
+    answering(tasks, died, async move {
         // Progress is dropped if the channel is full; the next report follows.
         let hear = Arc::new(move |progress| {
             let item = Box::new(FeedItem::Progress {
@@ -211,7 +204,7 @@ pub(super) fn run(at: At, runs: RunTool, cancel: CancellationToken) {
             None => run_tool(toolset, run, timeout, clock, cancel, hear).await,
         };
         Some(ended(scope.explains(raw)))
-    });
+    })
 }
 
 /// Runs a tool of the driver's own once. `judges`: the token that cancels all judges of its search, and the slots of the tool.
@@ -219,7 +212,7 @@ pub(super) fn run_aside(
     at: At,
     aside: RunAside,
     judges: Option<(CancellationToken, Option<Arc<Semaphore>>)>,
-) {
+) -> Boxed<'static, ()> {
     let At {
         effect,
         attempt,
@@ -243,7 +236,7 @@ pub(super) fn run_aside(
         ended(effect, attempt, came)
     };
     let died = move |text: &str| ended(panicked(class, text));
-    spawn(tasks, died, async move {
+    answering(tasks, died, async move {
         let (run, timeout) = match run {
             Ok(run) => run,
             Err(fault) => return Some(ended(Raw::NotPerformed(fault))),
@@ -275,7 +268,7 @@ pub(super) fn run_aside(
         Some(ended(
             run_tool(toolset, run, timeout, clock, cancel, hear).await,
         ))
-    });
+    })
 }
 
 /// Waits for a slot of a judging tool and for a turn at its place, however long the limiter says: a node that is not judged
@@ -344,7 +337,7 @@ fn as_its_place_sees(result: &Result<Answer, Failure>) -> Option<Ended> {
     }
 }
 
-/// Runs a tool once, for at most `timeout` milliseconds. A panic passes through to [`spawn`], which runs this.
+/// Runs a tool once, for at most `timeout` milliseconds. A panic passes through to [`answering`].
 pub(super) async fn run_tool(
     toolset: Option<Arc<dyn Toolset>>,
     run: ToolRun,

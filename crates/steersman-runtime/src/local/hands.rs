@@ -2,6 +2,7 @@
 //! effects.
 
 use super::attempt::{self, At, FromTask, Tell};
+use super::running::Running;
 use crate::Boxed;
 use crate::driver::outage::Seat;
 use crate::driver::{Aside, Attempt, Came, Do, Event, Leaves, Task};
@@ -30,6 +31,8 @@ const SLOTS: usize = 1_024;
 pub(super) struct Hands {
     engine: Engine,
     live: Live,
+    /// Everything that goes on for the session.
+    running: Running,
     tasks: Tell,
     pub(super) from_tasks: mpsc::Receiver<Box<FromTask>>,
     cancels: HashMap<(Id, u32), CancellationToken>,
@@ -86,6 +89,7 @@ impl Hands {
         Self {
             engine,
             live,
+            running: Running::default(),
             tasks,
             from_tasks,
             cancels: HashMap::new(),
@@ -122,8 +126,11 @@ impl Hands {
     }
 
     /// Returns what the owner of the session waits for.
-    pub(super) fn parts(&mut self) -> (&mut mpsc::Receiver<Box<FromTask>>, &mut Seats) {
-        (&mut self.from_tasks, &mut self.held.get_mut().seats)
+    pub(super) fn parts(
+        &mut self,
+    ) -> (&mut Running, &mut mpsc::Receiver<Box<FromTask>>, &mut Seats) {
+        let seats = &mut self.held.get_mut().seats;
+        (&mut self.running, &mut self.from_tasks, seats)
     }
 
     /// Holds the turn of a call whose place answers.
@@ -223,11 +230,11 @@ impl Hands {
                 millis,
             } => {
                 let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
-                tokio::spawn(async move {
+                self.running.begin(Box::pin(async move {
                     clock.sleep(millis).await;
                     let again = FromTask::Event(Event::Again { effect, attempt });
                     let _ = tasks.send(Box::new(again)).await;
-                });
+                }));
             }
             Do::Slot {
                 effect,
@@ -235,11 +242,11 @@ impl Hands {
                 tool,
             } => {
                 let (slots, tasks) = (slots(&self.engine, &network, &tool), self.tasks.clone());
-                tokio::spawn(async move {
+                self.running.begin(Box::pin(async move {
                     if let Ok(slot) = slots.acquire_owned().await {
                         let _ = tasks.send(Box::new(FromTask::Slot(effect, slot))).await;
                     }
-                });
+                }));
             }
             Do::Turn {
                 effect,
@@ -248,10 +255,11 @@ impl Hands {
             } => {
                 let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
                 let panicked = move |_: &str| FromTask::Turn(effect, Err(Refused::Long(LONG)));
-                attempt::spawn(tasks, panicked, async move {
-                    let turn = limiter.acquire(ask, &*clock).await;
-                    Some(FromTask::Turn(effect, turn))
-                });
+                self.running
+                    .begin(attempt::answering(tasks, panicked, async move {
+                        let turn = limiter.acquire(ask, &*clock).await;
+                        Some(FromTask::Turn(effect, turn))
+                    }));
             }
             Do::List(names) => {
                 let Some(network) = network.cloned() else {
@@ -260,11 +268,11 @@ impl Hands {
                 let asked =
                     servers::list_again(self.engine.clone(), network, values.clone(), names);
                 let tasks = self.tasks.clone();
-                tokio::spawn(async move {
+                self.running.begin(Box::pin(async move {
                     // An owner that is gone needs no answer.
                     let listed = FromTask::Event(Event::Listed(asked.await));
                     let _ = tasks.send(Box::new(listed)).await;
-                });
+                }));
             }
         }
     }
@@ -281,7 +289,7 @@ impl Hands {
         let key = (at.effect, at.attempt);
         let cancel = CancellationToken::new();
         let held = self.held.get_mut();
-        match begun.task {
+        let attempt = match begun.task {
             Task::Model(ask) => {
                 self.cancels.insert(key, cancel.clone());
                 let turn = held.turns.remove(&at.effect);
@@ -290,13 +298,13 @@ impl Hands {
                     .insert(at.effect, Streamed::by(&at, ask.is_shown));
                 let options = &self.engine.0.options;
                 let judge = options.judge.clone();
-                attempt::ask_model(at, *ask, turn, judge, options.model_timeouts, cancel);
+                attempt::ask_model(at, *ask, turn, judge, options.model_timeouts, cancel)
             }
             Task::Tool(run) => {
                 self.cancels.insert(key, cancel.clone());
                 let leaves = (held.slots.remove(&at.effect), held.turns.remove(&at.effect));
                 held.at_work.insert(key, leaves);
-                attempt::run(at, *run, cancel);
+                attempt::run(at, *run, cancel)
             }
             Task::Aside(aside) => {
                 let judges = matches!(aside.kind, Aside::Judge(_)).then(|| {
@@ -304,9 +312,10 @@ impl Hands {
                     let of = of.map(|(run, _)| slots(&self.engine, &run.network, &run.work.tool));
                     (self.judges.entry(at.effect).or_default().clone(), of)
                 });
-                attempt::run_aside(at, *aside, judges);
+                attempt::run_aside(at, *aside, judges)
             }
-        }
+        };
+        self.running.begin(attempt);
     }
 }
 

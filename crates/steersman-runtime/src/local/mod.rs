@@ -10,6 +10,7 @@ mod everything;
 mod hands;
 mod inspect;
 mod open;
+mod running;
 mod seen;
 mod tail;
 
@@ -23,7 +24,7 @@ use crate::engine::{Engine, EngineError};
 use crate::feed::{FeedItem, Live, Notice};
 use crate::limiter::Permit;
 use crate::load::Load;
-use crate::past::{self, Past};
+use crate::past::Past;
 use crate::session::{Fate, Receipt, Session, Settled, Standing, ToDriver};
 use crate::store::{Claim, Left, StoreError};
 use futures::FutureExt;
@@ -101,6 +102,8 @@ enum By {
     Disk(Result<(), StoreError>),
     Told(ToDriver),
     Task(Box<attempt::FromTask>),
+    /// Something that went on has ended, and has sent what it has to say.
+    Ended,
     Time,
     Place(Id, Permit),
     Killed,
@@ -318,16 +321,9 @@ impl Local {
                 let asleep = self.job(|job| job.park());
                 return Ok(Come::Parked(Box::new(asleep)));
             }
-            // Pieces of a stream change nothing in the session.
-            self.has_written = false;
-            loop {
-                (events, calm) = self.wait().await?;
-                if self.is_lost {
-                    return Err(self.fenced());
-                }
-                if calm || self.has_written || !events.is_empty() {
-                    break;
-                }
+            (events, calm) = self.wait().await?;
+            if self.is_lost {
+                return Err(self.fenced());
             }
         }
     }
@@ -446,11 +442,11 @@ impl Local {
             (due, job.is_parkable())
         });
         let parkable = parkable && self.desk.replies.is_empty();
-        let calm = parkable.then(|| clock.sleep(CALM));
         let calm = async {
-            match calm {
-                Some(calm) => calm.await,
-                None => std::future::pending().await,
+            if parkable {
+                clock.sleep(CALM).await;
+            } else {
+                std::future::pending::<()>().await;
             }
         };
         let timer = async {
@@ -460,43 +456,51 @@ impl Local {
             }
         };
         let alive = self.engine.0.alive.clone();
+        let killed = alive.cancelled();
+        tokio::pin!(calm, timer, killed);
+        self.has_written = false;
         let mut events = Vec::new();
         let mut is_time = false;
-        let (from_tasks, seats) = self.hands.parts();
-        let by = tokio::select! {
-            biased;
-            written = self.tail.written() => By::Disk(written),
-            Some(told) = self.desk.from_handles.recv() => By::Told(told),
-            Some(ended) = from_tasks.recv() => By::Task(ended),
-            () = timer => By::Time,
-            (id, permit) = hands::place_answers(seats) => By::Place(id, permit),
-            () = alive.cancelled() => By::Killed,
-            () = calm => By::Calm,
-        };
-        match by {
-            By::Disk(written) => {
-                written?;
-                self.reached_disk();
+        // Pieces of a stream change nothing in the session.
+        while events.is_empty() && !self.has_written && !self.is_lost {
+            let (running, from_tasks, seats) = self.hands.parts();
+            let by = tokio::select! {
+                biased;
+                written = self.tail.written() => By::Disk(written),
+                Some(told) = self.desk.from_handles.recv() => By::Told(told),
+                () = running.ended() => By::Ended,
+                Some(told) = from_tasks.recv() => By::Task(told),
+                () = &mut timer => By::Time,
+                (id, permit) = hands::place_answers(seats) => By::Place(id, permit),
+                () = &mut killed => By::Killed,
+                () = &mut calm => By::Calm,
+            };
+            match by {
+                By::Disk(written) => {
+                    written?;
+                    self.reached_disk();
+                }
+                By::Told(told) => events.extend(self.told(told)),
+                By::Ended => {}
+                By::Task(told) => events.extend(self.hands.hear(*told)),
+                By::Time => {
+                    is_time = true;
+                    events.push(Event::Time);
+                }
+                By::Place(id, permit) => events.push(self.hands.place_came(id, permit)),
+                By::Killed => return Err(EngineError::Stopped),
+                By::Calm => return Ok((events, true)),
             }
-            By::Told(told) => events.extend(self.told(told)),
-            By::Task(told) => events.extend(self.hands.hear(*told)),
-            By::Time => {
-                is_time = true;
-                events.push(Event::Time);
+            while let Ok(told) = self.desk.from_handles.try_recv() {
+                events.extend(self.told(told));
             }
-            By::Place(id, permit) => events.push(self.hands.place_came(id, permit)),
-            By::Killed => return Err(EngineError::Stopped),
-            By::Calm => return Ok((events, true)),
-        }
-        while let Ok(told) = self.desk.from_handles.try_recv() {
-            events.extend(self.told(told));
-        }
-        while let Ok(told) = self.hands.from_tasks.try_recv() {
-            events.extend(self.hands.hear(*told));
-        }
-        // Attempts that end in place keep the last arms above from being polled for as long as they follow each other.
-        if alive.is_cancelled() {
-            return Err(EngineError::Stopped);
+            while let Ok(told) = self.hands.from_tasks.try_recv() {
+                events.extend(self.hands.hear(*told));
+            }
+            // Attempts that end in place keep the last arms above from being polled for as long as they follow each other.
+            if alive.is_cancelled() {
+                return Err(EngineError::Stopped);
+            }
         }
         if !is_time && due.is_some_and(|due| due <= clock.now()) {
             events.push(Event::Time);

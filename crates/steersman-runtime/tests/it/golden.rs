@@ -126,7 +126,6 @@ fn renderings(past_bytes: usize) -> BTreeMap<String, String> {
 
 /// Fails if the renderings of the cases are not what is written down.
 fn compare_cases(is: &BTreeMap<String, String>) {
-    println!("{} cases", is.len());
     let mut was = BTreeMap::new();
     for (name, path) in named(&folder().join("cases"), "txt") {
         was.insert(name, std::fs::read_to_string(path).unwrap());
@@ -201,7 +200,6 @@ fn compare_rows(is: &BTreeMap<u64, String>) {
     let wrong: Vec<String> = wrong
         .map(|(was, is)| format!("- {was}\n+ {is}\n"))
         .collect();
-    println!("{} seeds", is.len());
     let (n, wrong) = (wrong.len(), wrong.concat());
     assert!(
         wrong.is_empty(),

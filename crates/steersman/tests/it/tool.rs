@@ -205,3 +205,49 @@ async fn a_tool_hears_that_it_is_cancelled_and_says_what_became_of_it() {
     steersman.stop().await;
     assert_eq!(done.load(Ordering::Relaxed), 1);
 }
+
+/// Asks a tool four times in pairs of calls, and returns the final answer.
+async fn asked_in_pairs(tool: Tool) -> String {
+    let network = Network::builder("pairs")
+        .tool(tool.describe("Counts.").key("parallel", 2))
+        .agent(agent("desk").system("You count.").tools(["count"]))
+        .entry("desk")
+        .build()
+        .unwrap();
+    let pair = "{ call: [ { count: { n: 1 } }, { count: { n: 2 } } ] }";
+    let script = format!("desk: [ {pair}, {pair}, Over. ]");
+    let steersman = Steersman::options().script_all(script).in_memory();
+    let session = steersman.start(&network).await.unwrap();
+    match session.ask("Count.").await.unwrap() {
+        Turn::Answer(answer) => answer.text().to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_keep_their_threads_go_on_side_by_side() {
+    // each call keeps its thread until the other one of its pair is there
+    let there: Arc<(Mutex<u32>, std::sync::Condvar)> = Arc::default();
+    let met = Arc::new(AtomicU32::new(0));
+    let tool = {
+        let (there, met) = (there.clone(), met.clone());
+        tool("count", 1, move |_: Count| {
+            let (there, met) = (there.clone(), met.clone());
+            async move {
+                let (number, came) = &*there;
+                let mut number = number.lock().unwrap();
+                *number += 1;
+                came.notify_all();
+                let pair = number.div_ceil(2) * 2;
+                let long = std::time::Duration::from_secs(20);
+                let waited = came.wait_timeout_while(number, long, |number| *number < pair);
+                if !waited.unwrap().1.timed_out() {
+                    met.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok::<_, String>(0)
+            }
+        })
+    };
+    assert_eq!(asked_in_pairs(tool.pure()).await, "Over.");
+    assert_eq!(met.load(Ordering::Relaxed), 4);
+}
