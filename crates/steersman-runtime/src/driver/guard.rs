@@ -20,6 +20,10 @@ impl Job<'_, '_> {
             return Ok(false);
         };
         let agent = out.wish.agent;
+        let begins = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Started { .. });
+        if !self.d.ledger.has_begun() && !draft.ledger.iter().any(begins) {
+            return Ok(false);
+        }
         match self.d.ledger.verdict(self.beginning(draft, id, &tool)) {
             Verdict::Begins => return Ok(false),
             // The approver is told about the equal effect; their approval also allows the repetition.
@@ -38,7 +42,7 @@ impl Job<'_, '_> {
         Beginning {
             effect: id,
             branch: out.branch,
-            digests: &out.digests,
+            digests: out.digests(self.seen.engine.sealer()),
             class: tool.class,
             epoch: self.d.who.claim.epoch,
             may_repeat: self.tool_def(&tool.tool).is_some_and(|t| t.repeat_allowed),
@@ -74,7 +78,7 @@ impl Job<'_, '_> {
                 draft.hold(NewHold {
                     effect: id,
                     why: Why::Repeat,
-                    digest: self.d.effects.outs[&id].digest(),
+                    digest: self.digest(id),
                     by: vec![approver.unwrap_or_else(|| "user".into())],
                     ask: Some(&ask),
                     due: None,
@@ -168,13 +172,14 @@ impl Job<'_, '_> {
         let Some(tool) = out.tool() else {
             return;
         };
-        let digest = out.digest();
+        let digest = self.digest(id);
         let repeats = |equal: &Equal| matches!(equal.stands, Stands::Done | Stands::GivenUp);
         let equals = self.d.ledger.equals(self.beginning(draft, id, tool));
         let before = equals.filter(repeats).max_by_key(|equal| equal.at);
         let beside = || {
             let mut outs = self.d.effects.outs.range(..id);
-            let same = |out: &Out| out.digests.first() == Some(&digest) && out.touches_world();
+            let sealer = self.seen.engine.sealer();
+            let same = |out: &Out| out.touches_world() && out.digest(sealer) == digest;
             let waits = |out: &Out| !matches!(out.state, OutState::Over);
             outs.find(|(_, out)| same(out) && waits(out))
                 .map(|(id, _)| *id)

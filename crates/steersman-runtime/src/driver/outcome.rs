@@ -310,7 +310,7 @@ impl Job<'_, '_> {
         let Some(tool) = out.tool().cloned() else {
             return;
         };
-        let digest = out.digest();
+        let digest = self.digest(effect);
         let is_asked = self.opens_doubt(draft, effect, (&tool.tool, digest), reason);
         // A declared probe follows from the open doubt: see `probe.rs`.
         self.state(effect, OutState::Held);

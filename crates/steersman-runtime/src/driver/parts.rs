@@ -10,6 +10,7 @@ use crate::load::Since;
 use crate::session::Fate;
 use crate::store::{Claim, InboxMessage, SessionId, SessionState};
 use imbl::OrdMap;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::context::RenderCache;
@@ -204,8 +205,8 @@ pub(crate) enum What {
 pub(crate) struct Out {
     pub(super) branch: Id,
     pub(super) wish: Wish,
-    /// Digests of tool and arguments, the one to record first. Empty if the effect is no tool's.
-    pub(super) digests: Arc<[Digest]>,
+    /// Digests of tool and arguments ([`Out::digests`]), once they were asked for.
+    pub(super) digests: OnceCell<Arc<[Digest]>>,
     /// The attempt that runs or ran last.
     pub(super) attempt: u32,
     pub(super) state: OutState,

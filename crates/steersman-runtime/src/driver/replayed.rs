@@ -24,8 +24,8 @@ impl Job<'_, '_> {
         let out = &self.d.effects.outs[&id];
         let dry = self.d.branches.live[&out.branch].snapshot.dry;
         let (asked, simulates) = match &out.wish.work {
-            Work::Tool(tool) => (Asked::Tool(out.digest()), !tool.class.is_free() && dry),
-            Work::Simulate(_) => (Asked::Tool(out.digest()), true),
+            Work::Tool(tool) => (Asked::Tool(self.digest(id)), !tool.class.is_free() && dry),
+            Work::Simulate(_) => (Asked::Tool(self.digest(id)), true),
             Work::Ask { to, question, .. } => (Asked::Person(to.clone(), question.clone()), false),
             Work::Event { .. } | Work::Timer => match self.waits_as(draft, id)? {
                 Some(asked) => (asked, false),

@@ -10,6 +10,7 @@ use crate::limiter::{Ask, Limiter, Refused};
 use crate::seal::Sealer;
 use crate::store::WaitChange;
 use crate::toolset::ToolRun;
+use std::cell::OnceCell;
 use std::sync::Arc;
 use steersman_machine::network::{Source, ToolDef};
 use steersman_machine::stored::by::Decider;
@@ -75,9 +76,9 @@ impl Job<'_, '_> {
         if let (Work::Tool(tool), Some(began)) = (&mut wish.work, began) {
             tool.class = tool.class.max(began);
         }
-        let mut out = Out {
+        let out = Out {
             branch,
-            digests: [].into(),
+            digests: OnceCell::new(),
             attempt: self.d.ledger.effect(id).map_or(0, |r| r.attempt),
             state: OutState::Ready,
             request: None,
@@ -93,9 +94,6 @@ impl Job<'_, '_> {
             since: self.now(branch),
             wish,
         };
-        if let Some(tool) = out.tool() {
-            out.digests = digests(tool, self.seen.engine.sealer());
-        }
         self.d.effects.outs.insert(id, out);
     }
 
@@ -143,7 +141,6 @@ impl Job<'_, '_> {
             draft.ready.push(id);
             return Ok(());
         };
-        let digest = out.digest();
         let given: Vec<Name> = out.inputs.iter().map(|(name, _)| name.clone()).collect();
         let now = self.now(branch);
         if self.is_guarded(draft, id)? {
@@ -161,7 +158,7 @@ impl Job<'_, '_> {
             draft.hold(NewHold {
                 effect: id,
                 why: Why::Input,
-                digest,
+                digest: self.digest(id),
                 by: vec!["user".into()],
                 ask: Some(question),
                 due: None,
@@ -226,7 +223,7 @@ impl Job<'_, '_> {
             }
             return Ok(());
         }
-        let epoch = self.d.who.claim.epoch;
+        let (epoch, sealer) = (self.d.who.claim.epoch, self.seen.engine.sealer());
         let Some(agent) = self.d.effects.outs.get(&id).map(|out| out.wish.agent) else {
             return Ok(());
         };
@@ -254,7 +251,7 @@ impl Job<'_, '_> {
             effect: id,
             attempt: out.attempt,
             epoch,
-            digest: out.digest(),
+            digest: out.digest(sealer),
             class: out.tool().map_or(Class::Unsafe, |tool| tool.class),
         });
         draft.then.push(OnDisk::Start(id, out.attempt));
@@ -482,6 +479,11 @@ impl Job<'_, '_> {
         self.gate(draft, id)
     }
 
+    /// Returns the digest of tool and arguments of an outstanding effect.
+    pub(super) fn digest(&self, id: Id) -> Digest {
+        self.d.effects.outs[&id].digest(self.seen.engine.sealer())
+    }
+
     /// Returns true if an effect has begun and its end is not known.
     pub(super) fn is_in_doubt(&self, id: Id) -> bool {
         self.d.ledger.effect(id).is_some_and(Record::in_doubt)
@@ -517,9 +519,18 @@ impl Out {
         }
     }
 
-    /// The digest of tool and arguments that is recorded.
-    pub(super) fn digest(&self) -> Digest {
-        *self.digests.first().expect("a tool has a digest")
+    /// Returns the digests of tool and arguments, the one to record first. Empty if the effect is no tool's.
+    pub(super) fn digests(&self, sealer: &Sealer) -> &Arc<[Digest]> {
+        let made = || {
+            self.tool()
+                .map_or_else(Arc::default, |tool| digests(tool, sealer))
+        };
+        self.digests.get_or_init(made)
+    }
+
+    /// Returns the digest of tool and arguments that is recorded.
+    pub(super) fn digest(&self, sealer: &Sealer) -> Digest {
+        *self.digests(sealer).first().expect("a tool has a digest")
     }
 
     /// Returns true if it is run for real and may change the world.

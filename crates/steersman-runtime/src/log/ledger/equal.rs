@@ -74,6 +74,12 @@ pub enum Verdict {
 }
 
 impl Ledger {
+    /// Returns true if an effect that touches the world has begun, here or in the recording of a rerun: only such effects count as
+    /// equal ones.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.started.is_empty() || !self.recorded.is_empty()
+    }
+
     /// Returns the equal effects that were begun before, or may have been, on any branch: running, in doubt, given up or done.
     /// Effects that are proved not to have happened are left out.
     pub fn equals<'a>(&'a self, of: Beginning<'a>) -> impl Iterator<Item = Equal> + 'a {
