@@ -30,11 +30,13 @@ impl Running {
         }
     }
 
-    /// Goes on with everything that can go on, until something ends; for ever if nothing goes on.
+    /// Goes on with everything that can go on, until something ends; for ever if nothing goes on. Everything that ends at the same
+    /// time has then ended, so that the session hears of it together.
     pub(super) async fn ended(&mut self) {
         if self.0.next().await.is_none() {
             std::future::pending::<()>().await;
         }
+        while let Some(Some(())) = self.0.next().now_or_never() {}
     }
 }
 
