@@ -1,7 +1,7 @@
 //! The store in a SQLite file: the default, which needs no server.
 //!
-//! It uses WAL and `synchronous=FULL`. One thread writes, and groups the writes of many sessions into one transaction; a few
-//! read-only connections read. A line is one row under one integer key (the session's number << 28 | line), inserted by one
+//! It uses WAL and `synchronous=FULL`. One connection writes, and groups the writes of many sessions into one transaction; whoever
+//! waits for a write makes it (`combine.rs`). A few read-only connections read. A line is one row under one integer key (the session's number << 28 | line), inserted by one
 //! statement that the owner's epoch guards. Next to the real file (symlinks resolved) is `NAME.owners/` with a locked file for
 //! each session that is owned now; it may be deleted while no process has the store open. The file in `NAME.mark/` records a lower
 //! bound of the number of transactions in the store, once an effect of class `unsafe` began in it; it belongs to the store.
@@ -9,6 +9,7 @@
 mod accounts;
 mod append;
 mod blob;
+mod combine;
 mod enter;
 mod error;
 mod event;
@@ -51,8 +52,10 @@ use read::Readers;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use steersman_machine::stored::ids::{Id, Line, Time};
 use steersman_runtime::Boxed;
@@ -288,7 +291,7 @@ impl SqliteStore {
         Box::pin(async move { read.await?.ok_or(StoreError::NoSession(id)) })
     }
 
-    /// Writes in the writer's thread, immediately.
+    /// Writes immediately.
     fn write<T: Send + 'static>(
         &self,
         run: impl FnOnce(&Connection, &mut State) -> Said<T> + Send + 'static,
@@ -304,18 +307,16 @@ impl SqliteStore {
         claim: Option<(i64, u64)>,
         run: impl FnOnce(&Connection, &mut State) -> Said<T> + Send + 'static,
     ) -> Boxed<'static, Result<T, StoreError>> {
-        let result = match &self.inner.writer {
-            Some(writer) => Ok(writer.queue(urgent, claim, run)),
-            None => Err(error::io(
-                &self.inner.path,
-                std::io::Error::new(
-                    std::io::ErrorKind::ReadOnlyFilesystem,
-                    "the store is open for reading only",
-                ),
-            )),
+        let Some(writer) = &self.inner.writer else {
+            let why = "the store is open for reading only";
+            let why = std::io::Error::new(std::io::ErrorKind::ReadOnlyFilesystem, why);
+            return Box::pin(std::future::ready(Err(error::io(&self.inner.path, why))));
         };
-        let inner = self.inner.clone();
-        Box::pin(async move { heard(result?, &inner).await })
+        Box::pin(Queued {
+            result: writer.queue(urgent, claim, run),
+            inner: self.inner.clone(),
+            helps: urgent,
+        })
     }
 
     fn trust(&self) -> Trust {
@@ -344,14 +345,36 @@ impl SqliteStore {
     }
 }
 
-/// Waits for the result of a queued write.
-async fn heard<T>(
+/// A queued write. Its first poll writes it, if nobody else does.
+struct Queued<T> {
     result: oneshot::Receiver<Result<T, StoreError>>,
-    inner: &Arc<Inner>,
-) -> Result<T, StoreError> {
-    result
-        .await
-        .unwrap_or_else(|_| Err(SqliteStore::gone(&inner.path)))
+    inner: Arc<Inner>,
+    /// True until somebody waits for an urgent write.
+    helps: bool,
+}
+
+impl<T> Future for Queued<T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if std::mem::take(&mut self.helps)
+            && let Some(writer) = &self.inner.writer
+        {
+            writer.help();
+        }
+        let result = Pin::new(&mut self.result).poll(cx);
+        result.map(|result| result.unwrap_or_else(|_| Err(SqliteStore::gone(&self.inner.path))))
+    }
+}
+
+impl<T> Drop for Queued<T> {
+    fn drop(&mut self) {
+        if self.helps
+            && let Some(writer) = &self.inner.writer
+        {
+            writer.call();
+        }
+    }
 }
 
 /// Encodes the id of an effect or branch as a number.
@@ -673,10 +696,7 @@ impl Lists for SqliteStore {
 impl Blobs for SqliteStore {
     fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
         self.write(move |conn, _| {
-            conn.prepare_cached(
-                "INSERT INTO blob (hash, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-            )?
-            .execute(params![hash, &*bytes])?;
+            blob::put(conn, &hash, &bytes)?;
             Ok(Ok(()))
         })
     }

@@ -1,6 +1,7 @@
 //! The statements of a batch: a guarded insert of its first line, an insert for each further line, and one statement for each
 //! other change.
 
+use super::blob;
 use super::owner::OwnerLock;
 use super::writer::{Said, State};
 use super::{effect_no, field_names};
@@ -79,6 +80,9 @@ pub(super) fn append(
     }
     if batch.tells_accepted {
         conn.execute("DELETE FROM store_accepted WHERE no = ?1", [no])?;
+    }
+    for (hash, bytes) in &batch.blobs {
+        blob::put(conn, hash, bytes)?;
     }
     beside(conn, claim, batch)?;
     Ok(Ok(()))
