@@ -23,6 +23,7 @@ mod memory;
 mod open;
 mod owner;
 mod part;
+mod queued;
 mod quota;
 mod read;
 mod registers;
@@ -48,14 +49,13 @@ use file::{Held, Unlocked};
 use futures::stream::{BoxStream, StreamExt, unfold};
 use lists::Trust;
 use open::{For, Opened};
+use queued::Queued;
 use read::Readers;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::task::{Context, Poll};
 use std::time::Duration;
 use steersman_machine::stored::ids::{Id, Line, Time};
 use steersman_runtime::Boxed;
@@ -64,7 +64,7 @@ use steersman_runtime::store::{
     Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Rated, Room, Row,
     Scope, SessionId, SessionInfo, SessionQuery, StoreError, Taken, Wake, Worker, bounds, within,
 };
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use writer::{Said, State, Writer};
 
 /// Upper bound of session numbers, so that number and line fit a signed 64 bit key.
@@ -72,6 +72,9 @@ const MAX_SESSIONS: i64 = 1 << 35;
 
 /// Number of read connections, in addition to the one for blocking readers.
 const READERS: usize = 2;
+
+/// Size of the journal at which it is moved into the file, in bytes.
+const JOURNAL: u64 = 4 << 20;
 
 /// Time between two looks for messages that other processes delivered.
 const LOOK: Duration = Duration::from_millis(50);
@@ -182,10 +185,18 @@ impl SqliteStore {
         let writer = match guard.as_ref().zip(newest) {
             None => None,
             Some((guard, newest)) => {
+                let page: u32 = conn
+                    .pragma_query_value(None, "page_size", |row| row.get(0))
+                    .map_err(failed)?;
+                let pages_of = |bytes: u64| bytes / u64::from(page.max(1));
+                let set = |name: &str, value: u64| {
+                    conn.pragma_update_and_check(None, name, value as i64, |_| Ok(()))
+                        .map_err(failed)
+                };
                 if let Some(pages) = options.max_pages {
-                    conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
-                        .map_err(failed)?;
+                    set("max_page_count", pages_of(u64::from(pages) * 4_096))?;
                 }
+                set("wal_autocheckpoint", pages_of(JOURNAL))?;
                 // Contents that are removed from an inbox or erased must not stay readable in reused pages.
                 conn.pragma_update(None, "secure_delete", "ON")
                     .map_err(failed)?;
@@ -312,11 +323,8 @@ impl SqliteStore {
             let why = std::io::Error::new(std::io::ErrorKind::ReadOnlyFilesystem, why);
             return Box::pin(std::future::ready(Err(error::io(&self.inner.path, why))));
         };
-        Box::pin(Queued {
-            result: writer.queue(urgent, claim, run),
-            inner: self.inner.clone(),
-            helps: urgent,
-        })
+        let result = writer.queue(urgent, claim, run);
+        Box::pin(Queued::new(result, self.inner.clone(), urgent))
     }
 
     fn trust(&self) -> Trust {
@@ -342,38 +350,6 @@ impl SqliteStore {
 
     fn place(&self) -> String {
         self.inner.path.display().to_string()
-    }
-}
-
-/// A queued write. Its first poll writes it, if nobody else does.
-struct Queued<T> {
-    result: oneshot::Receiver<Result<T, StoreError>>,
-    inner: Arc<Inner>,
-    /// True until somebody waits for an urgent write.
-    helps: bool,
-}
-
-impl<T> Future for Queued<T> {
-    type Output = Result<T, StoreError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if std::mem::take(&mut self.helps)
-            && let Some(writer) = &self.inner.writer
-        {
-            writer.help();
-        }
-        let result = Pin::new(&mut self.result).poll(cx);
-        result.map(|result| result.unwrap_or_else(|_| Err(SqliteStore::gone(&self.inner.path))))
-    }
-}
-
-impl<T> Drop for Queued<T> {
-    fn drop(&mut self) {
-        if self.helps
-            && let Some(writer) = &self.inner.writer
-        {
-            writer.call();
-        }
     }
 }
 

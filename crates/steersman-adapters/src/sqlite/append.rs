@@ -38,15 +38,14 @@ pub(super) fn append(
     batch: &Batch,
 ) -> Said<()> {
     let no = claim.number as i64;
-    if state.failed(no, claim.epoch) {
+    let Some((last, known)) = state.may_write(no, claim.epoch) else {
         return Ok(Err(fenced(claim)));
-    }
-    if let Err(e) = check(&claim.session, Line(state.last(no)), batch) {
+    };
+    if let Err(e) = check(&claim.session, last, batch) {
         state.fail(no, claim.epoch);
         return Ok(Err(e));
     }
     let mut rows = batch.rows.iter();
-    let known = state.is_newest(no, claim.epoch);
     // Without its lock file the owner is invisible to others: another process may own the session at any moment.
     let lock = claim.lock.downcast_ref::<OwnerLock>();
     if !known && lock.is_some_and(|lock| !state.is_locked(no, lock)) {
@@ -68,13 +67,10 @@ pub(super) fn append(
         state.fail(no, claim.epoch);
         return Ok(Err(fenced(claim)));
     }
-    state.newest(no, claim.epoch);
     for row in rows {
         insert(conn, no, row)?;
     }
-    if let Some(row) = batch.rows.last() {
-        state.wrote(no, row.n);
-    }
+    state.wrote(no, claim.epoch, batch.rows.last().map(|row| row.n));
     if batch.begins_unsafe {
         state.begins_unsafe();
     }

@@ -99,6 +99,14 @@ impl<D, T> Line<D, T> {
         self.calls && self.disk.is_some()
     }
 
+    /// Called by the thread when it finds nothing to write. Returns true if it may sleep until it is woken; otherwise it looks again
+    /// after a while.
+    fn rests(&mut self) -> bool {
+        let moved = std::mem::take(&mut self.moved);
+        self.sleeps = !moved && self.waiting.is_empty() && !self.closed;
+        self.sleeps
+    }
+
     /// Takes the disk and all tasks, if it is free and there is something to write for `by`.
     fn take(&mut self, by: By) -> Option<(D, Vec<T>)> {
         let wanted = match by {
@@ -231,24 +239,15 @@ impl<D: Disk> Shared<D> {
                 drop(line);
                 return disk.ends();
             }
-            let moved = std::mem::take(&mut line.moved);
-            line = match left.filter(|left| !left.is_zero()) {
-                None if !moved && line.waiting.is_empty() => {
-                    line.sleeps = true;
-                    let mut line = self
-                        .changed
-                        .wait(line)
-                        .unwrap_or_else(PoisonError::into_inner);
-                    line.sleeps = false;
-                    line
-                }
-                left => {
-                    self.changed
-                        .wait_timeout(line, left.unwrap_or(COMPANY))
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
+            line = if line.rests() {
+                let woken = self.changed.wait(line);
+                woken.unwrap_or_else(PoisonError::into_inner)
+            } else {
+                let left = left.filter(|left| !left.is_zero()).unwrap_or(COMPANY);
+                let woken = self.changed.wait_timeout(line, left);
+                woken.unwrap_or_else(PoisonError::into_inner).0
             };
+            line.sleeps = false;
         }
     }
 }
@@ -310,5 +309,279 @@ impl<D: Disk> Drop for Combiner<D> {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{By, Combiner, Disk, Line, QUICK, Wrote};
+    use std::collections::BTreeSet;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    /// What an owner or the thread does next.
+    #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    enum At {
+        /// An owner queues its task.
+        Queues,
+        /// It waits for the first time, or goes away.
+        Waits,
+        /// Holds the disk.
+        Writes(By, Vec<u8>),
+        /// An owner has nothing to do any more.
+        Done,
+        /// The thread looks what there is to write.
+        Looks,
+        /// It looks again when it is woken, or after a while.
+        Rests,
+        /// It looks again when it is woken.
+        Sleeps,
+    }
+
+    /// Three owners, the last of which waits for nothing, and the thread, which is the fourth.
+    struct World {
+        line: Line<(), u8>,
+        at: [At; 4],
+        /// The tasks that were written, or reported as failed.
+        over: BTreeSet<u8>,
+        /// Panics and locks of other processes that may still happen.
+        left: u8,
+    }
+
+    const THREAD: usize = 3;
+
+    type Key = ([At; 4], Vec<u8>, [bool; 7], Duration, BTreeSet<u8>, u8);
+
+    impl Clone for World {
+        fn clone(&self) -> Self {
+            let line = &self.line;
+            Self {
+                line: Line {
+                    waiting: line.waiting.clone(),
+                    ..*line
+                },
+                at: self.at.clone(),
+                over: self.over.clone(),
+                left: self.left,
+            }
+        }
+    }
+
+    impl World {
+        fn new() -> Self {
+            let owner = At::Queues;
+            Self {
+                line: Line::new(()),
+                at: [owner.clone(), owner.clone(), owner, At::Looks],
+                over: BTreeSet::new(),
+                left: 2,
+            }
+        }
+
+        fn key(&self) -> Key {
+            let line = &self.line;
+            let flags = [
+                line.disk.is_some(),
+                line.urgent,
+                line.calls,
+                line.moved,
+                line.sleeps,
+                line.slow,
+                line.since.is_some(),
+            ];
+            let (at, waiting) = (self.at.clone(), line.waiting.clone());
+            (
+                at,
+                waiting,
+                flags,
+                line.average,
+                self.over.clone(),
+                self.left,
+            )
+        }
+
+        fn wakes(&mut self, wakes: bool) {
+            if wakes && matches!(self.at[THREAD], At::Rests | At::Sleeps) {
+                self.line.sleeps = false;
+                self.at[THREAD] = At::Looks;
+            }
+        }
+
+        /// Everything that one of them may do next, each as the world behind it.
+        fn next(&self, who: usize) -> Vec<Self> {
+            let mut all = Vec::new();
+            let mut with = |change: &dyn Fn(&mut Self)| {
+                let mut world = self.clone();
+                change(&mut world);
+                all.push(world);
+            };
+            match &self.at[who] {
+                At::Queues => with(&|w| {
+                    let urgent = who != 2;
+                    w.at[who] = if urgent { At::Waits } else { At::Done };
+                    let wakes = w.line.push(who as u8, urgent);
+                    w.wakes(wakes);
+                }),
+                At::Waits => {
+                    with(&|w| {
+                        let taken = w.line.take(By::Owner);
+                        w.at[who] =
+                            taken.map_or(At::Done, |(_, tasks)| At::Writes(By::Owner, tasks));
+                    });
+                    with(&|w| {
+                        w.at[who] = At::Done;
+                        let wakes = w.line.call();
+                        w.wakes(wakes);
+                    });
+                }
+                At::Writes(by, tasks) => {
+                    for (commit, goes_on) in [(0, true), (0, false), (9, true), (9, false)] {
+                        with(&|w| {
+                            w.over.extend(tasks);
+                            w.line.took(QUICK * commit);
+                            w.ends(who, *by, goes_on);
+                        });
+                    }
+                    if self.left > 0 {
+                        // Whoever waits for these tasks is told that they failed.
+                        with(&|w| {
+                            w.left -= 1;
+                            w.over.extend(tasks);
+                            w.gives_back(who);
+                        });
+                    }
+                    if self.left > 0 && *by == By::Owner {
+                        with(&|w| {
+                            w.left -= 1;
+                            w.line.put_back(tasks.clone());
+                            w.ends(who, *by, true);
+                        });
+                    }
+                }
+                At::Looks => {
+                    for late in [false, !self.line.waiting.is_empty()] {
+                        with(&|w| {
+                            let by = By::Thread { late };
+                            w.at[who] = match w.line.take(by) {
+                                Some((_, tasks)) => At::Writes(by, tasks),
+                                None if w.line.rests() => At::Sleeps,
+                                None => At::Rests,
+                            };
+                        });
+                    }
+                }
+                At::Rests => with(&|w| w.at[who] = At::Looks),
+                At::Done | At::Sleeps => {}
+            }
+            all
+        }
+
+        fn ends(&mut self, who: usize, by: By, goes_on: bool) {
+            match self.line.next(by, goes_on) {
+                Some(tasks) => self.at[who] = At::Writes(by, tasks),
+                None => self.gives_back(who),
+            }
+        }
+
+        fn gives_back(&mut self, who: usize) {
+            self.at[who] = if who == THREAD { At::Looks } else { At::Done };
+            let wakes = self.line.give_back(());
+            self.wakes(wakes);
+        }
+
+        fn check(&self) {
+            let all = self.at[..THREAD].iter().all(|at| *at == At::Done);
+            let thread = &self.at[THREAD];
+            let what = || format!("{:?}", self.key());
+            if all && *thread == At::Sleeps {
+                assert_eq!(self.over.len(), THREAD, "a task is lost: {}", what());
+                assert!(self.line.disk.is_some(), "the disk is lost: {}", what());
+            }
+            if all && *thread == At::Rests {
+                assert!(!self.line.urgent, "only the clock helps: {}", what());
+            }
+        }
+    }
+
+    /// In every order of what three owners and the thread do, with panics, locks of other processes, slow commits and owners that
+    /// go away, every task is written or reported as failed, and none that somebody waits for is left to the clock.
+    #[test]
+    fn in_every_order_every_task_comes_to_its_end() {
+        let mut known = BTreeSet::new();
+        let mut open = vec![World::new()];
+        while let Some(world) = open.pop() {
+            if !known.insert(world.key()) {
+                continue;
+            }
+            world.check();
+            open.extend((0..=THREAD).flat_map(|who| world.next(who)));
+        }
+        assert!(known.len() > 1_000, "{}", known.len());
+    }
+
+    /// A disk that tells which tasks were written together, and panics at task 13.
+    struct Told(Sender<Vec<u32>>);
+
+    impl Disk for Told {
+        type Task = u32;
+        fn write(&mut self, tasks: Vec<u32>, _: bool) -> Wrote<u32> {
+            assert!(!tasks.contains(&13), "a bad number");
+            let _ = self.0.send(tasks);
+            Wrote::Done(Some(Duration::ZERO))
+        }
+        fn ends(self) {
+            let _ = self.0.send(Vec::new());
+        }
+    }
+
+    fn told() -> (Combiner<Told>, Receiver<Vec<u32>>) {
+        let (tell, told) = channel();
+        let disk = Combiner::start(Told(tell), "test");
+        (disk.expect("a thread starts"), told)
+    }
+
+    #[test]
+    fn who_waits_writes_everything_in_its_own_thread() {
+        let (disk, told) = told();
+        for task in 1..=3 {
+            disk.push(task, task == 3);
+        }
+        disk.help();
+        let written: Vec<u32> = told.try_iter().flatten().collect();
+        assert_eq!(written, [1, 2, 3], "before the call returned");
+        drop(disk);
+        assert_eq!(told.recv(), Ok(Vec::new()), "it was closed");
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_written_too() {
+        let (disk, told) = told();
+        disk.push(1, false);
+        assert_eq!(told.recv(), Ok(vec![1]), "by the clock");
+        disk.push(2, true);
+        disk.call();
+        assert_eq!(told.recv(), Ok(vec![2]), "its owner went away");
+        disk.push(3, false);
+        drop(disk);
+        assert_eq!(told.iter().flatten().collect::<Vec<_>>(), [3], "at the end");
+    }
+
+    #[test]
+    fn a_panic_while_writing_leaves_the_disk_to_others() {
+        let (disk, told) = told();
+        disk.push(13, true);
+        assert!(catch_unwind(AssertUnwindSafe(|| disk.help())).is_err());
+        disk.push(1, true);
+        disk.help();
+        assert_eq!(told.recv(), Ok(vec![1]));
+        // In the thread of the store
+        disk.push(13, false);
+        disk.call();
+        disk.push(2, true);
+        disk.call();
+        drop(disk);
+        let rest: Vec<u32> = told.iter().flatten().collect();
+        assert!(rest.is_empty() || rest == [2], "{rest:?}");
     }
 }

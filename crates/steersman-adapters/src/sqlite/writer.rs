@@ -251,16 +251,15 @@ impl State {
         });
         begun.unwrap_or(false)
     }
-    /// Returns true if this transaction already found this epoch to be the newest. No other process writes while the transaction
-    /// is open, and a claim within it resets the result.
-    pub(super) fn is_newest(&self, no: i64, epoch: u64) -> bool {
-        let found = self.sessions.get(&no).and_then(|s| s.newest);
-        found == Some((self.transaction, epoch))
-    }
-    /// Records that this transaction found this epoch to be the newest.
-    pub(super) fn newest(&mut self, no: i64, epoch: u64) {
-        let found = Some((self.transaction, epoch));
-        self.sessions.entry(no).or_default().newest = found;
+    /// Returns what an owner may write to a session: nothing if a write of its epoch failed; otherwise the last line that was
+    /// written or is in the group (0 if the session is not known here), and true if this transaction already found the epoch to
+    /// be the newest. No other process writes while the transaction is open, and a claim within it resets the result.
+    pub(super) fn may_write(&self, no: i64, epoch: u64) -> Option<(Line, bool)> {
+        let Some(session) = self.sessions.get(&no) else {
+            return Some((Line::NONE, false));
+        };
+        let is_newest = session.newest == Some((self.transaction, epoch));
+        (session.failed != Some(epoch)).then_some((Line(session.last), is_newest))
     }
     /// Records that a session was claimed; `head` is its last line.
     pub(super) fn claimed(&mut self, no: i64, head: u64) {
@@ -272,12 +271,14 @@ impl State {
             },
         );
     }
-    /// Returns the last line of a session that was written or is in the group; 0 if the session is not known here.
-    pub(super) fn last(&self, no: i64) -> u64 {
-        self.sessions.get(&no).map_or(0, |s| s.last)
-    }
-    pub(super) fn wrote(&mut self, no: i64, line: Line) {
-        self.sessions.entry(no).or_default().last = line.0;
+    /// Records that this transaction found the epoch to be the newest, and the last line that it wrote.
+    pub(super) fn wrote(&mut self, no: i64, epoch: u64, last: Option<Line>) {
+        let newest = Some((self.transaction, epoch));
+        let session = self.sessions.entry(no).or_default();
+        session.newest = newest;
+        if let Some(last) = last {
+            session.last = last.0;
+        }
     }
     /// Returns true if a write of this epoch failed; nothing after it is written.
     pub(super) fn failed(&self, no: i64, epoch: u64) -> bool {
@@ -466,4 +467,45 @@ fn write(
         state.committed(conn)?;
     }
     Ok(Some(commit))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sqlite::SqliteStore;
+    use steersman_runtime::store::StoreError;
+
+    #[tokio::test]
+    async fn a_panic_in_a_transaction_fails_its_group_and_nothing_else() {
+        let name = format!("steersman-panic-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = SqliteStore::open(folder.join("a.db")).unwrap();
+        let need = |revision: i64| {
+            store.queued(false, None, move |conn, _| {
+                let insert = "INSERT INTO need (revision, natives) VALUES (?1, '')";
+                conn.execute(insert, [revision]).map(Ok)
+            })
+        };
+        let beside = need(1);
+        let panics = store.write(|_, _| -> super::Said<()> { panic!("on purpose") });
+        for refused in [panics.await.err(), beside.await.err()] {
+            assert!(
+                matches!(refused, Some(StoreError::Io { .. })),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(need(2).await.unwrap(), 1);
+        // A statement that fails first takes only its own task along.
+        let (beside, again) = (need(3), need(2));
+        let last = store.write(|_, _| Ok(Ok(())));
+        assert!(last.await.is_ok());
+        assert!(again.await.is_err());
+        assert_eq!(beside.await.unwrap(), 1);
+        let there =
+            "SELECT group_concat(revision) FROM (SELECT revision FROM need ORDER BY revision)";
+        let there = store.read(|conn| conn.query_row(there, [], |row| row.get::<_, String>(0)));
+        assert_eq!(there.await.unwrap(), "2,3");
+        drop(store);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }
