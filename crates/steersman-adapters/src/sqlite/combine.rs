@@ -369,10 +369,16 @@ mod tests {
     }
 
     impl World {
-        fn new() -> Self {
+        /// `slow`: only the thread writes. One quick commit ends that, and one slow commit begins it.
+        fn new(slow: bool) -> Self {
             let owner = At::Queues;
+            let average = if slow { QUICK * 4 / 7 } else { QUICK };
             Self {
-                line: Line::new(()),
+                line: Line {
+                    slow,
+                    average,
+                    ..Line::new(())
+                },
                 at: [owner.clone(), owner.clone(), owner, At::Looks],
                 over: BTreeSet::new(),
                 left: 2,
@@ -509,7 +515,7 @@ mod tests {
     #[test]
     fn in_every_order_every_task_comes_to_its_end() {
         let mut known = BTreeSet::new();
-        let mut open = vec![World::new()];
+        let mut open = vec![World::new(false), World::new(true)];
         while let Some(world) = open.pop() {
             if !known.insert(world.key()) {
                 continue;
