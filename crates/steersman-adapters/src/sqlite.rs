@@ -1,7 +1,7 @@
 //! The store in a SQLite file: the default, which needs no server.
 //!
-//! It uses WAL and `synchronous=FULL`. One connection writes, and groups the writes of many sessions into one transaction; whoever
-//! waits for a write makes it (`combine.rs`). A few read-only connections read. A line is one row under one integer key (the session's number << 28 | line), inserted by one
+//! It uses WAL and `synchronous=FULL`. One connection writes, and groups the writes of many sessions into one transaction; the
+//! caller that waits for a write makes it (`combine.rs`). A few read-only connections read. A line is one row under one integer key (the session's number << 28 | line), inserted by one
 //! statement that the owner's epoch guards. Next to the real file (symlinks resolved) is `NAME.owners/` with a locked file for
 //! each session that is owned now; it may be deleted while no process has the store open. The file in `NAME.mark/` records a lower
 //! bound of the number of transactions in the store, once an effect of class `unsafe` began in it; it belongs to the store.

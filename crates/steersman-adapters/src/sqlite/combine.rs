@@ -1,4 +1,4 @@
-//! Who writes: whoever waits for a write and finds the disk free writes in its own thread, together with all that waits.
+//! Writers of a disk: a caller that waits for a write and finds the disk free writes in its own thread, together with all that waits.
 //!
 //! A thread of the store writes what nobody waits for, and all if commits are slow. Everything that threads share is in one
 //! [`Line`] under one lock: the tasks that wait, and the disk itself while nobody writes. So nobody finds the disk taken by a
@@ -45,7 +45,7 @@ struct Line<D, T> {
     urgent: bool,
     /// Time at which the first of the tasks came.
     since: Option<Instant>,
-    /// True if the thread has to write what waits, whoever waits for it.
+    /// True if the thread has to write what waits, also if somebody waits for it.
     calls: bool,
     /// True if a task came since the thread's clock last looked.
     moved: bool,
@@ -58,7 +58,7 @@ struct Line<D, T> {
     slow: bool,
 }
 
-/// Who wants to write.
+/// The party that wants to write.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum By {
     /// Somebody who waits for a task.
@@ -320,7 +320,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
 
-    /// What an owner or the thread does next.
+    /// The next act of an owner or of the thread.
     #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
     enum At {
         /// An owner queues its task.
@@ -450,7 +450,7 @@ mod tests {
                         });
                     }
                     if self.left > 0 {
-                        // Whoever waits for these tasks is told that they failed.
+                        // Those who wait for these tasks are told that they failed.
                         with(&|w| {
                             w.left -= 1;
                             w.over.extend(tasks);
