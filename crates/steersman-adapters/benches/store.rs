@@ -1,9 +1,11 @@
 //! Cost of appending lines to the SQLite store, compared with a loop that only inserts the same bytes. The figures are
 //! ratios of CPU time of the process and of clock time, and medians over `REPEAT` runs.
-//! `cargo bench -p steersman-adapters --bench store`; with `-- marked` it measures lines at which unsafe effects begin.
+//! `cargo bench -p steersman-adapters --bench store`; with `-- marked` it measures lines at which unsafe effects begin, with
+//! `-- disk` the bytes that a chat writes to the disk, and with `-- sessions` 64 sessions that sync each line.
 
 use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_machine::snapshot::Snapshot;
@@ -12,7 +14,10 @@ use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{Commit, Kind, LogLine, Made, Push, Text};
 use steersman_machine::stored::ids::{Body, Id, Line, Time};
 use steersman_machine::stored::interaction::{Cause, End, Interaction, Origin};
-use steersman_runtime::store::{Batch, Log as _, Needs, NewSession, Row, Scope, Worker};
+use steersman_runtime::store::{
+    Batch, Claim, Inbox as _, InboxMessage, Log as _, Needs, NewSession, Row, Scope, SessionState,
+    Worker,
+};
 
 const SALT: [u8; 16] = [1; 16];
 const SINGLY: u64 = 5_000;
@@ -128,30 +133,31 @@ fn bare(rows: &[Vec<u8>], group: u64) -> (f64, f64) {
     })
 }
 
+/// Makes a session and claims it.
+async fn claimed(store: &SqliteStore, id: &str) -> Claim {
+    let session = NewSession {
+        id: id.into(),
+        network: "desk".into(),
+        scope: Scope::default(),
+        key: None,
+        salt: SALT,
+        created: Time(0),
+        first: None,
+        said: None,
+        needs: Needs::default(),
+    };
+    store.create(session).await.expect("made");
+    let claim = store.claim(id, &Worker::nameless()).await;
+    claim.expect("claimed")
+}
+
 /// Folds, encodes, hashes and appends the lines, and waits for the disk after each `group` of them.
 fn ours(lines: &[LogLine], group: u64, begins_unsafe: bool) -> (f64, f64) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
     let store = SqliteStore::open(file("ours.db")).expect("it opens");
-    let claim = runtime.block_on(async {
-        let session = NewSession {
-            id: "bench".into(),
-            network: "desk".into(),
-            scope: Scope::default(),
-            key: None,
-            salt: SALT,
-            created: Time(0),
-            first: None,
-            said: None,
-            needs: Needs::default(),
-        };
-        store.create(session).await.expect("made");
-        store
-            .claim("bench", &Worker::nameless())
-            .await
-            .expect("claimed")
-    });
+    let claim = runtime.block_on(claimed(&store, "bench"));
     let mut snapshot = Snapshot::empty();
     let mut hash = [0; 32];
     timed(lines.len() as u64, || {
@@ -238,8 +244,150 @@ fn marked(count: u64) {
     );
 }
 
+/// Bytes of pages that this process has made dirty so far.
+fn dirtied() -> u64 {
+    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let mut lines = io.lines();
+    let found = lines.find_map(|line| line.strip_prefix("write_bytes: "));
+    found.and_then(|n| n.parse().ok()).unwrap_or_default()
+}
+
+/// The two lines of a turn of a chat, as batches: the message is taken and the model is called; the model answered.
+fn turn(n: u64, together: bool) -> [Batch; 2] {
+    let shown = |status: &str, at: u64| SessionState {
+        status: status.into(),
+        updated: Time(at as i64),
+        definition: "abcdef12".into(),
+        micros: 0,
+        tokens: n * 1_020,
+        model_calls: n,
+        waits: "[]".into(),
+        outcome: "{}".into(),
+        last: "the quick brown fox jumps over the lazy dog".into(),
+        moved: None,
+    };
+    let row = |n: u64, len: usize| Row {
+        n: Line(n),
+        bytes: vec![b'x'; len].into(),
+    };
+    let at = 1_700_000_000_000 + n * 1_000;
+    let takes = Batch {
+        rows: vec![row(2 * n - 1, 520)],
+        consumed: vec![format!("{n:032x}").as_str().into()],
+        info: Some(shown("running", at)),
+        urgent: !together,
+        ..Batch::default()
+    };
+    let answers = Batch {
+        rows: vec![row(2 * n, 560)],
+        info: Some(shown("answered", at + 1)),
+        urgent: true,
+        ..Batch::default()
+    };
+    [takes, answers]
+}
+
+/// Measures what a chat of short messages and answers writes to the disk.
+#[expect(clippy::print_stdout, reason = "a benchmark reports")]
+fn disk(turns: u64) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.expect("a runtime");
+    for together in [true, false] {
+        let path = file("disk.db");
+        let store = SqliteStore::open(&path).expect("it opens");
+        let claim = runtime.block_on(claimed(&store, "chat"));
+        let run = async |from: u64, to: u64| {
+            for n in from..to {
+                let message = InboxMessage {
+                    id: format!("{n:032x}").as_str().into(),
+                    at: Time(n as i64),
+                    bytes: vec![b'u'; 260].into(),
+                };
+                store.deliver("chat", message).await.expect("delivered");
+                let [takes, answers] = turn(n, together);
+                let takes = store.append(&claim, takes);
+                if !together {
+                    takes.await.expect("written");
+                }
+                store.append(&claim, answers).await.expect("written");
+            }
+        };
+        let journal = || {
+            let journal = std::fs::metadata(path.with_extension("db-wal"));
+            journal.map_or(0, |journal| journal.len())
+        };
+        // The journal only grows at first, so its length tells the pages.
+        let few = turns.min(50);
+        let (length, tried) = (journal(), store.transactions());
+        runtime.block_on(run(1, few + 1));
+        let (length, tried) = (journal() - length, store.transactions() - tried);
+        let before = dirtied();
+        runtime.block_on(run(few + 1, few + turns + 1));
+        let bytes = (dirtied() - before) as f64 / turns as f64;
+        let page = Connection::open(&path)
+            .and_then(|conn| conn.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0)));
+        let pages = length as f64 / f64::from(24 + page.expect("a store")) / tried as f64;
+        println!(
+            "a turn of a chat, {} syncs: {:.1} KiB written to the disk, {pages:.1} pages a transaction",
+            tried as f64 / few as f64,
+            bytes / 1024.0,
+        );
+    }
+}
+
+/// Measures sessions that append at once, each line synced.
+#[expect(clippy::print_stdout, reason = "a benchmark reports")]
+fn sessions(count: usize, lines: u64) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().build();
+    let runtime = runtime.expect("a runtime");
+    let store = SqliteStore::open(file("many.db")).expect("it opens");
+    let mut claims = Vec::new();
+    for n in 0..count {
+        claims.push(runtime.block_on(claimed(&store, &format!("s{n}"))));
+    }
+    let line: Arc<[u8]> = vec![b'x'; 800].into();
+    let all = count as u64 * lines;
+    let before = store.transactions();
+    let (cpu, clock) = timed(all, || {
+        runtime.block_on(async {
+            let mut running = Vec::new();
+            for claim in claims {
+                let (store, line) = (store.clone(), line.clone());
+                running.push(tokio::spawn(async move {
+                    for n in 1..=lines {
+                        let row = Row {
+                            n: Line(n),
+                            bytes: line.clone(),
+                        };
+                        let batch = Batch {
+                            rows: vec![row],
+                            urgent: true,
+                            ..Batch::default()
+                        };
+                        store.append(&claim, batch).await.expect("written");
+                    }
+                }));
+            }
+            for running in running {
+                running.await.expect("it ends");
+            }
+        });
+    });
+    println!(
+        "{count} sessions, each line synced: {:.0} lines a second, {cpu:.1} us of CPU a line, {:.1} lines a transaction",
+        1e6 / clock,
+        all as f64 / (store.transactions() - before) as f64,
+    );
+}
+
 #[expect(clippy::print_stdout, reason = "a benchmark reports")]
 fn main() {
+    if std::env::args().any(|arg| arg == "disk") {
+        return disk(500);
+    }
+    if std::env::args().any(|arg| arg == "sessions") {
+        return sessions(64, 1_000);
+    }
     if std::env::args().any(|arg| arg == "marked") {
         return marked(SINGLY);
     }

@@ -1,7 +1,7 @@
 //! The store in a SQLite file: the default, which needs no server.
 //!
-//! It uses WAL and `synchronous=FULL`. One thread writes, and groups the writes of many sessions into one transaction; a few
-//! read-only connections read. A line is one row under one integer key (the session's number << 28 | line), inserted by one
+//! It uses WAL and `synchronous=FULL`. One connection writes, and groups the writes of many sessions into one transaction; the
+//! caller that waits for a write makes it (`combine.rs`). A few read-only connections read. A line is one row under one integer key (the session's number << 28 | line), inserted by one
 //! statement that the owner's epoch guards. Next to the real file (symlinks resolved) is `NAME.owners/` with a locked file for
 //! each session that is owned now; it may be deleted while no process has the store open. The file in `NAME.mark/` records a lower
 //! bound of the number of transactions in the store, once an effect of class `unsafe` began in it; it belongs to the store.
@@ -9,6 +9,7 @@
 mod accounts;
 mod append;
 mod blob;
+mod combine;
 mod enter;
 mod error;
 mod event;
@@ -22,6 +23,7 @@ mod memory;
 mod open;
 mod owner;
 mod part;
+mod queued;
 mod quota;
 mod read;
 mod registers;
@@ -47,6 +49,7 @@ use file::{Held, Unlocked};
 use futures::stream::{BoxStream, StreamExt, unfold};
 use lists::Trust;
 use open::{For, Opened};
+use queued::Queued;
 use read::Readers;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
@@ -61,7 +64,7 @@ use steersman_runtime::store::{
     Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Rated, Room, Row,
     Scope, SessionId, SessionInfo, SessionQuery, StoreError, Taken, Wake, Worker, bounds, within,
 };
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use writer::{Said, State, Writer};
 
 /// Upper bound of session numbers, so that number and line fit a signed 64 bit key.
@@ -69,6 +72,9 @@ const MAX_SESSIONS: i64 = 1 << 35;
 
 /// Number of read connections, in addition to the one for blocking readers.
 const READERS: usize = 2;
+
+/// Size of the journal at which it is moved into the file, in bytes.
+const JOURNAL: u64 = 4 << 20;
 
 /// Time between two looks for messages that other processes delivered.
 const LOOK: Duration = Duration::from_millis(50);
@@ -179,10 +185,18 @@ impl SqliteStore {
         let writer = match guard.as_ref().zip(newest) {
             None => None,
             Some((guard, newest)) => {
+                let page: u32 = conn
+                    .pragma_query_value(None, "page_size", |row| row.get(0))
+                    .map_err(failed)?;
+                let pages_of = |bytes: u64| bytes / u64::from(page.max(1));
+                let set = |name: &str, value: u64| {
+                    conn.pragma_update_and_check(None, name, value as i64, |_| Ok(()))
+                        .map_err(failed)
+                };
                 if let Some(pages) = options.max_pages {
-                    conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
-                        .map_err(failed)?;
+                    set("max_page_count", pages_of(u64::from(pages) * 4_096))?;
                 }
+                set("wal_autocheckpoint", pages_of(JOURNAL))?;
                 // Contents that are removed from an inbox or erased must not stay readable in reused pages.
                 conn.pragma_update(None, "secure_delete", "ON")
                     .map_err(failed)?;
@@ -288,7 +302,7 @@ impl SqliteStore {
         Box::pin(async move { read.await?.ok_or(StoreError::NoSession(id)) })
     }
 
-    /// Writes in the writer's thread, immediately.
+    /// Writes immediately.
     fn write<T: Send + 'static>(
         &self,
         run: impl FnOnce(&Connection, &mut State) -> Said<T> + Send + 'static,
@@ -304,18 +318,13 @@ impl SqliteStore {
         claim: Option<(i64, u64)>,
         run: impl FnOnce(&Connection, &mut State) -> Said<T> + Send + 'static,
     ) -> Boxed<'static, Result<T, StoreError>> {
-        let result = match &self.inner.writer {
-            Some(writer) => Ok(writer.queue(urgent, claim, run)),
-            None => Err(error::io(
-                &self.inner.path,
-                std::io::Error::new(
-                    std::io::ErrorKind::ReadOnlyFilesystem,
-                    "the store is open for reading only",
-                ),
-            )),
+        let Some(writer) = &self.inner.writer else {
+            let why = "the store is open for reading only";
+            let why = std::io::Error::new(std::io::ErrorKind::ReadOnlyFilesystem, why);
+            return Box::pin(std::future::ready(Err(error::io(&self.inner.path, why))));
         };
-        let inner = self.inner.clone();
-        Box::pin(async move { heard(result?, &inner).await })
+        let result = writer.queue(urgent, claim, run);
+        Box::pin(Queued::new(result, self.inner.clone(), urgent))
     }
 
     fn trust(&self) -> Trust {
@@ -342,16 +351,6 @@ impl SqliteStore {
     fn place(&self) -> String {
         self.inner.path.display().to_string()
     }
-}
-
-/// Waits for the result of a queued write.
-async fn heard<T>(
-    result: oneshot::Receiver<Result<T, StoreError>>,
-    inner: &Arc<Inner>,
-) -> Result<T, StoreError> {
-    result
-        .await
-        .unwrap_or_else(|_| Err(SqliteStore::gone(&inner.path)))
 }
 
 /// Encodes the id of an effect or branch as a number.
@@ -673,10 +672,7 @@ impl Lists for SqliteStore {
 impl Blobs for SqliteStore {
     fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
         self.write(move |conn, _| {
-            conn.prepare_cached(
-                "INSERT INTO blob (hash, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-            )?
-            .execute(params![hash, &*bytes])?;
+            blob::put(conn, &hash, &bytes)?;
             Ok(Ok(()))
         })
     }

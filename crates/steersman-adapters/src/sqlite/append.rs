@@ -1,6 +1,7 @@
 //! The statements of a batch: a guarded insert of its first line, an insert for each further line, and one statement for each
 //! other change.
 
+use super::blob;
 use super::owner::OwnerLock;
 use super::writer::{Said, State};
 use super::{effect_no, field_names};
@@ -37,15 +38,14 @@ pub(super) fn append(
     batch: &Batch,
 ) -> Said<()> {
     let no = claim.number as i64;
-    if state.failed(no, claim.epoch) {
+    let Some((last, known)) = state.may_write(no, claim.epoch) else {
         return Ok(Err(fenced(claim)));
-    }
-    if let Err(e) = check(&claim.session, Line(state.last(no)), batch) {
+    };
+    if let Err(e) = check(&claim.session, last, batch) {
         state.fail(no, claim.epoch);
         return Ok(Err(e));
     }
     let mut rows = batch.rows.iter();
-    let known = state.is_newest(no, claim.epoch);
     // Without its lock file the owner is invisible to others: another process may own the session at any moment.
     let lock = claim.lock.downcast_ref::<OwnerLock>();
     if !known && lock.is_some_and(|lock| !state.is_locked(no, lock)) {
@@ -67,18 +67,18 @@ pub(super) fn append(
         state.fail(no, claim.epoch);
         return Ok(Err(fenced(claim)));
     }
-    state.newest(no, claim.epoch);
     for row in rows {
         insert(conn, no, row)?;
     }
-    if let Some(row) = batch.rows.last() {
-        state.wrote(no, row.n);
-    }
+    state.wrote(no, claim.epoch, batch.rows.last().map(|row| row.n));
     if batch.begins_unsafe {
         state.begins_unsafe();
     }
     if batch.tells_accepted {
         conn.execute("DELETE FROM store_accepted WHERE no = ?1", [no])?;
+    }
+    for (hash, bytes) in &batch.blobs {
+        blob::put(conn, hash, bytes)?;
     }
     beside(conn, claim, batch)?;
     Ok(Ok(()))

@@ -1,6 +1,6 @@
 //! Contents by their hashes.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::sync::Arc;
 use steersman_runtime::store::StoreError;
 
@@ -9,6 +9,13 @@ pub(super) fn bytes(conn: &Connection, hash: &[u8; 32]) -> rusqlite::Result<Opti
     conn.prepare_cached("SELECT bytes FROM blob WHERE hash = ?1")?
         .query_row([hash], |r| r.get(0))
         .optional()
+}
+
+/// Stores a blob, unless it is there.
+pub(super) fn put(conn: &Connection, hash: &[u8; 32], bytes: &[u8]) -> rusqlite::Result<()> {
+    conn.prepare_cached("INSERT INTO blob (hash, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
+        .execute(params![hash, bytes])
+        .map(drop)
 }
 
 /// Refuses a blob that does not match its hash.

@@ -28,8 +28,7 @@ pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
         return Ok(Ok(id as u64));
     }
     let hash = *blake3::hash(&new.content).as_bytes();
-    conn.prepare_cached("INSERT INTO blob (hash, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
-        .execute(params![hash, &*new.content])?;
+    super::blob::put(conn, &hash, &new.content)?;
     let tags: Vec<&str> = new.tags.iter().map(|tag| &**tag).collect();
     let id = conn
         .prepare_cached(

@@ -249,9 +249,12 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
+/// Longest time that a connection waits for a lock of another process.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Settings of every connection.
 fn settings(conn: &Connection) -> rusqlite::Result<()> {
-    conn.busy_timeout(Duration::from_secs(10))?;
+    conn.busy_timeout(PATIENCE)?;
     conn.set_prepared_statement_cache_capacity(64);
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "foreign_keys", "OFF")?;

@@ -11,6 +11,11 @@ const APPLICATION: u32 = 0x5354_524d;
 /// Number of the format. Versions before the first release wrote formats up to 8. **Stored**.
 pub(super) const FORMAT: u32 = 9;
 
+/// Size of a page of a new store, in bytes. A small transaction touches a dozen pages, each of which is written whole: with pages
+/// of 4 KiB, which older stores have, it writes 1.6 times as much. With pages of 1 KiB each row of a few hundred bytes
+/// would have a page of its own.
+const PAGE: u32 = 2_048;
+
 /// The tables and indexes of the format. **Stored**: tables and columns may be added, with a new number.
 const TABLES: &str = "
     CREATE TABLE session (
@@ -262,6 +267,8 @@ pub(super) fn complete(
     drawn: Option<&str>,
 ) -> Result<(), StoreError> {
     let sql = |e| super::error::sql(path, e);
+    // Has no effect on a file that is not empty.
+    conn.pragma_update(None, "page_size", PAGE).map_err(sql)?;
     // A copy made by `backup` has no journal yet: it gets one when it is opened for writing the first time.
     conn.pragma_update(None, "journal_mode", "WAL")
         .map_err(sql)?;

@@ -1,29 +1,33 @@
-//! The only thread that writes to the store. It puts all queued tasks into one transaction, so that one sync carries the lines of
+//! The connection that writes to the store. It puts all queued tasks into one transaction, so that one sync carries the lines of
 //! many sessions.
 
+use super::combine::{Combiner, Disk, Wrote};
 use super::enter::Guard;
-use super::error::sql;
+use super::error::{io, sql};
 use super::mark;
-use super::open::{Reads, compared, reader, unaccepted};
+use super::open::{PATIENCE, Reads, compared, reader, unaccepted};
 use super::owner::OwnerLock;
 use super::stamp::{self, Newest, stamp};
 use super::watch::Watch;
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use steersman_machine::stored::ids::Line;
-use steersman_runtime::store::queue::Queue;
-use steersman_runtime::store::{COMPANY, StoreError};
+use steersman_runtime::store::StoreError;
 use tokio::sync::oneshot;
 
-/// Result of a task: an answer, or a refusal *before it wrote anything*. An error of SQLite fails the whole group.
+/// Result of a task: an answer, or a refusal *before it wrote anything*. An error of SQLite fails the task alone if the task had
+/// written nothing, and otherwise the whole group.
 pub(super) type Said<T> = rusqlite::Result<Result<T, StoreError>>;
 
 /// A queued write.
 trait Task: Send {
     fn run(&mut self, conn: &Connection, state: &mut State) -> rusqlite::Result<()>;
+    /// Replaces the result of a task that wrote nothing.
+    fn fail(&mut self, why: StoreError);
     /// Reports to the caller that the transaction was committed, or why it was not.
     fn finish(self: Box<Self>, state: &mut State, committed: Result<(), StoreError>);
 }
@@ -45,6 +49,10 @@ where
             self.said = Some(run(conn, state)?);
         }
         Ok(())
+    }
+
+    fn fail(&mut self, why: StoreError) {
+        self.said = Some(Err(why));
     }
 
     fn finish(self: Box<Self>, state: &mut State, committed: Result<(), StoreError>) {
@@ -243,16 +251,15 @@ impl State {
         });
         begun.unwrap_or(false)
     }
-    /// Returns true if this transaction already found this epoch to be the newest. No other process writes while the transaction
-    /// is open, and a claim within it resets the result.
-    pub(super) fn is_newest(&self, no: i64, epoch: u64) -> bool {
-        let found = self.sessions.get(&no).and_then(|s| s.newest);
-        found == Some((self.transaction, epoch))
-    }
-    /// Records that this transaction found this epoch to be the newest.
-    pub(super) fn newest(&mut self, no: i64, epoch: u64) {
-        let found = Some((self.transaction, epoch));
-        self.sessions.entry(no).or_default().newest = found;
+    /// Returns what an owner may write to a session: nothing if a write of its epoch failed; otherwise the last line that was
+    /// written or is in the group (0 if the session is not known here), and true if this transaction already found the epoch to
+    /// be the newest. No other process writes while the transaction is open, and a claim within it resets the result.
+    pub(super) fn may_write(&self, no: i64, epoch: u64) -> Option<(Line, bool)> {
+        let Some(session) = self.sessions.get(&no) else {
+            return Some((Line::NONE, false));
+        };
+        let is_newest = session.newest == Some((self.transaction, epoch));
+        (session.failed != Some(epoch)).then_some((Line(session.last), is_newest))
     }
     /// Records that a session was claimed; `head` is its last line.
     pub(super) fn claimed(&mut self, no: i64, head: u64) {
@@ -264,12 +271,14 @@ impl State {
             },
         );
     }
-    /// Returns the last line of a session that was written or is in the group; 0 if the session is not known here.
-    pub(super) fn last(&self, no: i64) -> u64 {
-        self.sessions.get(&no).map_or(0, |s| s.last)
-    }
-    pub(super) fn wrote(&mut self, no: i64, line: Line) {
-        self.sessions.entry(no).or_default().last = line.0;
+    /// Records that this transaction found the epoch to be the newest, and the last line that it wrote.
+    pub(super) fn wrote(&mut self, no: i64, epoch: u64, last: Option<Line>) {
+        let newest = Some((self.transaction, epoch));
+        let session = self.sessions.entry(no).or_default();
+        session.newest = newest;
+        if let Some(last) = last {
+            session.last = last.0;
+        }
     }
     /// Returns true if a write of this epoch failed; nothing after it is written.
     pub(super) fn failed(&self, no: i64, epoch: u64) -> bool {
@@ -283,34 +292,23 @@ impl State {
     }
 }
 
-/// Handle to the writing thread. Dropping it closes the queue and waits for the thread.
+/// The writer of a store. Dropping it writes what is queued, and closes the connection.
 pub(super) struct Writer {
-    queue: Arc<Queue<Box<dyn Task>>>,
-    thread: Option<JoinHandle<()>>,
+    disk: Combiner<Journaled>,
     transactions: Arc<AtomicU64>,
 }
 
 impl Writer {
-    pub(super) fn start(conn: Connection, mut state: State) -> std::io::Result<Self> {
-        let queue = Arc::<Queue<Box<dyn Task>>>::default();
-        let tasks = queue.clone();
+    pub(super) fn start(conn: Connection, state: State) -> std::io::Result<Self> {
         let transactions = Arc::<AtomicU64>::default();
-        let made = transactions.clone();
-        let thread = std::thread::Builder::new()
-            .name("steersman-writer".to_owned())
-            .spawn(move || {
-                while let Some(mut group) = tasks.group(COMPANY) {
-                    made.fetch_add(1, Ordering::Relaxed);
-                    let result = write(&conn, &mut state, &mut group);
-                    for task in group {
-                        task.finish(&mut state, result.clone());
-                    }
-                }
-                state.guard.ends(&conn);
-            })?;
+        let disk = Journaled {
+            conn,
+            state,
+            patient: None,
+            transactions: transactions.clone(),
+        };
         Ok(Self {
-            queue,
-            thread: Some(thread),
+            disk: Combiner::start(disk, "steersman-writer")?,
             transactions,
         })
     }
@@ -320,8 +318,7 @@ impl Writer {
         self.transactions.load(Ordering::Relaxed)
     }
 
-    /// Queues a task after all others. The receiver gets the result once the transaction is on disk, or failed; it is closed if
-    /// the queue is closed.
+    /// Queues a task after all others. The receiver gets the result once the transaction is on disk, or failed.
     pub(super) fn queue<T: Send + 'static>(
         &self,
         urgent: bool,
@@ -335,63 +332,180 @@ impl Writer {
             done,
             claim,
         };
-        // A closed queue drops the task, which closes the receiver.
-        let _ = self.queue.push(Box::new(task), urgent);
+        self.disk.push(Box::new(task), urgent);
+        result
+    }
+
+    /// Called by somebody who begins to wait for an urgent task: writes it if nobody else does.
+    pub(super) fn help(&self) {
+        self.disk.help();
+    }
+
+    /// Called instead of [`Self::help`] if nobody waits for an urgent task any more.
+    pub(super) fn call(&self) {
+        self.disk.call();
+    }
+}
+
+/// The connection that writes, and what is known of the store.
+struct Journaled {
+    conn: Connection,
+    state: State,
+    /// True if the connection waits for locks of other processes; `None` if that was not set yet.
+    patient: Option<bool>,
+    transactions: Arc<AtomicU64>,
+}
+
+impl Disk for Journaled {
+    type Task = Box<dyn Task>;
+
+    fn write(&mut self, mut group: Vec<Self::Task>, patient: bool) -> Wrote<Self::Task> {
+        self.transactions.fetch_add(1, Ordering::Relaxed);
+        let began = self.begin(patient);
+        if !patient && began.as_ref().is_err_and(is_busy) {
+            return Wrote::Busy(group);
+        }
+        let (conn, state) = (&self.conn, &mut self.state);
+        let path = state.path.clone();
+        let result = began.map_err(|e| sql(&path, e)).and_then(|()| {
+            let written = AssertUnwindSafe(|| write(conn, state, &mut group));
+            catch_unwind(written).unwrap_or_else(|_| {
+                // Nothing is known of the transaction: the next one reads again what the store says of itself.
+                state.seen = None;
+                let why = "a panic while it was written; nothing of the transaction counts";
+                Err(io(&path, std::io::Error::other(why)))
+            })
+        });
+        let result = self.rolled_back(result);
+        let (result, commit) = match result {
+            Ok(commit) => (Ok(()), commit),
+            Err(why) => (Err(why), None),
+        };
+        for task in group {
+            task.finish(&mut self.state, result.clone());
+        }
+        Wrote::Done(commit)
+    }
+
+    fn ends(self) {
+        self.state.guard.ends(&self.conn);
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
+
+/// Executes a statement that returns nothing.
+fn simple(conn: &Connection, statement: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(statement)?.execute([]).map(drop)
+}
+
+impl Journaled {
+    /// Begins a transaction.
+    fn begin(&mut self, patient: bool) -> rusqlite::Result<()> {
+        if self.patient != Some(patient) {
+            let wait = if patient { PATIENCE } else { Duration::ZERO };
+            self.conn.busy_timeout(wait)?;
+            self.patient = Some(patient);
+        }
+        simple(&self.conn, "BEGIN IMMEDIATE")
+    }
+
+    /// After a failure, ends the transaction that is open.
+    fn rolled_back<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        let (conn, guard) = (&self.conn, &self.state.guard);
+        if result.is_err() && !conn.is_autocommit() {
+            // The rollback can fail only if no transaction is open any more.
+            let _ = conn.execute_batch("ROLLBACK");
+        }
+        if result.is_err() && !guard.has_journal() {
+            return Err(guard.put_back(conn));
+        }
         result
     }
 }
 
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.queue.close();
-        if let Some(thread) = self.thread.take() {
-            // After a panic of the thread, the callers that waited have seen their receivers close.
-            let _ = thread.join();
-        }
-    }
-}
-
+/// Runs the tasks in the open transaction and commits it. Returns the time that the commit took, if anything was written.
 fn write(
     conn: &Connection,
     state: &mut State,
     group: &mut [Box<dyn Task>],
-) -> Result<(), StoreError> {
+) -> Result<Option<Duration>, StoreError> {
     state.begin();
-    let run = || -> Result<(), StoreError> {
-        let guard = state.guard.clone();
-        let failed = |e| sql(guard.path(), e);
-        let simple = |statement: &str| conn.prepare_cached(statement)?.execute([]);
-        simple("BEGIN IMMEDIATE").map_err(failed)?;
-        state.look()?;
-        state.follows(conn)?;
-        let before = conn.total_changes();
-        for task in group {
-            task.run(conn, state).map_err(failed)?;
+    let guard = state.guard.clone();
+    let failed = |e| sql(guard.path(), e);
+    state.look()?;
+    state.follows(conn)?;
+    let before = conn.total_changes();
+    let mut changes = before;
+    for task in group {
+        if let Err(e) = task.run(conn, state) {
+            // A task that wrote nothing fails alone, unless SQLite ended the transaction.
+            if conn.total_changes() != changes || conn.is_autocommit() {
+                return Err(failed(e));
+            }
+            task.fail(failed(e));
         }
-        if conn.total_changes() == before {
-            return simple("COMMIT").map(drop).map_err(failed);
-        }
-        let stamped = state.commits(conn)?;
-        simple("COMMIT").map_err(failed)?;
-        let is_stamped = stamped.is_some();
-        // The transaction is in the store, even if something fails from here on.
-        if let Some(newest) = stamped {
-            state.newest = newest;
-        }
-        // A transaction in a journal that other processes do not find must not be acknowledged.
-        state.look()?;
-        if is_stamped {
-            state.committed(conn)?;
-        }
-        Ok(())
-    };
-    let result = run();
-    if result.is_err() && !conn.is_autocommit() {
-        // The rollback can fail only if no transaction is open any more.
-        let _ = conn.execute_batch("ROLLBACK");
+        changes = conn.total_changes();
     }
-    if result.is_err() && !state.guard.has_journal() {
-        return Err(state.guard.put_back(conn));
+    if changes == before {
+        return simple(conn, "COMMIT").map(|()| None).map_err(failed);
     }
-    result
+    let stamped = state.commits(conn)?;
+    let began = Instant::now();
+    simple(conn, "COMMIT").map_err(failed)?;
+    let commit = began.elapsed();
+    let is_stamped = stamped.is_some();
+    // The transaction is in the store, even if something fails from here on.
+    if let Some(newest) = stamped {
+        state.newest = newest;
+    }
+    // A transaction in a journal that other processes do not find must not be acknowledged.
+    state.look()?;
+    if is_stamped {
+        state.committed(conn)?;
+    }
+    Ok(Some(commit))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sqlite::SqliteStore;
+    use steersman_runtime::store::StoreError;
+
+    #[tokio::test]
+    async fn a_panic_in_a_transaction_fails_its_group_and_nothing_else() {
+        let name = format!("steersman-panic-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = SqliteStore::open(folder.join("a.db")).unwrap();
+        let need = |revision: i64| {
+            store.queued(false, None, move |conn, _| {
+                let insert = "INSERT INTO need (revision, natives) VALUES (?1, '')";
+                conn.execute(insert, [revision]).map(Ok)
+            })
+        };
+        let beside = need(1);
+        let panics = store.write(|_, _| -> super::Said<()> { panic!("on purpose") });
+        for refused in [panics.await.err(), beside.await.err()] {
+            assert!(
+                matches!(refused, Some(StoreError::Io { .. })),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(need(2).await.unwrap(), 1);
+        // A statement that fails first takes only its own task along.
+        let (beside, again) = (need(3), need(2));
+        let last = store.write(|_, _| Ok(Ok(())));
+        assert!(last.await.is_ok());
+        assert!(again.await.is_err());
+        assert_eq!(beside.await.unwrap(), 1);
+        let there =
+            "SELECT group_concat(revision) FROM (SELECT revision FROM need ORDER BY revision)";
+        let there = store.read(|conn| conn.query_row(there, [], |row| row.get::<_, String>(0)));
+        assert_eq!(there.await.unwrap(), "2,3");
+        drop(store);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

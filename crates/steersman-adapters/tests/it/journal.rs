@@ -1,4 +1,4 @@
-//! Stores whose journal was removed while they were open.
+//! Stores whose journal was removed while they were open, or whose pages have another size.
 
 use crate::sqlite::{Folder, Other, batch, message, session};
 use futures::StreamExt;
@@ -198,4 +198,35 @@ async fn a_store_that_took_the_place_of_one_further_up_gets_nothing() {
     drop((claim, store));
     assert_eq!(lines(&file).await, [1]);
     assert_eq!(lines(&moved.join("p/sessions.db")).await.first(), Some(&1));
+}
+
+/// Stores had pages of 4 KiB before new ones got smaller ones.
+#[tokio::test]
+async fn a_store_with_larger_pages_is_driven_as_it_is() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.create(session("a")).await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
+    store.append(&claim, batch(1, b"old", true)).await.unwrap();
+    drop((store, claim));
+    let page_size = |after: &str| -> u32 {
+        let conn = rusqlite::Connection::open(folder.file()).unwrap();
+        conn.execute_batch(after).unwrap();
+        let size = "PRAGMA page_size";
+        conn.query_row(size, [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(page_size(""), 2_048);
+    let larger =
+        "PRAGMA journal_mode = DELETE; PRAGMA page_size = 4096; VACUUM; PRAGMA journal_mode = WAL;";
+    assert_eq!(page_size(larger), 4_096);
+    for n in [100, 200] {
+        let store = folder.store();
+        let claim = store.claim("a", &Worker::nameless()).await.unwrap();
+        store.append(&claim, batch(n, b"new", true)).await.unwrap();
+        assert!(store.check_structure().await.unwrap().is_empty());
+    }
+    let rows = folder.store().rows("a", Line(1), Line::MAX, 9).await;
+    let rows: Vec<u64> = rows.unwrap().iter().map(|row| row.n.0).collect();
+    assert_eq!(rows, [1, 100, 200]);
+    assert_eq!(page_size(""), 4_096, "it stays as it is");
 }

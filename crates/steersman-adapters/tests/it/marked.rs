@@ -88,7 +88,9 @@ async fn written() -> (Folder, (usize, u64, usize)) {
     (folder, (24, 4, 1))
 }
 
-const FRAME: usize = 24 + 4_096;
+/// Size of a page of a new store, in bytes.
+pub(crate) const PAGE: usize = 2_048;
+const FRAME: usize = 24 + PAGE;
 
 #[tokio::test]
 async fn wherever_the_journal_is_cut_what_was_acknowledged_is_there_or_missed() {
@@ -549,11 +551,11 @@ async fn a_kill_while_the_journal_is_moved_into_the_file_loses_nothing() {
     let last = life.moments.last().unwrap();
     assert_eq!(life.lines(&last.0, &last.1).await, Some(16));
     let moved = std::fs::read(life.folder.file()).unwrap();
-    let pages = moved.len() / 4_096;
+    let pages = moved.len() / PAGE;
     for upto in 0..=pages {
         let mut file = last.0.clone();
-        file.resize(file.len().max(upto * 4_096), 0);
-        file[..upto * 4_096].copy_from_slice(&moved[..upto * 4_096]);
+        file.resize(file.len().max(upto * PAGE), 0);
+        file[..upto * PAGE].copy_from_slice(&moved[..upto * PAGE]);
         // Closing the store wrote only what was in the journal.
         assert_eq!(life.lines(&file, &last.1).await, Some(16), "{upto}");
     }
@@ -685,7 +687,7 @@ async fn child() {
     let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
     let mut written = 1;
-    let large = |n| batch(n, &vec![7; 250_000], true);
+    let large = |n| batch(n, &vec![7; 300_000], true);
     while store.append(&claim, large(written + 1)).await.is_ok() {
         written += 1;
     }

@@ -1,6 +1,6 @@
 //! Stores that lose their end while they are open, and the files next to a store that is refused.
 
-use crate::marked::begins;
+use crate::marked::{PAGE, begins};
 use crate::sqlite::{Folder, Other, batch, session};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -187,7 +187,7 @@ async fn a_store_that_cannot_be_read_keeps_its_journal() {
     let kept = std::fs::read(&journal).unwrap();
     let leaf = schema_leaf(&folder.file());
     let mut file = std::fs::read(folder.file()).unwrap();
-    file[(leaf - 1) * 4_096..leaf * 4_096].fill(7);
+    file[(leaf - 1) * PAGE..leaf * PAGE].fill(7);
     std::fs::write(folder.file(), &file).unwrap();
     for _ in 0..2 {
         assert!(SqliteStore::open(folder.file()).is_err());

@@ -452,7 +452,8 @@ impl Left {
     }
 }
 
-const FRAME: usize = 24 + 4_096;
+const PAGE: usize = 2_048;
+const FRAME: usize = 24 + PAGE;
 
 /// A bit of the journal is flipped, or the journal is cut: no payment is repeated, and missing lines are reported.
 /// `STEERSMAN_FLIPS` is the number of cuts and of flips.
@@ -612,7 +613,7 @@ fn an_index_that_hides_what_waits_is_told_and_passed_over() {
         let conn = rusqlite::Connection::open(&file).unwrap();
         let root = "SELECT rootpage FROM sqlite_master WHERE name = 'inbox_waiting'";
         let root: usize = conn.query_row(root, [], |r| r.get::<_, u32>(0)).unwrap() as usize;
-        (std::fs::read(&file).unwrap(), root * 4_096)
+        (std::fs::read(&file).unwrap(), root * PAGE)
     };
     let marked = std::fs::read(mark(&world)).unwrap();
     let mut hidden = 0;
@@ -723,7 +724,7 @@ fn a_box_that_cannot_be_read_ends_no_wait() {
         conn.query_row(root, [], |r| r.get::<_, u32>(0)).unwrap() as usize
     };
     let mut bytes = std::fs::read(&file).unwrap();
-    bytes[(root - 1) * 4_096] ^= 1;
+    bytes[(root - 1) * PAGE] ^= 1;
     std::fs::write(&file, &bytes).unwrap();
     let resumed = world.run(RESUME);
     assert_eq!(resumed.code, Some(5), "{resumed:?}");

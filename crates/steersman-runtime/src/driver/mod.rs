@@ -319,7 +319,9 @@ impl Driver {
     ) -> Result<(), Stop> {
         let mut job = self.job(seen, out);
         job.in_place = in_place;
-        job.does(next)
+        job.does(next)?;
+        job.append_contents();
+        Ok(())
     }
 
     /// Takes up what the last owner left, once the session was read.
@@ -387,7 +389,6 @@ impl Turned {
     fn mark(&self) -> Mark {
         Mark {
             batches: self.batches.len(),
-            blobs: self.blobs.len(),
             orders: self.orders.len(),
             told: self.told.len(),
         }
@@ -395,7 +396,7 @@ impl Turned {
 
     fn back_to(&mut self, mark: Mark) {
         self.batches.truncate(mark.batches);
-        self.blobs.truncate(mark.blobs);
+        self.blobs.clear();
         self.orders.truncate(mark.orders);
         self.told.truncate(mark.told);
     }
@@ -405,7 +406,6 @@ impl Turned {
 #[derive(Copy, Clone)]
 struct Mark {
     batches: usize,
-    blobs: usize,
     orders: usize,
     told: usize,
 }

@@ -481,6 +481,7 @@ impl Job<'_, '_> {
         let out = &self.d.effects.outs[&id];
         let snapshot = self.d.branches.live[&out.branch].snapshot.clone();
         Artifacts::new(self.seen.engine.store().clone(), snapshot, out.wish.agent)
+            .and_coming(self.seen.past.coming())
     }
 
     /// Returns the scope that transport fields of a tool read, with secrets opened.

@@ -343,6 +343,7 @@ impl Job<'_, '_> {
             last = draft.n;
             let (batch, follows) = self.prepared(draft)?;
             all.rows.extend(batch.rows);
+            all.blobs.extend(batch.blobs);
             all.consumed.extend(batch.consumed);
             all.events_taken.extend(batch.events_taken);
             all.waits.extend(batch.waits);
@@ -376,8 +377,26 @@ impl Job<'_, '_> {
         );
         batch.urgent |= unhurried.0 >= HALF.0 || unhurried.1 >= HALF.1;
         self.d.course.unhurried = if batch.urgent { (0, 0) } else { unhurried };
+        // Contents that the job made before its lines
+        batch.blobs.append(&mut self.out.blobs);
+        self.seen.past.coming().add(last, &batch.blobs);
         self.out.batches.push((last, batch));
         Ok(())
+    }
+
+    /// Stores the contents that a job made and no line of it took along.
+    pub(super) fn append_contents(&mut self) {
+        if self.out.blobs.is_empty() {
+            return;
+        }
+        let blobs = std::mem::take(&mut self.out.blobs);
+        self.seen.past.coming().add(self.d.who.next, &blobs);
+        let batch = Batch {
+            blobs,
+            urgent: true,
+            ..Batch::default()
+        };
+        self.out.batches.push((self.d.who.last, batch));
     }
 
     /// Encodes a line for the store and folds it into the owner's state. Returns the batch, and the actions to take when it is
@@ -419,13 +438,14 @@ impl Job<'_, '_> {
         let (bytes, hash) = codec::encode(&line, &branch.hash, &self.d.who.claim.salt);
         let what = || format!("line {} of session `{}`", line.n, self.d.who.session);
         store::within(what, bytes.len())?;
-        for content in draft.contents {
+        let contents = draft.contents.into_iter().map(|content| {
             let hash = *blake3::hash(&content.bytes).as_bytes();
-            self.out.blobs.push((hash, content.bytes));
-        }
+            (hash, content.bytes)
+        });
+        let mut contents: Vec<_> = contents.collect();
         for (hash, text) in blobs {
-            self.seen.past.add_blob(hash, text.clone());
-            self.out.blobs.push((hash, text.as_bytes().into()));
+            contents.push((hash, text.as_bytes().into()));
+            self.seen.past.add_blob(hash, text);
         }
         (branch.prev, branch.hash) = (line.n, hash);
         if draft.folds {
@@ -442,6 +462,7 @@ impl Job<'_, '_> {
                 n: line.n,
                 bytes: bytes.into(),
             }],
+            blobs: contents,
             consumed: draft.consumed,
             dropped: Vec::new(),
             events_taken: draft.events_taken,

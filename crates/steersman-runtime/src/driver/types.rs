@@ -214,7 +214,7 @@ impl From<StoreError> for Stop {
 pub(crate) struct Turned {
     /// Batches to append, in order, each with its last line.
     pub(crate) batches: Vec<(Line, Batch)>,
-    /// Contents to store before the batches.
+    /// Contents that the job at hand made and no batch has yet. Empty between two jobs.
     pub(crate) blobs: Vec<(Hash, Arc<[u8]>)>,
     pub(crate) orders: Vec<Do>,
     pub(crate) told: Vec<Say>,

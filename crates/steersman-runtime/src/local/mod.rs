@@ -387,9 +387,6 @@ impl Local {
 
     /// Appends lines, carries out orders, and tells those who wait.
     async fn carry(&mut self, turned: Turned) -> Result<(), EngineError> {
-        for (hash, content) in turned.blobs {
-            self.engine.store().put_blob(hash, content).await?;
-        }
         for (last, batch) in turned.batches {
             self.tail.append(last, batch);
         }

@@ -43,8 +43,7 @@ impl Tail {
 
     /// Queues a batch whose last row is `last`.
     pub(super) fn append(&mut self, last: Line, batch: Batch) {
-        let lines = batch.rows.len() as u64;
-        let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
+        let (lines, bytes) = size(&batch);
         self.lines += lines;
         self.bytes += bytes;
         if self.durability == Durability::Step && !self.flying.is_empty() {
@@ -55,8 +54,7 @@ impl Tail {
     }
 
     fn submit(&mut self, last: Line, batch: Batch) {
-        let lines = batch.rows.len() as u64;
-        let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
+        let (lines, bytes) = size(&batch);
         let written = self.store.append(&self.claim, batch);
         self.flying.push_back(Box::pin(async move {
             written.await.map(|()| (last, lines, bytes))
@@ -93,4 +91,11 @@ impl Tail {
             Some(Err(error)) => Err(error),
         }
     }
+}
+
+/// Returns the number of lines of a batch, and of bytes of its lines and contents.
+fn size(batch: &Batch) -> (u64, usize) {
+    let rows = batch.rows.iter().map(|row| row.bytes.len());
+    let blobs = batch.blobs.iter().map(|(_, bytes)| bytes.len());
+    (batch.rows.len() as u64, rows.chain(blobs).sum())
 }

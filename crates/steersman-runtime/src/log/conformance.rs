@@ -195,7 +195,9 @@ async fn a_batch_is_all_or_nothing(place: &impl Place) {
         .append(&claim, rows(vec![row(3, b"three")]))
         .await
         .expect("written");
+    let content = *blake3::hash(b"named by no line").as_bytes();
     let out_of_order = Batch {
+        blobs: vec![(content, (*b"named by no line").into())],
         labels: vec![("who".into(), Some("me".into()))],
         ..rows(vec![row(4, b"four"), row(4, b"again")])
     };
@@ -223,6 +225,7 @@ async fn a_batch_is_all_or_nothing(place: &impl Place) {
         .await
         .expect("read")[0];
     assert_eq!((info.labels.len(), info.head), (0, Line(3)));
+    assert_eq!(store.blob(&content).await.expect("read"), None);
 }
 
 async fn one_owner_at_a_time(place: &impl Place) {
@@ -378,7 +381,10 @@ fn message(id: &str, at: i64) -> InboxMessage {
 
 fn everything() -> Batch {
     let effect = Id::new(Line(1), 3);
+    let content = |bytes: &[u8]| (*blake3::hash(bytes).as_bytes(), bytes.into());
     Batch {
+        // One of them is in the store already, and one comes twice.
+        blobs: [&b"blob"[..], b"made", b"made"].map(content).to_vec(),
         consumed: vec!["m1".into()],
         waits: vec![WaitChange {
             effect,
@@ -434,6 +440,11 @@ async fn everything_is_kept_after_reopening(place: &impl Place) {
     assert_eq!(
         store.blob_now(&hash).expect("read").as_deref(),
         Some(&b"blob"[..])
+    );
+    let made = *blake3::hash(b"made").as_bytes();
+    assert_eq!(
+        store.blob(&made).await.expect("read").as_deref(),
+        Some(&b"made"[..])
     );
     assert_eq!(store.blob(&[0; 32]).await.expect("read"), None);
     let info = &store

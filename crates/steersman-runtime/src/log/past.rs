@@ -7,7 +7,7 @@
 //! data that is read is checked against its hash, as when a session is loaded.
 
 use crate::load::{Hashes, Load};
-use crate::store::{Row, SessionId, Store, StoreError};
+use crate::store::{Coming, Row, SessionId, Store, StoreError};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::context::History;
@@ -34,6 +34,7 @@ pub struct Past {
     load: Load,
     bound: usize,
     kept: Arc<Mutex<Kept>>,
+    coming: Coming,
     /// False for an image: what is not in memory is noted as absent, and nothing is read from the store.
     reads: bool,
 }
@@ -110,6 +111,7 @@ impl Past {
             session,
             bound,
             kept: Arc::new(Mutex::new(kept)),
+            coming: Coming::default(),
             reads: true,
         }
     }
@@ -123,6 +125,7 @@ impl Past {
             load: self.load.clone(),
             bound: self.bound,
             kept: self.kept.clone(),
+            coming: self.coming.clone(),
             reads: false,
         }
     }
@@ -155,16 +158,35 @@ impl Past {
                 }
             }
             Absent::Blob(hash) => {
-                let bytes = self.store.blob(&hash).await?;
+                let bytes = self.blob(&hash).await?;
                 self.took_blob(&hash, bytes)?;
             }
             Absent::Content(hash) => {
-                let bytes = self.store.blob(&hash).await?;
+                let bytes = self.blob(&hash).await?;
                 let text = bytes.and_then(|bytes| std::str::from_utf8(&bytes).ok().map(Arc::from));
                 self.kept().contents.insert(hash, text);
             }
         }
         Ok(())
+    }
+
+    async fn blob(&self, hash: &Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
+        match self.coming.get(hash) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => self.store.blob(hash).await,
+        }
+    }
+
+    fn blob_now(&self, hash: &Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
+        match self.coming.get(hash) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => self.store.blob_now(hash),
+        }
+    }
+
+    /// Returns the contents that are on their way to the disk.
+    pub(crate) fn coming(&self) -> &Coming {
+        &self.coming
     }
 
     /// Keeps everything that is in memory until [`Past::lets_go`].
@@ -224,6 +246,7 @@ impl Past {
 
     /// Records that lines up to this one are on disk, so that they may be dropped.
     pub fn written(&self, upto: Line) {
+        self.coming.written(upto);
         let mut kept = self.kept();
         kept.written = kept.written.max(upto);
         kept.shrink(self.bound);
@@ -356,7 +379,7 @@ impl Past {
             let kept = self.kept().contents.get(hash).cloned();
             return kept.ok_or_else(|| self.absent(Absent::Content(*hash)));
         }
-        let bytes = self.store.blob_now(hash)?;
+        let bytes = self.blob_now(hash)?;
         Ok(bytes.and_then(|bytes| std::str::from_utf8(&bytes).ok().map(Arc::from)))
     }
 
@@ -367,7 +390,7 @@ impl Past {
         if !self.reads {
             return Err(self.absent(Absent::Blob(*hash)));
         }
-        let bytes = self.store.blob_now(hash)?;
+        let bytes = self.blob_now(hash)?;
         self.took_blob(hash, bytes)
     }
 

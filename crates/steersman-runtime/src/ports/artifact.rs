@@ -1,7 +1,7 @@
 //! The artifacts of a session, as agents and tools read them.
 
 use crate::retrieval::{IndexError, Retrieval};
-use crate::store::{Store, StoreError};
+use crate::store::{Coming, Store, StoreError};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ const SEARCHED: u64 = 4 << 20;
 #[derive(Clone)]
 pub struct Artifacts {
     store: Arc<dyn Store>,
+    coming: Coming,
     snapshot: Snapshot,
     agent: Option<Id>,
 }
@@ -99,8 +100,24 @@ impl Artifacts {
     pub fn new(store: Arc<dyn Store>, snapshot: Snapshot, agent: impl Into<Option<Id>>) -> Self {
         Self {
             store,
+            coming: Coming::default(),
             snapshot,
             agent: agent.into(),
+        }
+    }
+
+    /// Also reads contents that are not on disk yet.
+    pub(crate) fn and_coming(self, coming: &Coming) -> Self {
+        Self {
+            coming: coming.clone(),
+            ..self
+        }
+    }
+
+    async fn blob(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
+        match self.coming.get(hash) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => self.store.blob(hash).await,
         }
     }
 
@@ -153,7 +170,7 @@ impl Artifacts {
     pub async fn contents(&self) -> Result<Vec<(Version, Option<Arc<[u8]>>)>, ArtifactError> {
         let mut all = Vec::new();
         for version in self.versions() {
-            let content = self.store.blob(&version.hash).await?;
+            let content = self.blob(&version.hash).await?;
             all.push((version, content));
         }
         Ok(all)
@@ -206,7 +223,7 @@ impl Artifacts {
     /// # Errors
     /// [`ArtifactError::Erased`], and errors of the store.
     pub async fn content(&self, version: &Version) -> Result<Arc<[u8]>, ArtifactError> {
-        let content = self.store.blob(&version.hash).await?;
+        let content = self.blob(&version.hash).await?;
         content.ok_or_else(|| ArtifactError::Erased(version.name.clone()))
     }
 }

@@ -26,6 +26,7 @@ mod windows;
 
 pub use accounts::{Accounts, CONVERSATION, Conversation, Delivered, Token, Webhook, WebhookId};
 pub use blobs::Blobs;
+pub(crate) use blobs::Coming;
 pub use credentials::{Credential, CredentialOf, Credentials};
 pub use inbox::{BoxedEvent, Inbox, InboxMessage, SaidHash, meets};
 pub use lists::{

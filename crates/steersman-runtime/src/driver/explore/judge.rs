@@ -140,7 +140,8 @@ impl Job<'_, '_> {
                 inputs: Vec::new(),
             },
             folder: self.d.bound.values.folder(),
-            artifacts: Artifacts::new(store, snapshot.clone(), agent),
+            artifacts: Artifacts::new(store, snapshot.clone(), agent)
+                .and_coming(self.seen.past.coming()),
             scope: self.scope_in(
                 &self.seen.reader,
                 snapshot.clone(),

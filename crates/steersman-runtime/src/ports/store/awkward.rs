@@ -81,6 +81,9 @@ impl Inner {
                     let late = self.late.entry(claim.session.clone()).or_default();
                     late.extend(consumed);
                 }
+                for (hash, bytes) in std::mem::take(&mut batch.blobs) {
+                    self.pieces.entry(hash).or_insert_with(|| split(&bytes));
+                }
                 for (of, checkpoint) in std::mem::take(&mut batch.checkpoints) {
                     let kept = self
                         .checkpoints

@@ -2,11 +2,14 @@
 
 use super::StoreError;
 use crate::Boxed;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use steersman_machine::stored::ids::Line;
 
 /// Large contents by their blake3 hash. A store keeps them itself, or passes them on to a place for large objects.
 pub trait Blobs: Send + Sync + 'static {
-    /// Stores a blob under its blake3 hash. Call this before the line that names it. A blob may be stored again.
+    /// Stores a blob under its blake3 hash, before the line that names it. Contents that a session makes are stored with their
+    /// line instead ([`Batch::blobs`](super::Batch::blobs)). A blob may be stored again.
     fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>>;
 
     /// Returns a blob after checking it against its hash. Fails with `Corrupt` if it does not match.
@@ -17,4 +20,34 @@ pub trait Blobs: Send + Sync + 'static {
 
     /// Deletes blobs, and returns how many existed. The caller knows that nothing names them.
     fn drop_blobs(&self, hashes: Vec<[u8; 32]>) -> Boxed<'_, Result<u64, StoreError>>;
+}
+
+/// Contents of a session that are on their way to the disk. Readers look here before they ask the store. Clones share the contents.
+#[derive(Clone, Default)]
+pub(crate) struct Coming(Arc<Mutex<HashMap<[u8; 32], (Line, Arc<[u8]>)>>>);
+
+impl Coming {
+    /// Keeps contents until this line is on disk.
+    pub(crate) fn add(&self, until: Line, blobs: &[([u8; 32], Arc<[u8]>)]) {
+        if blobs.is_empty() {
+            return;
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (hash, bytes) in blobs {
+            all.insert(*hash, (until, bytes.clone()));
+        }
+    }
+
+    /// Drops the contents that are on disk: those until a line up to `upto`.
+    pub(crate) fn written(&self, upto: Line) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !all.is_empty() {
+            all.retain(|_, (until, _)| *until > upto);
+        }
+    }
+
+    pub(crate) fn get(&self, hash: &[u8; 32]) -> Option<Arc<[u8]>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(hash).map(|(_, bytes)| bytes.clone())
+    }
 }

@@ -139,6 +139,8 @@ pub struct StoreAccepted {
 pub struct Batch {
     /// Rows, ascending and above all rows written before.
     pub rows: Vec<Row>,
+    /// Contents that the rows name, by their blake3 hash. A content may be in the store already.
+    pub blobs: Vec<([u8; 32], Arc<[u8]>)>,
     /// Inbox messages consumed, by id. Their ids stay known.
     pub consumed: Vec<Name>,
     /// Inbox messages that are erased with their session, by id. No line took them, and their ids are forgotten.

@@ -334,6 +334,9 @@ impl Tables {
     /// Writes everything of a batch except its rows.
     pub(super) fn write_rest(&mut self, claim: &Claim, batch: Batch) {
         let tenant = &claim.scope.tenant;
+        for (hash, bytes) in batch.blobs {
+            self.put_blob(hash, bytes);
+        }
         self.events
             .retain(|e| e.scope.tenant != *tenant || !batch.events_taken.contains(&e.id));
         let Some(session) = self.sessions.get_mut(&claim.session) else {
