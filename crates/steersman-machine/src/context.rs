@@ -5,12 +5,14 @@
 //! templates read has changed, and the result is the same as with an empty cache. Commits record the boundaries of what is
 //! shown as watermarks ([`due_watermarks`]).
 
+mod again;
 mod beside;
 mod compact;
 mod history;
 mod notes;
 pub(crate) mod policies;
 mod route;
+mod segments;
 mod talk;
 mod tools;
 mod units;
@@ -37,6 +39,7 @@ pub(crate) use history::called;
 pub use notes::{Spoken, Transcript};
 pub(crate) use notes::{newest, relevant};
 pub use policies::{due_watermarks, summing};
+pub use segments::{Iter, Segments};
 pub use why::{Absent, Explained, Origin, explain};
 
 /// Version of the renderer. It grows when the same network and commits would give other requests.
@@ -76,7 +79,7 @@ pub struct Request {
     /// Name of the model in the definition.
     pub model: Name,
     /// Shared, immutable pieces in the order of the declared parts.
-    pub segments: Vec<Arc<Segment>>,
+    pub segments: Segments,
     /// Merged parameters in key order: `temperature`, `max_tokens`, and others unchanged.
     pub params: Arc<[(String, Json)]>,
     /// Rule for calls in the answer: free, required, forbidden, or a certain tool.
@@ -152,7 +155,7 @@ pub struct CallSpec {
 }
 
 /// Rendered pieces that later requests of one agent on one branch may reuse. Dropping the cache only costs time. It must be
-/// dropped when a body is erased.
+/// dropped when a body is erased. A clone shares the pieces, so it costs the same at any length.
 #[derive(Clone, Debug, Default)]
 pub struct RenderCache {
     agent: Option<Id>,
@@ -163,7 +166,7 @@ pub struct RenderCache {
     system: Option<Kept>,
     tools: Option<(Vec<bool>, Option<Arc<Segment>>)>,
     previous: Option<Previous>,
-    caller: Option<Box<RenderCache>>,
+    caller: Option<history::Caller>,
     talk: Option<talk::Talk>,
     /// The summary that replaces the compacted part.
     summary: Option<(Body, Arc<Segment>)>,
@@ -172,6 +175,8 @@ pub struct RenderCache {
     /// The view of the other members with which the units were rendered, and the line at which the view begins.
     seen: Option<(ViewDef, Option<Line>)>,
     differed: u32,
+    /// Number of segments that were looked at, beside the units.
+    visited: u64,
 }
 
 impl RenderCache {
@@ -179,16 +184,8 @@ impl RenderCache {
     /// the next request can still be compared with the last one, segment by segment.
     #[must_use]
     pub fn at_rest(self) -> Self {
-        let bare = |segment: Arc<Segment>| {
-            Arc::new(Segment {
-                part: segment.part,
-                content: Content::User(String::new()),
-                digest: segment.digest,
-                len: segment.len,
-            })
-        };
         let previous = self.previous.map(|previous| Previous {
-            segments: previous.segments.into_iter().map(bare).collect(),
+            segments: previous.segments.bare(),
             bare: true,
             ..previous
         });
@@ -202,23 +199,42 @@ impl RenderCache {
     }
 }
 
-/// The previous request of the agent, for the comparison with the next one.
+/// The previous request of the agent. The next one begins with the segments that both have.
 #[derive(Clone, Debug)]
 struct Previous {
     model: Name,
-    segments: Vec<Arc<Segment>>,
-    /// One link for each segment.
-    chain: Vec<Link>,
+    segments: Segments,
+    /// Number of segments before the agent's own conversation. `None` if the request does not contain it.
+    ahead: Option<usize>,
     /// True if the segments are without their content.
     bare: bool,
 }
 
-/// Digest and size of all segments up to and including one of them.
-#[derive(Copy, Clone, Debug)]
-struct Link {
-    digest: Digest,
-    /// Size of these segments in bytes.
-    len: u64,
+/// The segments of a request, in order, with the agent's own conversation in the middle.
+#[derive(Default)]
+struct Laid {
+    ahead: Vec<Arc<Segment>>,
+    /// True if the conversation is in it.
+    own: bool,
+    behind: Vec<Arc<Segment>>,
+}
+
+impl Laid {
+    fn of(segments: Vec<Arc<Segment>>) -> Self {
+        Self {
+            ahead: segments,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the list to which the next segment belongs.
+    fn end(&mut self) -> &mut Vec<Arc<Segment>> {
+        if self.own {
+            &mut self.behind
+        } else {
+            &mut self.ahead
+        }
+    }
 }
 
 /// A rendered segment and the values that its template read.
@@ -230,8 +246,9 @@ struct Kept {
 
 /// The neutral request of the model call that `agent` owes, or that the engine makes for it.
 ///
-/// If the cache was used before, one request in a thousand (by its digest) is rendered in full as well. If the full render
-/// differs, it is returned, and [`RenderCache::differed`] counts it.
+/// If the cache was used before, one request in a thousand (by its digest) is rendered in full as well; one in so many as it has
+/// segments if these are more, so the cost of a request does not grow with its length. If the full render differs, it is
+/// returned, and [`RenderCache::differed`] counts it.
 ///
 /// An error comes from a template or from an expression under `tools`.
 ///
@@ -254,7 +271,7 @@ pub fn request(
     let warm = cache.previous.is_some();
     let request = render(cx, history, snapshot, agent, cache)?;
     let sample = u16::from_le_bytes([request.digest.0[0], request.digest.0[1]]);
-    if !warm || sample % 1_000 != 0 {
+    if !warm || usize::from(sample) % request.segments.len().max(1_000) != 0 {
         return Ok(request);
     }
     let mut fresh = RenderCache::default();
@@ -311,35 +328,43 @@ fn render(
         base: &base,
         trace: &trace,
     };
-    let mut segments = Vec::new();
+    let mut laid = Laid::default();
     for part in &model.context.parts {
         match part {
-            Part::System => at.system(model, around.as_ref(), cache, &mut segments)?,
-            Part::Tools => at.tools(def, model, cache, &mut segments)?,
+            Part::System => at.system(model, around.as_ref(), cache, laid.end())?,
+            Part::Tools => at.tools(def, model, cache, laid.end())?,
             Part::History => {
-                history::caller(&at, cache, &mut segments);
-                compact::shown(&at, cache, &mut segments);
+                history::caller(&at, cache, laid.end());
+                compact::shown(&at, cache, laid.end());
                 let seen = around.as_ref().zip(cache.talk.as_ref());
-                history::render(&at, seen, &mut cache.units, &mut segments)?;
+                history::render(&at, seen, &mut cache.units)?;
+                history::pinned(&at, &mut cache.units, laid.end());
+                if laid.own {
+                    cache.units.extend(0, &mut laid.behind);
+                }
+                laid.own = true;
             }
             Part::Now => {
                 let text = model.context.now.as_ref().map(|t| t.render(&base));
                 let text = text.transpose()?.unwrap_or_default();
                 let text = at.with_before(model, text);
                 let text = Some(text).filter(|t| !t.trim().is_empty());
-                segments.extend(text.map(|t| Segment::new(Part::Now, Content::User(t))));
+                laid.end()
+                    .extend(text.map(|t| Segment::new(Part::Now, Content::User(t))));
             }
         }
     }
     if let Some(open) = crate::questions::judgement::open(snapshot, agent) {
         let text = crate::questions::judgement::question(cx, snapshot, open);
-        segments.push(Segment::new(Part::Now, Content::User(text)));
+        laid.end()
+            .push(Segment::new(Part::Now, Content::User(text)));
     }
     // While the agent must judge, tools are off. An agent that serves a review keeps them: it may look things up.
     let judgement = crate::questions::judgement::wanted(cx, snapshot, agent);
     let judges =
         judgement.is_some() && !crate::questions::judgement::serves_review(snapshot, agent);
-    let tools = segments.iter().any(|s| s.part == Part::Tools);
+    let mut others = laid.ahead.iter().chain(&laid.behind);
+    let tools = others.any(|segment| segment.part == Part::Tools);
     let choice = match &model.tool_choice {
         _ if state.counters.last_call || judges => ToolChoice::None,
         ToolChoice::None => ToolChoice::None,
@@ -357,7 +382,7 @@ fn render(
         cx.network,
         &model.model,
         params,
-        segments,
+        laid,
         choice,
         output,
         prefill,
@@ -500,6 +525,12 @@ impl RenderCache {
         self.differed
     }
 
+    /// Returns the number of units of the conversation and of segments that renderings with this cache have looked at. It does not
+    /// grow with the length of the conversation, but with what is new in it and with what has changed.
+    pub fn visited(&self) -> u64 {
+        self.visited + self.units.again.visited
+    }
+
     /// Clears the cache if it belongs to another agent or definition.
     fn belongs_to(&mut self, snapshot: &Snapshot, agent: Id) {
         let binding = snapshot.binding.as_ref().map(|b| b.digest);
@@ -521,39 +552,14 @@ impl RenderCache {
         network: &Network,
         model: &Name,
         params: Vec<(String, Json)>,
-        segments: Vec<Arc<Segment>>,
+        laid: Laid,
         choice: ToolChoice,
         output: Option<String>,
         prefill: Option<String>,
     ) -> Request {
+        let ahead = laid.own.then_some(laid.ahead.len());
         let previous = self.previous.take().filter(|p| p.model == *model);
-        let (mut kept, mut chain, bare) =
-            previous.map_or_else(Default::default, |p| (p.segments, p.chain, p.bare));
-        let mut common = 0;
-        for (old, new) in kept.iter_mut().zip(&segments) {
-            if !Arc::ptr_eq(old, new) {
-                if old.digest != new.digest {
-                    break;
-                }
-                // Keep one of two equal segments: the new one, because a cache at rest has no content.
-                old.clone_from(new);
-            }
-            common += 1;
-        }
-        chain.truncate(common);
-        let (prefix, broke) = shared_prefix(&kept, &segments, common, bare, chain.last());
-        // The common segments keep their links. In a long request these are nearly all segments.
-        for segment in &segments[common..] {
-            let before = chain.last();
-            let mut link = before.map_or_else(Vec::new, |link| link.digest.0.to_vec());
-            link.extend_from_slice(&segment.digest.0);
-            chain.push(Link {
-                digest: Digest::of(&link),
-                len: before.map_or(0, |link| link.len) + segment.len,
-            });
-        }
-        kept.truncate(common);
-        kept.extend(segments[common..].iter().cloned());
+        let (segments, prefix, broke) = self.joined(previous, laid);
         let calls = network
             .models
             .get(model)
@@ -566,14 +572,13 @@ impl RenderCache {
             prefill,
             style_word(calls),
         ]);
-        let mut whole = chain
-            .last()
-            .map_or_else(Vec::new, |link| link.digest.0.to_vec());
+        let chain = segments.chain(segments.len());
+        let mut whole = chain.map_or_else(Vec::new, |digest| digest.0.to_vec());
         whole.extend_from_slice(rest.to_string().as_bytes());
         self.previous = Some(Previous {
             model: model.clone(),
-            segments: kept,
-            chain,
+            segments: segments.clone(),
+            ahead,
             bare: false,
         });
         Request {
@@ -589,6 +594,45 @@ impl RenderCache {
             prefix,
             broke,
         }
+    }
+
+    /// Returns the segments of the next request, and what it has in common with the previous one: [`Request::prefix`] and
+    /// [`Request::broke`]. Segments at the beginning that are the same are kept, so only the others cost time.
+    fn joined(&mut self, previous: Option<Previous>, laid: Laid) -> (Segments, u64, Option<Name>) {
+        let (mut old, before, bare) = previous.map_or_else(Default::default, |previous| {
+            (previous.segments, previous.ahead, previous.bare)
+        });
+        let settled = laid.own.then(|| self.units.settle());
+        let is_ahead = laid.own && !bare && before == Some(laid.ahead.len()) && {
+            old.iter().zip(&laid.ahead)
+        }
+        .all(|(old, new)| old.digest == new.digest);
+        let (mut rest, mut same) = (Vec::new(), 0);
+        if is_ahead {
+            let settled = settled.unwrap_or_default();
+            same = laid.ahead.len() + settled;
+            self.units.extend(settled, &mut rest);
+        } else {
+            rest = laid.ahead;
+            if laid.own {
+                self.units.extend(0, &mut rest);
+            }
+        }
+        rest.extend(laid.behind);
+        let pairs = old.since(same).zip(&rest);
+        let equal = pairs.take_while(|(old, new)| old.digest == new.digest);
+        let equal = equal.count();
+        let common = same + equal;
+        let (prefix, broke) =
+            shared_prefix(old.bytes_of(common), old.get(common), rest.get(equal), bare);
+        self.visited += rest.len() as u64;
+        // A cache at rest has no content, so the new ones are kept.
+        let kept = if bare { 0 } else { equal };
+        old.truncate(if bare { 0 } else { common });
+        rest.into_iter()
+            .skip(kept)
+            .for_each(|segment| old.push(segment));
+        (old, prefix, broke)
     }
 }
 
@@ -611,19 +655,18 @@ fn style_word(calls: CallStyle) -> &'static str {
 }
 
 /// Returns the number of bytes that two requests share from the start, and the part of the older one in which they first
-/// differ. If the older one is `bare`, only whole segments are compared. `shared` is the link of the last common segment.
+/// differ. `whole` is the size of the segments that both have, `old` and `new` are the first ones that differ. If the older
+/// request is `bare`, only whole segments are compared.
 fn shared_prefix(
-    old: &[Arc<Segment>],
-    new: &[Arc<Segment>],
-    common: usize,
+    whole: u64,
+    old: Option<&Arc<Segment>>,
+    new: Option<&Arc<Segment>>,
     bare: bool,
-    shared: Option<&Link>,
 ) -> (u64, Option<Name>) {
-    let whole = shared.map_or(0, |link| link.len);
-    let Some(broken) = old.get(common) else {
+    let Some(broken) = old else {
         return (whole, None);
     };
-    let more = match new.get(common) {
+    let more = match new {
         Some(next) if next.part == broken.part && !bare => {
             let (a, b) = (
                 canonical(broken.part, &broken.content),

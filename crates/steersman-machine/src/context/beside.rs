@@ -1,7 +1,7 @@
 //! Requests of the engine for itself: extractions and summaries of conversations.
 
 use super::talk::Talk;
-use super::{Content, History, RenderCache, Request, Segment};
+use super::{Content, History, Laid, RenderCache, Request, Segment};
 use crate::network::{Part, Seen, ToolChoice};
 use crate::questions::ask::Question;
 use crate::questions::{Purpose, extract};
@@ -40,7 +40,7 @@ pub(super) fn extraction(
         cx.network,
         &asked.model,
         params,
-        segments,
+        Laid::of(segments),
         ToolChoice::Auto,
         Some(asked.output.to_string()),
         None,
@@ -110,7 +110,7 @@ pub(super) fn summary(
         cx.network,
         &question.model,
         params,
-        segments,
+        Laid::of(segments),
         ToolChoice::Auto,
         None,
         None,

@@ -2,7 +2,7 @@
 
 use super::history::{head, summary};
 use super::units::{Chain, What};
-use super::{At, Content, History, RenderCache, Request, Segment, policies};
+use super::{At, Content, History, Laid, RenderCache, Request, Segment, policies};
 use crate::network::{Part, ToolChoice};
 use crate::questions::Purpose;
 use crate::snapshot::Snapshot;
@@ -80,7 +80,7 @@ pub(super) fn request(
         cx.network,
         &model,
         params,
-        segments,
+        Laid::of(segments),
         ToolChoice::Auto,
         None,
         None,

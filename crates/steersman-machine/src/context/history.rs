@@ -4,14 +4,14 @@
 use super::policies::{self, Age, BEFORE_SUMMARY};
 use super::route::{Surroundings, told};
 use super::talk::Talk;
-use super::units::{Chain, Head, Unit, Units, What};
+use super::units::{Chain, Head, Rendered, Unit, Units, What};
 use super::{At, CallSpec, Content, History, RenderCache, Segment};
 use crate::network::{Aging, Beyond, Part, Seen};
 use crate::questions::judgement::told as review_text;
 use crate::snapshot::Snapshot;
 use crate::stored::by::By;
 use crate::stored::codes::REVISE;
-use crate::stored::ids::{Body, Id};
+use crate::stored::ids::{Body, Id, Line};
 use crate::stored::interaction::{Call, CallResult, How, Origin};
 use crate::values::expression::{EvalError, Template, shown_json};
 use crate::values::json::SEALED;
@@ -20,61 +20,38 @@ use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Renders the agent's own conversation.
+/// Renders the units of the agent's own conversation that are new or may have changed.
 pub(super) fn render(
     at: &At<'_>,
     seen: Option<(&Surroundings<'_>, &Talk)>,
     units: &mut Units,
-    segments: &mut Vec<Arc<Segment>>,
 ) -> Result<(), EvalError> {
     units.follow(at.history, &head(at.snapshot, at.agent));
-    let skip = seen
-        .and_then(|(around, _)| around.since())
-        .map_or(0, |since| units.before(since));
-    pinned(at, units, segments);
-    let mut ages = policies::ages(at.cx, at.snapshot, at.agent, units).into_iter();
-    for (n, unit) in units.list.iter_mut().enumerate() {
-        let ages = ages.next().unwrap_or_default();
-        if n < skip {
-            continue;
-        }
-        let aged = !same_ages(&unit.ages, &ages);
-        if aged {
-            unit.ages = ages;
-        }
-        let fresh = |kept: &(_, Vec<Read>)| !aged && at.base.unchanged(&kept.1, at.trace);
-        if !unit.kept.as_ref().is_some_and(fresh) {
-            let from_others = match (&unit.what, seen) {
-                (
-                    What::Message {
-                        from: Origin::Call(call),
-                        ..
-                    },
-                    Some((around, talk)),
-                ) if around.view.of != Seen::Own => told(at.history, talk, around, *call),
-                _ => None,
-            };
-            unit.kept = Some(match from_others {
-                Some(text) => {
-                    let segment = Segment::new(Part::History, Content::User(text));
-                    (vec![segment], Vec::new())
-                }
-                None => at.unit(unit)?,
-            });
-        }
-        segments.extend(
-            unit.kept
-                .iter()
-                .flat_map(|(rendered, _)| rendered.iter().cloned()),
-        );
+    units.begin(seen.and_then(|(around, _)| around.since()));
+    units.grow_older(at);
+    units.read_again(at);
+    while let Some((number, unit)) = units.due() {
+        let from_others = match (&unit.what, seen) {
+            (
+                What::Message {
+                    from: Origin::Call(call),
+                    ..
+                },
+                Some((around, talk)),
+            ) if around.view.of != Seen::Own => told(at.history, talk, around, *call),
+            _ => None,
+        };
+        let rendered = match from_others {
+            Some(text) => {
+                let segment = Segment::new(Part::History, Content::User(text));
+                (vec![segment], Vec::new())
+            }
+            None => at.unit(&unit)?,
+        };
+        units.rendered(number, rendered);
     }
+    units.place_segments();
     Ok(())
-}
-
-/// Returns true if both lists give each call the same age. A call that a list does not contain is fresh.
-fn same_ages(a: &[Age], b: &[Age]) -> bool {
-    let age = |ages: &[Age], n: usize| ages.get(n).copied().unwrap_or(Age::Fresh);
-    (0..a.len().max(b.len())).all(|n| age(a, n) == age(b, n))
 }
 
 pub(super) fn head(snapshot: &Snapshot, agent: Id) -> Head {
@@ -90,18 +67,14 @@ pub(super) fn head(snapshot: &Snapshot, agent: Id) -> Head {
 }
 
 /// Renders messages before the boundary that the agent still has to answer. They stay in the context until they are answered.
-fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segment>>) {
+pub(super) fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segment>>) {
     let state = at.snapshot.agent(at.agent);
-    let shown = |body: Body| {
-        let is = |u: &Unit| matches!(u.what, What::Message { body: b, .. } if b == body);
-        units.list.iter().any(is)
-    };
     let wanted: Vec<Body> = state
         .input
         .unanswered
         .iter()
         .copied()
-        .filter(|b| !shown(*b))
+        .filter(|body| !units.has_message(*body))
         .collect();
     units.pinned.retain(|(body, _)| wanted.contains(body));
     for body in wanted {
@@ -141,14 +114,44 @@ pub(super) fn caller(at: &At<'_>, cache: &mut RenderCache, segments: &mut Vec<Ar
     if !model.tools.iter().any(|u| u.seen == *seen && u.view_shared) {
         return;
     }
-    let theirs = cache.caller.get_or_insert_default();
-    theirs.belongs_to(at.snapshot, parent);
-    theirs.units.follow(at.history, &head(at.snapshot, parent));
-    let mut text = format!("What {} has seen so far, for information:", above.def);
-    for unit in theirs.units.list.iter().filter(|u| !u.is_open()) {
-        at.transcribe(unit, &mut text);
+    let theirs = head(at.snapshot, parent);
+    if cache.caller.as_ref().is_none_or(|known| known.of != parent) {
+        cache.caller = Some(Caller::of(parent));
     }
-    segments.push(Segment::new(Part::History, Content::User(text)));
+    let known = cache.caller.as_mut().expect("made a moment ago");
+    let place = (theirs.last, theirs.before);
+    let segment = match &known.shown {
+        Some((at, segment)) if *at == place => segment.clone(),
+        _ => {
+            known.units.follow(at.history, &theirs);
+            let mut text = format!("What {} has seen so far, for information:", above.def);
+            for unit in known.units.list.iter().filter(|u| !u.is_open()) {
+                at.transcribe(unit, &mut text);
+            }
+            Segment::new(Part::History, Content::User(text))
+        }
+    };
+    known.shown = Some((place, segment.clone()));
+    segments.push(segment);
+}
+
+/// The context of an agent that shares it with the agents that it calls.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    of: Id,
+    units: Units,
+    /// Its text, and the end and the boundary of the stack that it shows.
+    shown: Option<((Line, u32), Arc<Segment>)>,
+}
+
+impl Caller {
+    fn of(agent: Id) -> Self {
+        Self {
+            of: agent,
+            units: Units::default(),
+            shown: None,
+        }
+    }
 }
 
 /// Text in place of a result that is too old, unless its tool has its own stub.
@@ -163,8 +166,6 @@ enum Aged {
     /// The call is not shown.
     Gone,
 }
-
-type Rendered = (Vec<Arc<Segment>>, Vec<Read>);
 
 impl At<'_> {
     fn text(&self, body: Body) -> Arc<str> {

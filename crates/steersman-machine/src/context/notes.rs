@@ -99,9 +99,9 @@ impl Transcript {
     pub fn upto(&self, line: Line) -> Vec<Spoken> {
         let mut all = Vec::new();
         if self.above.is_some() {
-            let entries = self.talk.behind(self.since);
-            let mut said = self.talk.said_ahead_of(entries);
-            all.extend(entries.iter().filter_map(|entry| {
+            let (ahead, entries) = self.talk.behind(self.since);
+            let mut said = u32::try_from(ahead).unwrap_or(u32::MAX);
+            all.extend(entries.filter_map(|entry| {
                 let What::Said(body) = &entry.what else {
                     return None;
                 };
@@ -140,11 +140,11 @@ impl Transcript {
         let around = surroundings(cx, snapshot, agent);
         let mut units = Units::default();
         units.follow(history, &history::head(snapshot, agent));
-        let skip = self.since.map_or(0, |since| units.before(since));
+        units.begin(self.since);
         let state = snapshot.agent(agent);
         let mut seen: BTreeSet<Body> = state.input.unanswered.iter().copied().collect();
         seen.extend(state.input.message);
-        for unit in units.list.iter().skip(skip) {
+        for unit in units.shown() {
             match &unit.what {
                 units::What::Message { from, body } => {
                     seen.insert(*body);

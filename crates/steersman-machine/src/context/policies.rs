@@ -12,8 +12,8 @@
 //! | `summary/TOOL` | as the tool's horizon | moves with the horizon, if the tool has `beyond: summary` |
 //! | `compact` | exchanges of the agent | half of what is kept; 1 for the first compaction |
 
-use super::units::{Unit, Units, What};
-use crate::network::{Aging, Beyond, Compact, ModelAgent};
+use super::units::{Chain, Unit};
+use crate::network::{Aging, Beyond, Compact, ModelAgent, Network};
 use crate::snapshot::{Agent, Snapshot, Sum};
 use crate::stored::commit::{Kind, Watermark};
 use crate::stored::engine::{COMPACT, KEEP_EXCHANGES};
@@ -252,81 +252,94 @@ pub(super) enum Age {
 }
 
 /// The horizon of a tool for one agent.
-struct Border<'n> {
-    aging: &'n Aging,
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Border {
+    /// True if the horizon counts exchanges with the tool.
+    own: bool,
     /// All exchanges up to this number are beyond the horizon.
     mark: u32,
+    /// State of the summaries. `None` if results are not summarized.
     sum: Option<Sum>,
 }
 
-/// Returns the ages of all calls: one list for each unit, in order. The result is empty if no tool's horizon has moved yet.
-pub(super) fn ages(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, units: &Units) -> Vec<Vec<Age>> {
-    let state = snapshot.agent(agent);
-    let borders: Vec<(&Name, Border<'_>)> = state
-        .context
-        .used
-        .iter()
-        .filter_map(|(tool, _)| {
-            let aging = cx.network.tools.get(tool)?.render.age.as_ref()?;
-            let sums = aging.beyond == Beyond::Summary;
-            let border = Border {
-                aging,
-                mark: mark(snapshot, agent, &horizon_of(tool, aging)),
-                sum: sums.then(|| sum(state, &summary_of(tool))),
-            };
-            Some((tool, border)).filter(|(_, border)| border.mark > 0)
-        })
-        .collect();
-    if borders.is_empty() {
-        return Vec::new();
+impl Border {
+    /// Returns true if every exchange that was beyond the older border is beyond this one, with its summary.
+    pub(super) fn is_at_or_after(&self, older: &Self) -> bool {
+        let sums = match (self.sum, older.sum) {
+            (Some(new), Some(old)) => {
+                new.tried >= old.tried
+                    && new.covered >= old.covered
+                    && new.body.is_some() >= old.body.is_some()
+            }
+            (new, old) => new.is_some() == old.is_some(),
+        };
+        sums && self.mark >= older.mark
     }
-    let mut summarized: Vec<&Name> = Vec::new();
-    let mut ages: Vec<Vec<Age>> = Vec::with_capacity(units.list.len());
-    for unit in units.list.iter().rev() {
-        let mut of_unit = of_unit(unit, &borders, &mut summarized);
-        of_unit.reverse();
-        ages.push(of_unit);
-    }
-    ages.reverse();
-    ages
 }
 
-fn of_unit<'n>(
-    unit: &Unit,
-    borders: &[(&'n Name, Border<'_>)],
-    summarized: &mut Vec<&'n Name>,
-) -> Vec<Age> {
-    let (What::Answer { calls, .. } | What::Engine(calls)) = &unit.what else {
-        return Vec::new();
-    };
-    let newest_first = calls.iter().rev();
-    let ages = newest_first.map(|chain| {
-        let found = borders.iter().find(|(tool, _)| **tool == chain.first.name);
-        let Some((tool, border)) = found.filter(|_| unit.closes > 0) else {
-            return Age::Fresh;
+/// Returns the horizons that have moved, by tool.
+pub(super) fn borders(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Vec<(Name, Border)> {
+    let state = snapshot.agent(agent);
+    let used = state.context.used.iter();
+    let borders = used.filter_map(|(tool, _)| {
+        let aging = cx.network.tools.get(tool)?.render.age.as_ref()?;
+        let sums = aging.beyond == Beyond::Summary;
+        let border = Border {
+            own: aging.own,
+            mark: mark(snapshot, agent, &horizon_of(tool, aging)),
+            sum: sums.then(|| sum(state, &summary_of(tool))),
         };
-        let at = if border.aging.own {
-            chain.own
-        } else {
-            unit.closes
-        };
-        if at > border.mark {
-            return Age::Fresh;
-        }
-        let Some(sum) = border.sum else {
-            return Age::Stale;
-        };
-        // A call is shown whole until a model was asked for its summary. If that failed, a stub is shown.
-        match sum.body {
-            _ if at > sum.tried => Age::Fresh,
-            Some(body) if at <= sum.covered && !summarized.contains(tool) => {
-                summarized.push(tool);
-                Age::Told(body)
-            }
-            _ => Age::Stale,
-        }
+        Some((tool.clone(), border)).filter(|(_, border)| border.mark > 0)
     });
-    ages.collect()
+    borders.collect()
+}
+
+/// Returns the ages of a unit's calls, in order, and whether one of them may still change when a border moves on. `summarized`
+/// contains the tools whose summary is shown in a newer unit.
+pub(super) fn ages(
+    network: &Network,
+    unit: &Unit,
+    borders: &[(Name, Border)],
+    summarized: &mut Vec<Name>,
+) -> (Vec<Age>, bool) {
+    let mut may_change = false;
+    let newest_first = unit.calls().iter().rev();
+    let ages = newest_first.map(|chain| {
+        let tool = &chain.first.name;
+        let age = age(unit, chain, borders, summarized);
+        let aging = network.tools.get(tool).and_then(|t| t.render.age.as_ref());
+        may_change |= aging.is_some_and(|aging| {
+            let is_last = aging.beyond != Beyond::Summary || summarized.contains(tool);
+            age != Age::Stale || !is_last
+        });
+        age
+    });
+    let mut ages: Vec<Age> = ages.collect();
+    ages.reverse();
+    (ages, may_change)
+}
+
+fn age(unit: &Unit, chain: &Chain, borders: &[(Name, Border)], summarized: &mut Vec<Name>) -> Age {
+    let found = borders.iter().find(|(tool, _)| *tool == chain.first.name);
+    let Some((tool, border)) = found.filter(|_| unit.closes > 0) else {
+        return Age::Fresh;
+    };
+    let at = if border.own { chain.own } else { unit.closes };
+    if at > border.mark {
+        return Age::Fresh;
+    }
+    let Some(sum) = border.sum else {
+        return Age::Stale;
+    };
+    // A call is shown whole until a model was asked for its summary. If that failed, a stub is shown.
+    match sum.body {
+        _ if at > sum.tried => Age::Fresh,
+        Some(body) if at <= sum.covered && !summarized.contains(tool) => {
+            summarized.push(tool.clone());
+            Age::Told(body)
+        }
+        _ => Age::Stale,
+    }
 }
 
 /// Returns the number of exchanges that are no longer shown, because they are not kept or a summary covers them.

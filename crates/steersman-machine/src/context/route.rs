@@ -1,7 +1,7 @@
 //! Requests of routing models, and the texts that a routed agent adds to the contexts of its members.
 
 use super::talk::{Entry, Talk, What, Who};
-use super::{Content, History, RenderCache, Request, Segment};
+use super::{Content, History, Laid, RenderCache, Request, Segment};
 use crate::network::{Does, Part, Route, RouteBy, Seen, StateNode, ViewDef};
 use crate::questions::ask::{About, Question};
 use crate::questions::summary;
@@ -51,7 +51,15 @@ pub(super) fn request(
     segments.push(Segment::new(Part::Now, Content::User(closing)));
     let params = super::parameters_of(cx.network, &question.model);
     let (model, choice) = (&question.model, question.choice());
-    let request = cache.finish(cx.network, model, params, segments, choice, None, None);
+    let request = cache.finish(
+        cx.network,
+        model,
+        params,
+        Laid::of(segments),
+        choice,
+        None,
+        None,
+    );
     Request {
         purpose: question.purpose(),
         ..request

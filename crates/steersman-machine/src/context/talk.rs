@@ -4,6 +4,7 @@ use super::History;
 use crate::network::{Seen, ViewDef};
 use crate::stored::ids::{Body, Id, Line, Name};
 use crate::stored::interaction::{Call, CallResult, Choice, End, Interaction, Origin, Target};
+use imbl::Vector;
 use std::sync::Arc;
 
 /// A message or a call in the conversation.
@@ -11,6 +12,12 @@ use std::sync::Arc;
 pub(super) struct Entry {
     pub(super) who: Who,
     pub(super) what: What,
+}
+
+impl Entry {
+    fn is_said(&self) -> bool {
+        matches!(self.what, What::Said(_))
+    }
 }
 
 /// The party that sent the message or made the call.
@@ -40,15 +47,17 @@ struct Turn {
     after: usize,
 }
 
-/// The conversation on the stack of a routed agent.
+/// The conversation on the stack of a routed agent. A clone shares it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Talk {
     agent: Option<Id>,
-    entries: Vec<Entry>,
-    turns: Vec<Turn>,
-    marks: Vec<Mark>,
+    entries: Vector<Arc<Entry>>,
+    /// Places of the messages among the entries.
+    said: Vector<usize>,
+    turns: Vector<Turn>,
+    marks: Vector<Mark>,
     /// For each state that was entered: the line, and the number of entries before it.
-    entered: Vec<(Line, usize)>,
+    entered: Vector<(Line, usize)>,
     last: Line,
 }
 
@@ -113,11 +122,10 @@ impl Talk {
         match interaction {
             Interaction::UserMessage { from, body } => match from {
                 Origin::Outside(by) => {
-                    self.entries
-                        .push(said(Who::Outside(by.named().cloned()), *body));
+                    self.enter(said(Who::Outside(by.named().cloned()), *body));
                 }
                 Origin::Call(_) | Origin::Agent(_) | Origin::Continuation => {
-                    self.entries.push(said(Who::Outside(None), *body));
+                    self.enter(said(Who::Outside(None), *body));
                 }
                 // A released message is an entry already: it came before the turn of the member that released it, or in it.
                 Origin::Released(_)
@@ -130,28 +138,28 @@ impl Talk {
             },
             Interaction::Route(route) if route.refused.is_none() => match &route.chosen {
                 Choice::Say { member, body, .. } => {
-                    self.entries.push(said(Who::Member(member.clone()), *body));
+                    self.enter(said(Who::Member(member.clone()), *body));
                 }
                 Choice::Answer(body) => {
-                    self.entries.push(said(Who::Member("you".into()), *body));
+                    self.enter(said(Who::Member("you".into()), *body));
                 }
                 // The message that ended the previous state may be in the same line, so the line alone is not enough: the
                 // number of entries is recorded, too.
-                Choice::Enter { .. } => self.entered.push((line, self.entries.len())),
+                Choice::Enter { .. } => self.entered.push_back((line, self.entries.len())),
                 _ => {}
             },
             // Calls that the engine makes for itself are not turns.
             Interaction::Call(call) if call.is_extraction() || call.is_ahead() => {}
             Interaction::Summary(summary) if !summary.covers.is_nothing() => {
                 let (entries, turns) = (self.entries.len(), self.turns.len());
-                self.marks.push(Mark {
+                self.marks.push_back(Mark {
                     policy: summary.policy.clone(),
                     body: summary.body,
                     entries,
                     turns,
                 });
             }
-            Interaction::Call(call) => self.turns.push(Turn {
+            Interaction::Call(call) => self.turns.push_back(Turn {
                 call: call.id,
                 member: call.called(),
                 target: call.target.clone(),
@@ -189,8 +197,10 @@ impl Talk {
                 }
                 let answered = own
                     .iter()
-                    .any(|entry: &Entry| entry.who == who && matches!(entry.what, What::Said(_)));
-                self.entries.append(&mut own);
+                    .any(|entry: &Entry| entry.who == who && entry.is_said());
+                for entry in own {
+                    self.enter(entry);
+                }
                 if answered {
                     return;
                 }
@@ -201,34 +211,57 @@ impl Talk {
             | Target::Branches(_)
             | Target::Unknown => {}
         }
-        let body = result.body;
-        self.entries.extend(body.map(|body| Entry {
-            who,
-            what: What::Said(body),
-        }));
+        if let Some(body) = result.body {
+            let what = What::Said(body);
+            self.enter(Entry { who, what });
+        }
+    }
+
+    fn enter(&mut self, entry: Entry) {
+        if entry.is_said() {
+            self.said.push_back(self.entries.len());
+        }
+        self.entries.push_back(Arc::new(entry));
+    }
+
+    /// Iterates over the entries from this place on. What is before costs nothing.
+    fn from(&self, place: usize) -> impl Iterator<Item = &Entry> {
+        (place..self.entries.len()).map(|place| &*self.entries[place])
     }
 
     /// Returns the newest summary of a policy, and the entries since.
-    pub(super) fn since(&self, policy: &str) -> (Option<Body>, &[Entry]) {
+    pub(super) fn since(&self, policy: &str) -> (Option<Body>, Vec<&Entry>) {
+        let (summary, from) = self.summed(policy);
+        (summary, self.from(from).collect())
+    }
+
+    /// Returns the newest summary of a policy, and the number of entries that it covers.
+    fn summed(&self, policy: &str) -> (Option<Body>, usize) {
         let mark = self.marks.iter().rev().find(|mark| *mark.policy == *policy);
-        let from = mark.map_or(0, |mark| mark.entries);
-        (mark.map(|mark| mark.body), &self.entries[from..])
+        (
+            mark.map(|mark| mark.body),
+            mark.map_or(0, |mark| mark.entries),
+        )
     }
 
-    /// Returns the number of messages before these entries, which are the newest ones.
-    pub(super) fn said_ahead_of(&self, newest: &[Entry]) -> u32 {
-        let ahead = &self.entries[..self.entries.len() - newest.len()];
-        let said = ahead.iter().filter(|e| matches!(e.what, What::Said(_)));
-        u32::try_from(said.count()).unwrap_or(u32::MAX)
+    /// Returns the number of messages among the first `entries`.
+    fn said_in(&self, entries: usize) -> usize {
+        let found = self.said.binary_search(&entries);
+        found.unwrap_or_else(|place| place)
     }
 
-    /// Returns all entries or, with a line, the entries since the state that this line entered.
-    pub(super) fn behind(&self, entered: Option<Line>) -> &[Entry] {
-        let from = entered.and_then(|line| {
-            let mut entered = self.entered.iter().rev();
-            entered.find(|(at, _)| *at == line)
-        });
-        &self.entries[from.map_or(0, |(_, before)| *before)..]
+    /// Returns all entries or, with a line, the entries since the state that this line entered; and the number of messages before
+    /// them.
+    pub(super) fn behind(&self, entered: Option<Line>) -> (usize, impl Iterator<Item = &Entry>) {
+        let from = entered.and_then(|line| self.entered_at(line)).unwrap_or(0);
+        (self.said_in(from), self.from(from))
+    }
+
+    /// Returns the number of entries before the state that this line entered.
+    fn entered_at(&self, line: Line) -> Option<usize> {
+        let mut entered = self.entered.iter().rev();
+        let found = entered.find(|(at, _)| *at == line);
+        found.map(|(_, before)| *before)
     }
 
     /// Returns the entries for a routing model: the newest summary, if there is one, and the newest messages since. The newest
@@ -239,13 +272,15 @@ impl Talk {
         most: usize,
         policy: &str,
     ) -> (Option<Body>, impl Iterator<Item = &Entry>) {
-        let (summary, since) = self.since(policy);
-        let (covered, _) = self.entries.split_at(self.entries.len() - since.len());
-        let is_said = |entry: &&Entry| matches!(entry.what, What::Said(_));
-        let said: Vec<&Entry> = since.iter().filter(is_said).collect();
-        let skip = (said.len() / most).saturating_sub(1) * most;
-        let newest = covered.iter().rev().find(is_said).filter(|_| skip == 0);
-        let shown = newest.into_iter().chain(said.into_iter().skip(skip));
+        let (summary, covered) = self.summed(policy);
+        let before = self.said_in(covered);
+        let skip = ((self.said.len() - before) / most).saturating_sub(1) * most;
+        let from = if skip == 0 {
+            before.saturating_sub(1)
+        } else {
+            before + skip
+        };
+        let shown = (from..self.said.len()).map(|n| &*self.entries[self.said[n]]);
         (summary, shown)
     }
 
@@ -259,28 +294,22 @@ impl Talk {
         policy: Option<&str>,
         entered: Option<Line>,
     ) -> Heard<'_> {
-        let Some(k) = self.turns.iter().rposition(|turn| turn.call == call) else {
+        let mut newest_first = self.turns.iter().enumerate().rev();
+        let Some((k, turn)) = newest_first.find(|(_, turn)| turn.call == call) else {
             return Heard {
                 summary: None,
                 entries: Vec::new(),
             };
         };
-        let turn = &self.turns[k];
-        let own = self.turns[..k]
-            .iter()
-            .rposition(|t| t.member == turn.member);
         // The member knows its own last turn, so its view begins after that turn.
-        let from = own.map_or(0, |own| self.turns[own].after);
-        let entered = entered.and_then(|line| {
-            let mut entered = self.entered.iter().rev();
-            entered.find(|(at, _)| *at == line)
-        });
-        let from = entered.map_or(from, |(_, before)| from.max(*before));
-        let entries = self.entries.iter().enumerate();
-        let entries = entries.take(turn.before).skip(from);
+        let own = newest_first.find(|(_, before)| before.member == turn.member);
+        let from = own.map_or(0, |(_, own)| own.after);
+        let entered = entered.and_then(|line| self.entered_at(line));
+        let from = entered.map_or(from, |before| from.max(before));
+        let entries = (from..turn.before).map(|n| (n, &*self.entries[n]));
         let all = view.of == Seen::Shared;
         let mut seen: Vec<(usize, &Entry)> = entries
-            .filter(|(_, entry)| all || matches!(entry.what, What::Said(_)))
+            .filter(|(_, entry)| all || entry.is_said())
             .collect();
         let window = view.window.or(policy.map(|_| 1));
         let behind = window.map(|most| seen.len().saturating_sub(most as usize));

@@ -2,12 +2,14 @@
 //! (`then:`) is shown in place of that call.
 
 use super::History;
+use super::again::Again;
 use super::policies::Age;
 use crate::snapshot::Uses;
 use crate::stored::ids::{Body, Id, Line, Name};
 use crate::stored::interaction::{Call, CallResult, Covers, Interaction, Origin};
 use crate::view::Read;
-use std::collections::{BTreeMap, VecDeque};
+use imbl::{OrdMap, Vector};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A unit of rendering.
@@ -19,9 +21,17 @@ pub(super) struct Unit {
     pub(super) closes: u32,
     /// Ages of its calls at the last rendering.
     pub(super) ages: Vec<Age>,
-    /// The last rendering. `None` means that the unit must be rendered again.
-    pub(super) kept: Option<(Vec<Arc<super::Segment>>, Vec<Read>)>,
+    /// The last rendering. `None` means that it was never rendered.
+    pub(super) kept: Option<Rendered>,
+    /// True if something that the last rendering depends on has changed.
+    pub(super) is_due: bool,
+    /// Place of its first segment, counted over all segments that were ever shown before it. It is exact behind the first unit that
+    /// is shown.
+    pub(super) at: u64,
 }
+
+/// Segments of a unit, and the values that their templates read.
+pub(super) type Rendered = (Vec<Arc<super::Segment>>, Vec<Read>);
 
 /// Kind and content of a unit.
 #[derive(Clone, Debug)]
@@ -75,10 +85,16 @@ enum Tail {
     Other,
 }
 
-/// The part of a stack that is shown.
+/// The part of a stack that is shown. A clone shares the units.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Units {
-    pub(super) list: VecDeque<Unit>,
+    pub(super) list: Vector<Arc<Unit>>,
+    /// Number of the unit in front. Units are numbered in the order in which they were read.
+    pub(super) first: u64,
+    /// The units that must be looked at again.
+    pub(super) again: Again,
+    /// For each message the number of its newest unit.
+    messages: OrdMap<Body, u64>,
     /// Messages before the boundary that the agent still has to answer. They stay in the context.
     pub(super) pinned: Vec<(Body, Arc<super::Segment>)>,
     /// Line of the last push that was read.
@@ -121,24 +137,45 @@ impl Units {
             }
             self.last = head.last;
         }
-        self.before = head.before;
-        let gone = |u: &Unit| (1..=head.before).contains(&u.closes);
-        if let Some(last) = self.list.iter().rposition(gone) {
-            self.list.drain(..=last);
+        // What closes later is behind the boundary.
+        if self.before != head.before {
+            self.before = head.before;
+            let gone = |u: &Arc<Unit>| (1..=head.before).contains(&u.closes);
+            let gone = self.list.iter().rposition(gone);
+            self.drop_front(gone.map_or(0, |last| last + 1));
         }
     }
 
-    /// Returns the number of units before the message of the first call to the agent at or after this line. 0 if there is no such
-    /// call.
-    pub(super) fn before(&self, since: Line) -> usize {
-        let is = |unit: &Unit| match &unit.what {
-            What::Message {
-                from: Origin::Call(call),
-                ..
-            } => call.line() >= since,
-            _ => false,
-        };
-        self.list.iter().position(is).unwrap_or(0)
+    fn drop_front(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some(unit) = self.list.pop_front() else {
+                return;
+            };
+            let number = self.first;
+            self.first += 1;
+            self.again.forget(number, &unit);
+            if let What::Message { body, .. } = &unit.what
+                && self.messages.get(body) == Some(&number)
+            {
+                self.messages.remove(body);
+            }
+        }
+    }
+
+    /// Returns true if a message of the list has this body.
+    pub(super) fn has_message(&self, body: Body) -> bool {
+        self.messages.contains_key(&body)
+    }
+
+    /// Returns the place of a unit in the list.
+    pub(super) fn place(&self, number: u64) -> Option<usize> {
+        let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        (place < self.list.len()).then_some(place)
+    }
+
+    /// Returns the number of the next unit.
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.list.len() as u64
     }
 
     /// Returns the pushes after the last line that was read, oldest first. `None` means that the stack does not contain that
@@ -168,6 +205,7 @@ impl Units {
     /// Reads from the top down to the boundary, then builds the units upward. A chain that crosses the boundary is read whole,
     /// because it is one unit.
     fn read(&mut self, history: &dyn History, head: &Head) {
+        let visited = self.again.visited;
         let (mut shown, mut at) = (Vec::new(), head.last);
         let (mut open, mut exchanges) = (head.open, head.exchanges);
         let mut wanted = Vec::new();
@@ -214,10 +252,12 @@ impl Units {
             exchanges,
             ..Self::default()
         };
+        self.again.visited = visited;
         shown.iter().rev().for_each(|i| self.push(i));
         // Exchanges before the boundary were not read. The snapshot's count says how many of them used the tool.
         let read = std::mem::replace(&mut self.used, head.used.clone());
-        let chains = self.list.iter_mut().flat_map(Unit::chains);
+        let units = self.list.iter_mut().map(Arc::make_mut);
+        let chains = units.flat_map(Unit::chains);
         for chain in chains.filter(|chain| chain.own > 0) {
             let name = &chain.first.name;
             chain.own += head.used.get(name).saturating_sub(read.get(name));
@@ -257,7 +297,7 @@ impl Units {
     /// Closes an answer without calls, which is an exchange of its own.
     fn close_bare_answer(&mut self) {
         let exchanges = self.exchanges + 1;
-        if let Some(unit) = self.list.back_mut()
+        if let Some(unit) = self.list.back_mut().map(Arc::make_mut)
             && let What::Answer { calls, .. } = &unit.what
             && calls.is_empty()
         {
@@ -267,12 +307,27 @@ impl Units {
     }
 
     fn unit(&mut self, what: What) {
-        self.list.push_back(Unit {
+        let number = self.next();
+        self.again.look_at(number);
+        if let What::Message { body, .. } = &what {
+            self.messages.insert(*body, number);
+        }
+        self.list.push_back(Arc::new(Unit {
             what,
             ages: Vec::new(),
             closes: 0,
             kept: None,
-        });
+            is_due: true,
+            at: 0,
+        }));
+    }
+
+    /// Returns a unit that changes. It is looked at again.
+    pub(super) fn changing(&mut self, place: usize) -> &mut Unit {
+        let number = self.first + place as u64;
+        let unit = Arc::make_mut(&mut self.list[place]);
+        self.again.changes(number, unit);
+        unit
     }
 
     fn call(&mut self, call: &Call, tail: Tail) {
@@ -285,16 +340,17 @@ impl Units {
             && let Some((unit, n)) =
                 self.find(|chain| chain.first.id == before || chain.current() == before)
         {
-            unit.kept = None;
+            unit.is_due = true;
             unit.closes = 0;
             let chain = &mut unit.chains()[n];
             chain.last = Some(call.clone());
             chain.result = None;
             return;
         }
-        match self.list.back_mut() {
+        match self.list.back() {
             Some(unit) if opening && unit.is_exchange() => {
-                unit.kept = None;
+                let unit = self.changing(self.list.len() - 1);
+                unit.is_due = true;
                 unit.chains_mut().push(Chain::open(call.clone()));
             }
             _ => self.unit(What::Engine(vec![Chain::open(call.clone())])),
@@ -307,7 +363,7 @@ impl Units {
         self.exchanges += u32::from(closed);
         let exchanges = self.exchanges;
         if let Some((unit, n)) = self.find(|chain| chain.current() == result.call) {
-            unit.kept = None;
+            unit.is_due = true;
             unit.chains()[n].result = Some(result.clone());
         }
         // A call that only follows another call does not count as an exchange with its tool.
@@ -320,7 +376,8 @@ impl Units {
             }
         }
         // The exchange that closes is the newest one.
-        if closed && let Some(unit) = self.list.iter_mut().rev().find(|u| u.is_exchange()) {
+        if closed && let Some(newest) = self.list.iter().rposition(|u| u.is_exchange()) {
+            let unit = self.changing(newest);
             unit.closes = exchanges;
             for chain in unit.chains() {
                 if let Some(own) = counted.get(&chain.first.name) {
@@ -331,14 +388,28 @@ impl Units {
     }
 
     fn find(&mut self, is: impl Fn(&Chain) -> bool) -> Option<(&mut Unit, usize)> {
-        self.list
-            .iter_mut()
-            .rev()
-            .find_map(|unit| unit.chains().iter().position(&is).map(|n| (unit, n)))
+        let in_unit = |unit: &Unit| unit.calls().iter().position(&is);
+        let mut newest_first = self.list.iter().enumerate().rev();
+        let found = newest_first.find_map(|(place, unit)| Some((place, in_unit(unit)?)));
+        found.map(|(place, n)| (self.changing(place), n))
     }
 }
 
 impl Unit {
+    /// Returns its calls.
+    pub(super) fn calls(&self) -> &[Chain] {
+        match &self.what {
+            What::Answer { calls, .. } | What::Engine(calls) => calls,
+            What::Message { .. } | What::Summary(_) => &[],
+        }
+    }
+
+    /// Returns the place behind its last segment.
+    pub(super) fn end(&self) -> u64 {
+        let segments = self.kept.as_ref().map_or(0, |(segments, _)| segments.len());
+        self.at + segments as u64
+    }
+
     fn chains(&mut self) -> &mut [Chain] {
         match &mut self.what {
             What::Answer { calls, .. } | What::Engine(calls) => calls,
@@ -365,11 +436,6 @@ impl Unit {
 
     /// Returns true if one of its calls waits for its result.
     pub(super) fn is_open(&self) -> bool {
-        match &self.what {
-            What::Answer { calls, .. } | What::Engine(calls) => {
-                calls.iter().any(|c| c.result.is_none())
-            }
-            What::Message { .. } | What::Summary(_) => false,
-        }
+        self.calls().iter().any(|c| c.result.is_none())
     }
 }

@@ -11,6 +11,7 @@ use crate::stored::engine::{COMPACT, Judged, KEEP_EXCHANGES};
 use crate::stored::ids::{Body, Id, Line, Name};
 use crate::values::expression::{EvalError, Template};
 use crate::view::{Cx, Read, Trace, View};
+use std::sync::Arc;
 
 /// A request with the origins of its segments.
 #[derive(Clone, Debug)]
@@ -98,7 +99,7 @@ pub fn explain(
     // The question of an open judgement is the last segment.
     let question = judgement::open(snapshot, agent).map(|open| all.question(open));
     let others = request.segments.len() - usize::from(question.is_some());
-    let origins = request.segments[..others].iter();
+    let origins = request.segments.iter().take(others);
     let origins = origins.map(|segment| match segment.part {
         Part::System => all.system(),
         Part::History => of_history.next().unwrap_or_default(),
@@ -196,7 +197,7 @@ impl All<'_> {
             .iter()
             .filter(|s| s.part == Part::History)
             .count();
-        let units: Vec<&Unit> = self
+        let units: Vec<&Arc<Unit>> = self
             .cache
             .units
             .list

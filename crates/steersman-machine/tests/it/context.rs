@@ -498,7 +498,7 @@ fn the_last_call_has_tools_off_and_a_broken_prefix_is_named() {
     // after a rest the cache compares by whole segments
     cache = cache.at_rest();
     let second = ask(&log, desk, &mut cache);
-    let shared: u64 = first.segments[..3].iter().map(|s| s.len).sum();
+    let shared: u64 = first.segments.iter().take(3).map(|s| s.len).sum();
     assert_eq!(
         (second.prefix, second.broke.as_deref()),
         (shared, Some("now"))

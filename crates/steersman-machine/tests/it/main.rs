@@ -10,6 +10,7 @@ mod codes;
 mod context;
 mod expression;
 mod judges;
+mod lengthy;
 mod limits;
 mod manifest;
 mod mapping;

@@ -59,8 +59,7 @@ pub(super) fn expected(request: &Request, sent: u64) -> u64 {
 
 /// Returns the estimated number of tokens that a call sends.
 pub(super) fn sent(request: &Request) -> u64 {
-    let sent: u64 = request.segments.iter().map(|s| s.len).sum();
-    sent.div_ceil(BYTES)
+    request.segments.bytes().div_ceil(BYTES)
 }
 
 /// Returns the requested maximum length of the answer, in tokens.

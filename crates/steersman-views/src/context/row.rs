@@ -245,7 +245,7 @@ impl Context {
             as_sent: sent.map(|digest| digest == request.digest),
             params: request.params.iter().cloned().collect(),
             output: request.output.clone(),
-            bytes: size(request),
+            bytes: request.segments.bytes(),
             segments: segments.collect(),
             usage: call.usage.as_ref().map(|usage| Used {
                 model: usage.model.clone(),
@@ -321,17 +321,21 @@ impl Change {
     ) -> Self {
         let pairs = old.segments.iter().zip(&new.segments);
         let same = pairs.take_while(|(a, b)| a.digest == b.digest).count();
-        let pieces = |of: &[Arc<Rendered>]| of.iter().map(|s| Piece::of(s)).collect();
         Self {
             name,
             before: earlier.line(),
             now: call.line(),
-            bytes: size(new),
+            bytes: new.segments.bytes(),
             prefix: new.prefix,
             broke: new.broke.clone(),
-            same: pieces(&new.segments[..same]),
-            gone: pieces(&old.segments[same..]),
-            came: pieces(&new.segments[same..]),
+            same: new
+                .segments
+                .iter()
+                .take(same)
+                .map(|s| Piece::of(s))
+                .collect(),
+            gone: old.segments.since(same).map(|s| Piece::of(s)).collect(),
+            came: new.segments.since(same).map(|s| Piece::of(s)).collect(),
         }
     }
 }
@@ -355,17 +359,13 @@ impl Cached {
         Self {
             line: call.line(),
             agent,
-            bytes: size(request),
+            bytes: request.segments.bytes(),
             prefix: if own { request.prefix } else { 0 },
             input,
             cached,
             broke: request.broke.clone().filter(|_| own),
         }
     }
-}
-
-fn size(request: &Request) -> u64 {
-    request.segments.iter().map(|segment| segment.len).sum()
 }
 
 fn part(segment: &Rendered) -> String {

@@ -365,7 +365,7 @@ impl ScriptedModel {
                 .iter()
                 .map(|a| a.name.len() + a.args.len())
                 .sum::<usize>();
-        let seen: u64 = call.request.segments.iter().map(|s| s.len).sum();
+        let seen = call.request.segments.bytes();
         Ok(Answer {
             text,
             asks,
