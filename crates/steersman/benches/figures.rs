@@ -1,10 +1,13 @@
 //! The figures of the project: the cost of a step, in CPU time and as ratios within one run.
 //!
 //! `cargo bench -p steersman` runs all sections, `cargo bench -p steersman -- machine store` some of them: `machine`,
-//! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `branches`, `relevance`, `contexts`, `search`, `program`.
+//! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `branches`, `relevance`, `contexts`, `chat`, `search`,
+//! `program`.
 //! `--quick` does about a hundredth of the work, to check that everything runs. A run without `--bench`, as by
 //! `cargo test --benches`, does the same. No figure fails the run.
 
+#[path = "figures/chat.rs"]
+mod chat;
 #[path = "figures/contexts.rs"]
 mod contexts;
 #[path = "figures/desk.rs"]
@@ -38,7 +41,7 @@ use measure::{Size, Table};
 
 type Section = (&'static str, fn(&Table, Size));
 
-const SECTIONS: [Section; 12] = [
+const SECTIONS: [Section; 13] = [
     ("machine", machine::report),
     ("routes", routes::report),
     ("store", store::report),
@@ -49,6 +52,7 @@ const SECTIONS: [Section; 12] = [
     ("branches", growth::branches),
     ("relevance", relevance::report),
     ("contexts", contexts::report),
+    ("chat", chat::report),
     ("search", search::report),
     ("program", program::report),
 ];

@@ -38,7 +38,7 @@ fn definition(system: &str, render: &str, keep: u64) -> String {
 }
 
 /// A session in memory whose stacks can be read.
-struct Book {
+pub(crate) struct Book {
     desk: Desk,
     pushes: BTreeMap<Line, Vec<Push>>,
     agent: Id,
@@ -86,7 +86,7 @@ impl Book {
     }
 
     /// One turn: the model calls `look`, and the tool gives a result. Returns the next model call.
-    fn turn(&mut self, model: Id) -> Id {
+    pub(crate) fn turn(&mut self, model: Id) -> Id {
         let called = self.desk.calls(model, vec![look(self.desk.last.0)]);
         let tool = self.noted(&called);
         let given = self.desk.done(tool);
@@ -94,7 +94,7 @@ impl Book {
     }
 
     /// Renders the request of the next model call.
-    fn render(&self, cache: &mut RenderCache) -> Request {
+    pub(crate) fn render(&self, cache: &mut RenderCache) -> Request {
         self.render_of(&self.desk.snapshot, cache)
     }
 
@@ -106,6 +106,12 @@ impl Book {
         };
         request(&cx, &pages, snapshot, self.agent, cache).expect("it renders")
     }
+}
+
+/// A tool loop that has just begun and keeps all of it in view, and its first model call.
+pub(crate) fn whole() -> (Book, Id) {
+    let all = definition("You look things up.", "parallel: 1", 1_000_000);
+    Book::begun(&all, crate::desk::found())
 }
 
 /// The section of contexts.
@@ -137,7 +143,7 @@ fn incremental(table: &Table, size: Size, turn: u64, definition: &str, view: &st
         let (full, took) = timed(|| book.render(&mut RenderCache::default()));
         cold.push(took.micros(1));
         assert_eq!(full.digest, shown.digest, "the cache changes nothing");
-        len = black_box(bytes(&full));
+        len = black_box(full.segments.bytes());
     }
     assert_eq!(cache.differed(), 0, "the cache changes nothing");
     let (warm, cold) = (median(warm), median(cold));
@@ -149,10 +155,6 @@ fn incremental(table: &Table, size: Size, turn: u64, definition: &str, view: &st
     );
     let figure = format!("full rendering over incremental, turn {turn}, {view}");
     table.row(&figure, cold / warm, " times", Goal::AtLeast(20.0), &beside);
-}
-
-fn bytes(request: &Request) -> u64 {
-    request.segments.iter().map(|segment| segment.len).sum()
 }
 
 /// Computes one figure.
@@ -168,7 +170,7 @@ struct Sent {
 
 impl Sent {
     fn add(&mut self, request: &Request) {
-        self.bytes += bytes(request);
+        self.bytes += request.segments.bytes();
         self.stable += request.prefix;
     }
 
