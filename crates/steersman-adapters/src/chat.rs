@@ -13,11 +13,11 @@ use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
 use crate::wire::{
     Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, told, until_cancelled,
+    with_json,
 };
 use encode::Dialect;
 use quirks::Quirks;
 use reqwest::Url;
-use serde_json::Value as Json;
 use std::sync::Arc;
 use std::time::Instant;
 use steersman_machine::context::Request;
@@ -133,16 +133,17 @@ impl Chat {
             let message = "this provider cannot begin an answer for the model: leave out `prefill`";
             return Err(Failure::new(FailureCode::NotSupported, message));
         }
-        let body = encode::encode(request, model, &self.server.dialect);
         // A constrained answer streams as JSON; people should see the text in it.
         let constrained = style == Some(Style::Structured)
             && structured::tools(&call.request).next().is_some()
             && call.request.choice != ToolChoice::None;
         let answer = if constrained {
             let peek = structured::Peek::new(sink);
-            self.send_adapted(call, (base, model), &body, &peek).await?
+            self.send_adapted(call, request, (base, model), &peek)
+                .await?
         } else {
-            self.send_adapted(call, (base, model), &body, sink).await?
+            self.send_adapted(call, request, (base, model), sink)
+                .await?
         };
         let mut answer = with_prefill(answer, request.prefill.as_deref());
         if self.server.dialect.openai
@@ -167,18 +168,20 @@ impl Chat {
     async fn send_adapted(
         &self,
         call: &ModelCall,
+        request: &Request,
         (base, model): (&Url, &str),
-        body: &Json,
         sink: &dyn Sink,
     ) -> Result<Answer, Failure> {
+        let dialect = &self.server.dialect;
         let known = self.quirks.get(base, model, Instant::now());
         let mut quirks = known.unwrap_or_default();
         loop {
-            let sent = quirks.applied(body.clone());
-            let failure = match self.send(call, base, &sent, sink).await {
+            let body = encode::encode_next(request, model, dialect, quirks, &call.encodings);
+            let failure = match self.send(call, base, body, sink).await {
                 Err(failure) if failure.known() == Some(FailureCode::InvalidRequest) => failure,
                 other => return other,
             };
+            let sent = quirks.applied(encode::encode(request, model, dialect));
             if !quirks.learn(&failure.message, &sent) {
                 return Err(failure);
             }
@@ -190,14 +193,15 @@ impl Chat {
         &self,
         call: &ModelCall,
         base: &Url,
-        body: &Json,
+        body: Vec<u8>,
         sink: &dyn Sink,
     ) -> Result<Answer, Failure> {
         let client = self
             .clients
             .of(base)
             .map_err(|error| Failure::new(FailureCode::Tls, error))?;
-        let mut post = client.post(endpoint(base, "chat/completions")).json(body);
+        let post = client.post(endpoint(base, "chat/completions"));
+        let mut post = with_json(post, body);
         if let Some(key) = &call.transport.key {
             post = post.bearer_auth(key);
         }

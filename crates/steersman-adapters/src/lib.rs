@@ -35,6 +35,7 @@ pub mod http;
 mod masked;
 pub mod mcp;
 pub mod messages;
+mod prefix;
 mod providers;
 pub mod reach;
 mod regular;

@@ -8,10 +8,9 @@ pub mod stream;
 use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
 use crate::wire::{
-    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, until_cancelled,
+    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, until_cancelled, with_json,
 };
 use reqwest::{RequestBuilder, Url};
-use serde_json::Value as Json;
 use steersman_machine::network::{CallStyle, ToolChoice};
 use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::ids::Name;
@@ -72,16 +71,16 @@ impl Messages {
         };
         let told = style.map(|style| structured::tell(&call.request, style));
         let request = told.as_ref().unwrap_or(&call.request);
-        let body = encode::encode(request, model);
+        let body = encode::encode_next(request, model, &call.encodings);
         // A constrained answer streams as JSON; people should see the text in it.
         let constrained = style == Some(Style::Structured)
             && structured::tools(&call.request).next().is_some()
             && call.request.choice != ToolChoice::None;
         let answer = if constrained {
             let peek = structured::Peek::new(sink);
-            self.send(call, &base, &body, &peek).await?
+            self.send(call, &base, body, &peek).await?
         } else {
-            self.send(call, &base, &body, sink).await?
+            self.send(call, &base, body, sink).await?
         };
         let answer = with_prefill(answer, request.prefill.as_deref());
         let mut answer = match style {
@@ -99,14 +98,14 @@ impl Messages {
         &self,
         call: &ModelCall,
         base: &Url,
-        body: &Json,
+        body: Vec<u8>,
         sink: &dyn Sink,
     ) -> Result<Answer, Failure> {
         let client = self
             .clients
             .of(base)
             .map_err(|error| Failure::new(FailureCode::Tls, error))?;
-        let post = client.post(endpoint(base, "messages")).json(body);
+        let post = with_json(client.post(endpoint(base, "messages")), body);
         let post = authorized(post, call.transport.key.as_deref());
         exchange(
             post,

@@ -79,6 +79,11 @@ pub trait Decode {
     fn finish(self) -> Result<Answer, Failure>;
 }
 
+/// Adds a body of JSON to a request.
+pub(crate) fn with_json(post: RequestBuilder, body: Vec<u8>) -> RequestBuilder {
+    post.header("content-type", "application/json").body(body)
+}
+
 /// Sends the request and reads the answer. `kept`: a connection may have been kept from an earlier call.
 pub(crate) async fn exchange(
     post: RequestBuilder,

@@ -1,12 +1,15 @@
 //! Encodes a neutral request as the JSON of chat completions. Pure: the same request gives the same bytes.
 
+use super::quirks::Quirks;
 use super::stream::OPAQUE;
 use super::strict;
+use crate::prefix::{self, MESSAGES, Telling};
 use crate::wire::{BEGIN, GO_ON};
 use serde_json::{Map, Value as Json, json};
-use steersman_machine::context::{CallSpec, Content, Request};
+use steersman_machine::context::{CallSpec, Content, Request, Segment};
 use steersman_machine::network::ToolChoice;
 use steersman_machine::questions::ToolSpec;
+use steersman_runtime::model::Encodings;
 
 /// Longest call id that OpenAI accepts, in bytes. Ids may be longer if a session had another provider before.
 const ID_MAX: usize = 40;
@@ -40,11 +43,59 @@ impl Dialect {
 
 /// Returns the body of the request for this model.
 pub fn encode(request: &Request, model: &str, dialect: &Dialect) -> Json {
+    let mut told = Told::new(dialect);
+    for segment in &request.segments {
+        told.push(segment);
+    }
+    told.end(request.prefill.as_deref());
+    let fields = fields(request, model, dialect, Json::Array(told.open), told.tools);
+    Json::Object(fields)
+}
+
+/// Returns the bytes of the body that [`encode`] and [`Quirks::applied`] give. What the agent's previous request began with, too, is
+/// taken from `encodings`, and left there for the next one.
+pub fn encode_next(
+    request: &Request,
+    model: &str,
+    dialect: &Dialect,
+    quirks: Quirks,
+    encodings: &Encodings,
+) -> Vec<u8> {
+    if quirks.change_messages() || request.params.iter().any(|(key, _)| key == MESSAGES) {
+        let body = quirks.applied(encode(request, model, dialect));
+        return body.to_string().into_bytes();
+    }
+    let is_fit = |told: &Told| told.dialect == *dialect;
+    let (kept, end) = prefix::told(request, encodings, is_fit, || Told::new(dialect));
+    let mut rest = Told {
+        sealed: Vec::new(),
+        open: kept.told.open.clone(),
+        tools: kept.told.tools.clone(),
+        dialect: kept.told.dialect.clone(),
+        is_begun: kept.told.is_begun,
+    };
+    for segment in request.segments.since(end) {
+        rest.push(segment);
+    }
+    rest.end(request.prefill.as_deref());
+    prefix::append(&mut rest.sealed, &rest.open);
+    let fields = fields(request, model, dialect, Json::Null, rest.tools);
+    let fields = quirks.applied(Json::Object(fields));
+    let body = prefix::body(&fields, &kept.told.sealed, &rest.sealed);
+    prefix::keep(kept, encodings);
+    body
+}
+
+fn fields(
+    request: &Request,
+    model: &str,
+    dialect: &Dialect,
+    messages: Json,
+    tools: Vec<Json>,
+) -> Map<String, Json> {
     let mut body = Map::new();
-    let mut tools = Vec::new();
-    let messages = messages(request, dialect, &mut tools);
     body.insert("model".to_owned(), json!(model));
-    body.insert("messages".to_owned(), Json::Array(messages));
+    body.insert(MESSAGES.to_owned(), messages);
     let choice = (!tools.is_empty())
         .then(|| choice(&request.choice))
         .flatten();
@@ -82,30 +133,43 @@ pub fn encode(request: &Request, model: &str, dialect: &Dialect) -> Json {
     if body.get("stream") != Some(&json!(true)) {
         body.shift_remove("stream_options");
     }
-    Json::Object(body)
+    body
 }
 
-fn messages(request: &Request, dialect: &Dialect, tools: &mut Vec<Json>) -> Vec<Json> {
-    let mut messages: Vec<Json> = Vec::new();
-    for segment in &request.segments {
+/// The messages of a conversation.
+struct Told {
+    dialect: Dialect,
+    /// Encoded messages, which no later segment can change.
+    sealed: Vec<u8>,
+    /// The messages behind them.
+    open: Vec<Json>,
+    tools: Vec<Json>,
+    /// True if there is a message that is not of the role `system`.
+    is_begun: bool,
+}
+
+impl Telling for Told {
+    fn push(&mut self, segment: &Segment) {
+        let alternate = self.dialect.alternate;
         match &segment.content {
             Content::System(text) => {
-                let role = if dialect.alternate && messages.iter().any(|m| m["role"] != "system") {
+                let role = if alternate && self.is_begun {
                     "user"
                 } else {
                     "system"
                 };
-                say(&mut messages, role, text, dialect.alternate);
+                self.say(role, text);
             }
-            Content::Tools(list) => tools.extend(list.iter().map(tool)),
-            Content::User(text) => say(&mut messages, "user", text, dialect.alternate),
+            Content::Tools(list) => self.tools.extend(list.iter().map(tool)),
+            Content::User(text) => self.say("user", text),
             Content::Assistant {
                 text,
                 calls,
                 opaque,
             } => {
+                let dialect = &self.dialect;
                 let message = assistant(text.as_deref(), calls, opaque.as_deref(), dialect);
-                answer(&mut messages, message, dialect.alternate);
+                self.answer(message);
             }
             Content::Result {
                 label, text, error, ..
@@ -116,54 +180,107 @@ fn messages(request: &Request, dialect: &Dialect, tools: &mut Vec<Json>) -> Vec<
                 } else {
                     text.clone()
                 };
-                let id = id(label, dialect);
-                messages.push(json!({ "role": "tool", "tool_call_id": id, "content": content }));
+                let id = id(label, &self.dialect);
+                self.add(json!({ "role": "tool", "tool_call_id": id, "content": content }));
             }
         }
     }
-    if dialect.alternate {
-        begins_and_ends_with_user(&mut messages, request.prefill.is_some());
-    }
-    if let Some(prefill) = &request.prefill {
-        messages.push(json!({ "role": "assistant", "content": &**prefill }));
-    }
-    messages
-}
 
-/// Adds user messages at the beginning and at the end if they are missing. If a prefill follows, none is needed at the end.
-fn begins_and_ends_with_user(messages: &mut Vec<Json>, has_prefill: bool) {
-    let user = |text: &str| json!({ "role": "user", "content": text });
-    let first = messages.iter().position(|m| m["role"] != "system");
-    let at = first.unwrap_or(messages.len());
-    if messages.get(at).is_none_or(|m| m["role"] != "user") {
-        messages.insert(at, user(BEGIN));
+    fn seal(&mut self) {
+        // The next segment may be joined to the last message.
+        let last = self.open.len().saturating_sub(1);
+        let sealed: Vec<Json> = self.open.drain(..last).collect();
+        prefix::append(&mut self.sealed, &sealed);
     }
-    if !has_prefill && messages.last().is_some_and(|m| m["role"] == "assistant") {
-        messages.push(user(GO_ON));
+
+    fn sealed(&self) -> usize {
+        self.sealed.len()
     }
 }
 
-/// Appends a message of the model. Where roles must alternate, two messages in a row are joined. There are two in a row if a
-/// context keeps the text of an exchange without its calls.
-fn answer(messages: &mut Vec<Json>, message: Option<Json>, join: bool) {
-    let Some(mut message) = message else { return };
-    let before = messages
-        .last_mut()
-        .filter(|last| join && last["role"] == "assistant" && last.get("tool_calls").is_none());
-    let Some(before) = before else {
-        messages.push(message);
-        return;
-    };
-    let texts = [&before["content"], &message["content"]];
-    let texts: Vec<&str> = texts.into_iter().filter_map(Json::as_str).collect();
-    message["content"] = Json::from(texts.join("\n\n"));
-    if let Some(Json::Array(mut details)) = before.get("reasoning_details").cloned() {
-        if let Some(Json::Array(more)) = message.get("reasoning_details") {
-            details.extend(more.iter().cloned());
+impl Told {
+    fn new(dialect: &Dialect) -> Self {
+        Self {
+            dialect: dialect.clone(),
+            sealed: Vec::new(),
+            open: Vec::new(),
+            tools: Vec::new(),
+            is_begun: false,
         }
-        message["reasoning_details"] = Json::Array(details);
     }
-    *before = message;
+
+    /// Appends a message. Where roles must alternate, the user begins.
+    fn add(&mut self, message: Json) {
+        let begins = !self.is_begun && message["role"] != "system";
+        if begins && self.dialect.alternate && message["role"] != "user" {
+            self.open.push(user(BEGIN));
+        }
+        self.is_begun |= begins;
+        self.open.push(message);
+    }
+
+    /// Ends the request. Where roles must alternate, the user has the last word, unless the answer is begun for the model.
+    fn end(&mut self, prefill: Option<&str>) {
+        if self.dialect.alternate {
+            if !self.is_begun {
+                self.add(user(BEGIN));
+            }
+            let last = self.open.last();
+            if prefill.is_none() && last.is_some_and(|m| m["role"] == "assistant") {
+                self.add(user(GO_ON));
+            }
+        }
+        if let Some(prefill) = prefill {
+            self.open
+                .push(json!({ "role": "assistant", "content": prefill }));
+        }
+    }
+
+    /// Appends a message of the model. Where roles must alternate, two messages in a row are joined. There are two in a row if a
+    /// context keeps the text of an exchange without its calls.
+    fn answer(&mut self, message: Option<Json>) {
+        let Some(mut message) = message else { return };
+        let join = self.dialect.alternate;
+        let before = self
+            .open
+            .last_mut()
+            .filter(|last| join && last["role"] == "assistant" && last.get("tool_calls").is_none());
+        let Some(before) = before else {
+            self.add(message);
+            return;
+        };
+        let texts = [&before["content"], &message["content"]];
+        let texts: Vec<&str> = texts.into_iter().filter_map(Json::as_str).collect();
+        message["content"] = Json::from(texts.join("\n\n"));
+        if let Some(Json::Array(mut details)) = before.get("reasoning_details").cloned() {
+            if let Some(Json::Array(more)) = message.get("reasoning_details") {
+                details.extend(more.iter().cloned());
+            }
+            message["reasoning_details"] = Json::Array(details);
+        }
+        *before = message;
+    }
+
+    /// Appends a message of a role. Where roles must alternate, its text is added to the last message if that has the same role.
+    fn say(&mut self, role: &str, text: &str) {
+        // Servers refuse messages without a text.
+        if text.trim().is_empty() {
+            return;
+        }
+        let join = self.dialect.alternate;
+        let last = self.open.last_mut();
+        if let Some(last) = last.filter(|last| join && last["role"] == role)
+            && let Some(before) = last["content"].as_str()
+        {
+            last["content"] = Json::from(format!("{before}\n\n{text}"));
+            return;
+        }
+        self.add(json!({ "role": role, "content": text }));
+    }
+}
+
+fn user(text: &str) -> Json {
+    json!({ "role": "user", "content": text })
 }
 
 /// Returns an id that the server accepts; the same for a call and its result.
@@ -173,22 +290,6 @@ fn id(label: &str, dialect: &Dialect) -> String {
     }
     let hash = blake3::hash(label.as_bytes()).to_hex();
     format!("call_{}", &hash.as_str()[..32])
-}
-
-/// Appends a message of a role. With `join`, its text is added to the last message if that has the same role.
-fn say(messages: &mut Vec<Json>, role: &str, text: &str, join: bool) {
-    // Servers refuse messages without a text.
-    if text.trim().is_empty() {
-        return;
-    }
-    if join
-        && let Some(last) = messages.last_mut().filter(|last| last["role"] == role)
-        && let Some(before) = last["content"].as_str()
-    {
-        last["content"] = Json::from(format!("{before}\n\n{text}"));
-        return;
-    }
-    messages.push(json!({ "role": role, "content": text }));
 }
 
 fn tool(spec: &ToolSpec) -> Json {

@@ -64,6 +64,11 @@ impl Quirks {
         *self != before
     }
 
+    /// Returns true if this server takes other messages.
+    pub(crate) fn change_messages(self) -> bool {
+        self.system || self.response_format
+    }
+
     /// Returns the body in the form that this server takes.
     pub fn applied(self, mut body: Json) -> Json {
         let Json::Object(map) = &mut body else {

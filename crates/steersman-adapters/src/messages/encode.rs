@@ -5,12 +5,15 @@
 //! beginning of their message and never at its end.
 
 use super::stream::Piece;
+use crate::prefix::{self, MESSAGES, Telling};
 use crate::wire::{BEGIN, GO_ON};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::context::{CallSpec, Content, Request};
+use std::sync::Arc;
+use steersman_machine::context::{CallSpec, Content, Request, Segment};
 use steersman_machine::network::{Part, ToolChoice};
 use steersman_machine::questions::ToolSpec;
+use steersman_runtime::model::Encodings;
 
 /// The protocol requires a maximum; this is the default, in tokens.
 const MAX_TOKENS: u64 = 8192;
@@ -33,14 +36,47 @@ const UNKNOWN: [&str; 12] = [
 
 /// Returns the body of the request for this model.
 pub fn encode(request: &Request, model: &str) -> Json {
+    let mut told = Told::default();
+    for segment in &request.segments {
+        told.push(segment);
+    }
+    told.end(request.prefill.as_deref());
+    let messages = std::mem::take(&mut told.open).into_iter().map(message);
+    fields(request, model, messages.collect(), told)
+}
+
+/// Returns the bytes of the body that [`encode`] gives. What the agent's previous request began with, too, is taken from
+/// `encodings`, and left there for the next one.
+pub fn encode_next(request: &Request, model: &str, encodings: &Encodings) -> Vec<u8> {
+    if request.params.iter().any(|(key, _)| key == MESSAGES) {
+        return encode(request, model).to_string().into_bytes();
+    }
+    let (kept, end) = prefix::told(request, encodings, |_| true, Told::default);
+    let mut rest = kept.told.open_part();
+    for segment in request.segments.since(end) {
+        rest.push(segment);
+    }
+    rest.end(request.prefill.as_deref());
+    let open: Vec<Json> = std::mem::take(&mut rest.open)
+        .into_iter()
+        .map(message)
+        .collect();
+    prefix::append(&mut rest.sealed, &open);
+    let sealed = std::mem::take(&mut rest.sealed);
+    let fields = fields(request, model, Json::Null, rest);
+    let body = prefix::body(&fields, &kept.told.sealed, &sealed);
+    prefix::keep(kept, encodings);
+    body
+}
+
+fn fields(request: &Request, model: &str, messages: Json, told: Told) -> Json {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(model));
     body.insert("max_tokens".to_owned(), json!(MAX_TOKENS));
-    let (mut tools, mut system) = (Vec::new(), Vec::new());
-    let messages = messages(request, &mut tools, &mut system);
+    let (mut tools, mut system) = (told.tools, told.system);
     let offered = !tools.is_empty();
     if !offered {
-        tools = stub_tools(request);
+        tools = stub_tools(&told.called);
     }
     // Cache marks are at the end of each part that is written once and read by later calls: the tools, the system prompt, the
     // history as it was for the previous call, and the history so far.
@@ -49,7 +85,7 @@ pub fn encode(request: &Request, model: &str) -> Json {
     if !system.is_empty() {
         body.insert("system".to_owned(), Json::Array(system));
     }
-    body.insert("messages".to_owned(), Json::Array(messages));
+    body.insert(MESSAGES.to_owned(), messages);
     if !tools.is_empty() {
         body.insert("tools".to_owned(), Json::Array(tools));
         let choice = if offered {
@@ -94,29 +130,65 @@ fn mark(block: Option<&mut Json>) {
     }
 }
 
-fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) -> Vec<Json> {
-    let mut turns: Vec<(&str, Vec<Json>)> = Vec::new();
-    let (mut stable, mut ids) = (None, Ids::default());
-    for segment in &request.segments {
+/// A message: its role and its blocks.
+type Turn = (&'static str, Vec<Json>);
+
+fn message((role, blocks): Turn) -> Json {
+    json!({ "role": role, "content": Json::Array(blocks) })
+}
+
+/// Number of turns at the end that later segments may still change: blocks are added to the last one, and marks are set on it and
+/// on the user's turn before the newest answer.
+const OPEN: usize = 3;
+
+/// The messages of a conversation.
+#[derive(Default)]
+struct Told {
+    /// Encoded turns, which no later segment can change.
+    sealed: Vec<u8>,
+    /// True if there are turns before the open ones.
+    is_cut: bool,
+    /// The turns behind them.
+    open: Vec<Turn>,
+    tools: Vec<Json>,
+    system: Vec<Json>,
+    ids: Ids,
+    /// Names of all tools that were called.
+    called: Arc<BTreeSet<String>>,
+    /// Place of the last block of the history: its turn among the open ones, and its place in the turn.
+    stable: Option<(usize, usize)>,
+}
+
+impl Telling for Told {
+    fn push(&mut self, segment: &Segment) {
         match &segment.content {
-            Content::System(text) if turns.is_empty() => system.extend(block(text)),
+            Content::System(text) if self.open.is_empty() => self.system.extend(block(text)),
             // The protocol has one system prompt, at the beginning; later system texts are sent as the user's.
-            Content::System(text) | Content::User(text) => say(&mut turns, "user", block(text)),
-            Content::Tools(list) => tools.extend(list.iter().map(tool)),
+            Content::System(text) | Content::User(text) => {
+                say(&mut self.open, "user", block(text));
+            }
+            Content::Tools(list) => self.tools.extend(list.iter().map(tool)),
             Content::Assistant {
                 text,
                 calls,
                 opaque,
             } => {
+                for call in calls {
+                    if !self.called.contains(&call.name) {
+                        Arc::make_mut(&mut self.called).insert(call.name.clone());
+                    }
+                }
+                let ids = &mut self.ids;
                 let calls = calls.iter().map(|call| (ids.call(&call.label), call));
                 let calls: Vec<_> = calls.collect();
                 let blocks = assistant(text.as_deref(), &calls, opaque.as_deref());
-                answer(&mut turns, blocks);
+                answer(&mut self.open, blocks);
             }
             Content::Result {
                 label, text, error, ..
             } => {
-                let mut result = json!({ "type": "tool_result", "tool_use_id": ids.of(label) });
+                let id = self.ids.of(label);
+                let mut result = json!({ "type": "tool_result", "tool_use_id": id });
                 if !text.trim().is_empty() {
                     result["content"] = json!(text);
                 }
@@ -127,40 +199,82 @@ fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) ->
                         result["content"] = json!("Error");
                     }
                 }
-                say(&mut turns, "user", [result]);
+                say(&mut self.open, "user", [result]);
             }
         }
-        if segment.part == Part::History && !turns.is_empty() {
-            stable = turns
-                .last()
-                .map(|(_, blocks)| (turns.len() - 1, blocks.len() - 1));
+        if let (Part::History, Some((_, blocks))) = (segment.part, self.open.last()) {
+            self.stable = Some((self.open.len() - 1, blocks.len() - 1));
         }
     }
-    if let Some((turn, block)) = stable {
-        mark(markable(&mut turns[turn].1[..=block]));
-        // The provider searches its cache only a few blocks back from a mark. So the end of the previous request is marked, too:
-        // it is found even after an exchange of many calls.
-        let asked = turns[..=turn]
-            .iter()
-            .rposition(|(role, _)| *role == "assistant");
-        if let Some(before) = asked.and_then(|asked| asked.checked_sub(1)) {
-            mark(turns[before].1.last_mut());
+
+    fn seal(&mut self) {
+        let Some((turn, _)) = &mut self.stable else {
+            return;
+        };
+        let count = (*turn + 1).saturating_sub(OPEN);
+        *turn -= count;
+        if count == 0 {
+            return;
+        }
+        let begins = !self.is_cut && self.open[0].0 != "user";
+        let turns = begins.then(begin).into_iter();
+        let sealed = turns.chain(self.open.drain(..count)).map(message);
+        let sealed: Vec<Json> = sealed.collect();
+        prefix::append(&mut self.sealed, &sealed);
+        self.is_cut = true;
+    }
+
+    fn sealed(&self) -> usize {
+        self.sealed.len()
+    }
+}
+
+impl Told {
+    /// Returns a copy of what later segments may change. It takes no calls, since their ids must differ from those of all others.
+    fn open_part(&self) -> Self {
+        Self {
+            sealed: Vec::new(),
+            is_cut: self.is_cut,
+            open: self.open.clone(),
+            tools: self.tools.clone(),
+            system: self.system.clone(),
+            ids: Ids::default(),
+            called: self.called.clone(),
+            stable: self.stable,
         }
     }
-    if turns.first().is_none_or(|(role, _)| *role != "user") {
-        // The conversation must begin with the user.
-        turns.insert(0, ("user", vec![json!({ "type": "text", "text": BEGIN })]));
-    }
-    match &request.prefill {
-        Some(prefill) => say(&mut turns, "assistant", block(prefill.trim_end())),
-        // A last message of the assistant would be a prefill, which many models refuse.
-        None if turns.last().is_some_and(|(role, _)| *role == "assistant") => {
-            say(&mut turns, "user", block(GO_ON));
+
+    /// Sets the marks in the history, and ends the request.
+    fn end(&mut self, prefill: Option<&str>) {
+        let turns = &mut self.open;
+        if let Some((turn, block)) = self.stable {
+            mark(markable(&mut turns[turn].1[..=block]));
+            // The provider searches its cache only a few blocks back from a mark. So the end of the previous request is marked, too:
+            // it is found even after an exchange of many calls.
+            let asked = turns[..=turn]
+                .iter()
+                .rposition(|(role, _)| *role == "assistant");
+            if let Some(before) = asked.and_then(|asked| asked.checked_sub(1)) {
+                mark(turns[before].1.last_mut());
+            }
         }
-        None => {}
+        if !self.is_cut && turns.first().is_none_or(|(role, _)| *role != "user") {
+            turns.insert(0, begin());
+        }
+        match prefill {
+            Some(prefill) => say(turns, "assistant", block(prefill.trim_end())),
+            // A last message of the assistant would be a prefill, which many models refuse.
+            None if turns.last().is_some_and(|(role, _)| *role == "assistant") => {
+                say(turns, "user", block(GO_ON));
+            }
+            None => {}
+        }
     }
-    let turn = |(role, blocks)| json!({ "role": role, "content": Json::Array(blocks) });
-    turns.into_iter().map(turn).collect()
+}
+
+/// Returns the first turn of a conversation that the model would begin: the protocol wants that the user begins.
+fn begin() -> Turn {
+    ("user", vec![json!({ "type": "text", "text": BEGIN })])
 }
 
 /// Returns the last block if it may carry a mark: thinking may not.
@@ -213,18 +327,10 @@ fn tool(spec: &ToolSpec) -> Json {
     json!({ "name": spec.name, "description": spec.description, "input_schema": schema })
 }
 
-/// Returns stub tools for the calls in the history: the protocol refuses a history with calls if no tool is offered.
-fn stub_tools(request: &Request) -> Vec<Json> {
-    let calls = request
-        .segments
-        .iter()
-        .flat_map(|segment| match &segment.content {
-            Content::Assistant { calls, .. } => calls.as_slice(),
-            _ => &[],
-        });
-    let names: BTreeSet<&str> = calls.map(|call| &*call.name).collect();
+/// Returns stub tools of these names: the protocol refuses a history with calls if no tool is offered.
+fn stub_tools(called: &BTreeSet<String>) -> Vec<Json> {
     let tool = |name| json!({ "name": name, "description": "Not to be called any more.", "input_schema": { "type": "object" } });
-    names.into_iter().map(tool).collect()
+    called.iter().map(tool).collect()
 }
 
 /// Returns the blocks of an answer, without thinking at the end: the protocol refuses that.

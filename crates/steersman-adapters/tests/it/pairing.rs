@@ -2,13 +2,15 @@
 //! policies of contexts, as the machine renders them.
 
 use serde_json::{Value as Json, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_adapters::chat::encode::{Dialect, encode as chat};
-use steersman_adapters::messages::encode::encode as messages;
+use steersman_adapters::chat::encode::{Dialect, encode as chat, encode_next as chat_next};
+use steersman_adapters::chat::quirks::Quirks;
+use steersman_adapters::messages::encode::{encode as messages, encode_next as messages_next};
 use steersman_adapters::structured::{Style, tell};
 use steersman_machine::context::{Content, Request};
 use steersman_machine::network::ToolChoice;
+use steersman_runtime::model::Encodings;
 use steersman_testkit::log::Log;
 use steersman_testkit::random::Dice;
 use steersman_testkit::story::{Manner, Story, definition};
@@ -61,6 +63,14 @@ impl Faults {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let good = !name.is_empty() && name.len() <= 64 && name.chars().all(fits);
         self.unless(good, || format!("a tool is called {name:?}"));
+    }
+
+    /// Checks that a body has the bytes of the one that was encoded as a whole.
+    fn same(&mut self, whole: &Json, next: &[u8]) {
+        let next = String::from_utf8_lossy(next);
+        self.unless(*next == whole.to_string(), || {
+            format!("not the same: {next}")
+        });
     }
 
     fn tools<'a>(&mut self, names: impl Iterator<Item = &'a Json>) {
@@ -284,8 +294,12 @@ fn nothing_is_lost(faults: &mut Faults, said: &[&str], request: &Request) {
     }
 }
 
-/// Returns all bodies that this request could become, with their faults.
-fn judged(request: &Request) -> Vec<(&'static str, Json, Faults)> {
+/// What was encoded of earlier requests, for each form of a request.
+type Before = BTreeMap<(&'static str, usize), Encodings>;
+
+/// Returns all bodies that this request could become, with their faults. Each has the same bytes if its beginning was encoded for
+/// an earlier request.
+fn judged(request: &Request, before: &mut Before) -> Vec<(&'static str, Json, Faults)> {
     let mut all = Vec::new();
     let (structured, text) = (tell(request, Style::Structured), tell(request, Style::Text));
     // An agent that has no tools in this mode may have had some in an earlier one.
@@ -305,13 +319,18 @@ fn judged(request: &Request) -> Vec<(&'static str, Json, Faults)> {
         ("text", &text),
         ("without tools", &bare),
     ] {
-        for dialect in [Dialect::OPENAI, Dialect::COMPATIBLE] {
-            let body = chat(request, "m", &dialect);
-            let faults = of_chat(&body, &dialect, request);
+        let mut kept = |n: usize| before.entry((name, n)).or_default().clone();
+        for (n, dialect) in [Dialect::OPENAI, Dialect::COMPATIBLE].iter().enumerate() {
+            let body = chat(request, "m", dialect);
+            let next = chat_next(request, "m", dialect, Quirks::default(), &kept(n));
+            let mut faults = of_chat(&body, dialect, request);
+            faults.same(&body, &next);
             all.push((name, body, faults));
         }
         let body = messages(request, "m");
-        let faults = of_messages(&body, request);
+        let next = messages_next(request, "m", &kept(2));
+        let mut faults = of_messages(&body, request);
+        faults.same(&body, &next);
         all.push((name, body, faults));
     }
     all
@@ -330,6 +349,7 @@ fn random_histories_under_random_policies_are_what_each_provider_takes() {
         for n in 0..HISTORIES {
             let seed = of * HISTORIES + n;
             let mut story = Story::new(log, seed, manner);
+            let mut before = Before::new();
             let steps = 10 + story.dice.below(20);
             for at in 0..steps {
                 story.step();
@@ -339,7 +359,7 @@ fn random_histories_under_random_policies_are_what_each_provider_takes() {
                 let mut cache = std::mem::take(&mut story.cache);
                 let request = story.ask(&mut cache);
                 story.cache = cache;
-                for (name, body, Faults(faults)) in judged(&request) {
+                for (name, body, Faults(faults)) in judged(&request, &mut before) {
                     calls += list(&body["messages"])
                         .iter()
                         .filter(|m| m.get("tool_calls").is_some())

@@ -10,7 +10,7 @@ use steersman_machine::network::{CallStyle, Part, ToolChoice};
 use steersman_machine::questions::{Purpose, ToolSpec};
 use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_machine::stored::outcome::{Answer, Failure};
-use steersman_runtime::model::{Delta, Model, ModelCall, Report, Sink, Transport};
+use steersman_runtime::model::{Delta, Encodings, Model, ModelCall, Report, Sink, Transport};
 use tokio_util::sync::CancellationToken;
 
 /// A request of these contents.
@@ -171,6 +171,7 @@ pub(crate) fn call_of(request: Request, key: Option<&str>) -> ModelCall {
             ..Transport::default()
         },
         seed: 0,
+        encodings: Encodings::default(),
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 use crate::artifact::Artifacts;
 use crate::inbox::{Message, Wanted};
 use crate::limiter::{Ask, Limiter};
-use crate::model::{BoundModel, Model, ModelCall, Transport};
+use crate::model::{BoundModel, Encodings, Model, ModelCall, Transport};
 use crate::toolset::ToolRun;
 use std::sync::Arc;
 use steersman_machine::context;
@@ -186,6 +186,7 @@ impl Job<'_, '_> {
             seed,
             request,
             transport,
+            encodings: Encodings::default(),
         };
         let (limiter, ask) = self.gate_of(&bound, &call.request, &call.transport);
         let task = AskModel {

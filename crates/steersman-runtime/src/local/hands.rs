@@ -9,7 +9,7 @@ use crate::driver::{Aside, Attempt, Came, Do, Event, Leaves, Task};
 use crate::engine::Engine;
 use crate::feed::{FeedItem, Live};
 use crate::limiter::{Ended, LONG, Permit, Refused};
-use crate::model::Delta;
+use crate::model::{Delta, Encodings};
 use crate::servers;
 use futures::FutureExt;
 use std::cell::RefCell;
@@ -26,6 +26,8 @@ use tokio_util::sync::CancellationToken;
 const FROM_TASKS: usize = 256;
 /// Maximum number of tools whose slots an engine remembers, in addition to those in use.
 const SLOTS: usize = 1_024;
+/// Maximum number of agents on branches whose encoded requests a session keeps.
+const ENCODED: usize = 16;
 
 /// Attempts that run, and what effects hold.
 pub(super) struct Hands {
@@ -39,6 +41,8 @@ pub(super) struct Hands {
     /// Cancels the tools that judge for a search.
     judges: HashMap<Id, CancellationToken>,
     held: RefCell<Held>,
+    /// What adapters keep of the requests of each agent on a branch.
+    encodings: BTreeMap<(Id, Id), Encodings>,
 }
 
 #[derive(Default)]
@@ -95,6 +99,7 @@ impl Hands {
             cancels: HashMap::new(),
             judges: HashMap::new(),
             held: RefCell::new(held),
+            encodings: BTreeMap::new(),
         }
     }
 
@@ -290,8 +295,13 @@ impl Hands {
         let cancel = CancellationToken::new();
         let held = self.held.get_mut();
         let attempt = match begun.task {
-            Task::Model(ask) => {
+            Task::Model(mut ask) => {
                 self.cancels.insert(key, cancel.clone());
+                let of = (at.branch, at.agent);
+                if self.encodings.len() >= ENCODED && !self.encodings.contains_key(&of) {
+                    self.encodings.clear();
+                }
+                ask.call.encodings = self.encodings.entry(of).or_default().clone();
                 let turn = held.turns.remove(&at.effect);
                 let turn = turn.filter(|turn| turn.is_of(&ask.limiter));
                 held.streamed

@@ -5,8 +5,10 @@ pub mod scripted;
 pub use crate::limiter::Left;
 use crate::{Boxed, Env};
 use serde::{Deserialize, Serialize};
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::context::Request;
 use steersman_machine::network::{ModelDef, Network, SCRIPTED};
 use steersman_machine::stored::codes::FailureCode;
@@ -85,6 +87,30 @@ pub struct ModelCall {
     pub seed: u64,
     /// Key and address for this call, with secrets resolved.
     pub transport: Transport,
+    /// Place for what the adapter encoded, for the agent's next call.
+    pub encodings: Encodings,
+}
+
+/// What adapters keep of an agent's requests in their own form, so that the next call encodes only what is new. Clones share it. It
+/// holds texts of the session, so it is dropped whenever these may be erased. It may be dropped at any time.
+#[derive(Clone, Debug, Default)]
+pub struct Encodings(Arc<Mutex<BTreeMap<TypeId, Box<dyn Any + Send>>>>);
+
+impl Encodings {
+    /// Takes what was kept of this type. `None` if there is nothing, or if another attempt has taken it.
+    pub fn take<T: Any + Send>(&self) -> Option<T> {
+        let kept = self.kept().remove(&TypeId::of::<T>())?;
+        kept.downcast().ok().map(|kept| *kept)
+    }
+
+    /// Keeps a value in place of the one of its type.
+    pub fn keep<T: Any + Send>(&self, value: T) {
+        self.kept().insert(TypeId::of::<T>(), Box::new(value));
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<TypeId, Box<dyn Any + Send>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Key and address of a model. Never stored, never logged.
