@@ -144,7 +144,13 @@ impl Job<'_, '_> {
 
     /// Loads the snapshots of effects that were left in doubt, so that lists can show them.
     pub(super) fn know_left(&mut self) -> Result<(), Stop> {
-        for effect in std::mem::take(&mut self.d.effects.left_now) {
+        let effects = std::mem::take(&mut self.d.effects.left_now);
+        self.know(effects)
+    }
+
+    /// Loads the snapshots of these effects.
+    pub(super) fn know(&mut self, effects: Vec<Id>) -> Result<(), Stop> {
+        for effect in effects {
             if let Some((snapshot, wish)) = self.stood(effect)? {
                 self.d.effects.left.insert(effect, Left { snapshot, wish });
             }

@@ -559,10 +559,7 @@ impl Job<'_, '_> {
             Heard::Load(branch) => self.load_branch(branch),
             Heard::Bind => self.load_binding(),
             Heard::Recover => self.recover(),
-            Heard::Restore => {
-                self.restore();
-                Ok(())
-            }
+            Heard::Restore => self.restore(),
             Heard::GiveBack => self.give_back(),
             Heard::Events => self.match_events(),
             Heard::Ask(branch) => self.ask_again(branch),

@@ -129,7 +129,7 @@ pub(super) struct Course {
     pub(super) stopping: bool,
     /// A cancel of the whole session that has not reached all branches.
     pub(super) cancelling: Option<Arc<cancel::Everything>>,
-    /// Unstored state of effects and renderings that was kept while the session was parked.
+    /// State that an earlier driver of the same owner left, until it is restored.
     pub(super) kept: Option<Arc<rest::Kept>>,
 }
 
@@ -150,7 +150,7 @@ pub(crate) enum Heard {
     Bind,
     /// The effects that the last owner left outstanding are to be taken up.
     Recover,
-    /// The state that was kept while the session was parked is to be restored.
+    /// The state that an earlier driver of the same owner left is to be restored.
     Restore,
     /// The last line of this owner is to be written.
     GiveBack,

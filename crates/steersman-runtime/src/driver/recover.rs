@@ -141,7 +141,7 @@ impl Job<'_, '_> {
         self.write(draft)
     }
 
-    fn wished_on(&self, id: Id) -> Result<Vec<(Id, Wish)>, Stop> {
+    pub(super) fn wished_on(&self, id: Id) -> Result<Vec<(Id, Wish)>, Stop> {
         let snapshot = self.d.branches.live[&id].snapshot.clone();
         let wishes = self.ask(|cx| tick::wishes(cx, &snapshot))?;
         Ok(wishes.into_iter().map(|wish| (id, wish)).collect())
@@ -279,7 +279,12 @@ impl Job<'_, '_> {
     }
 
     /// Registers an effect as outstanding again, with the approvals and inputs that the ledger has for it.
-    fn adopt_out(&mut self, branch: Id, wish: Wish, record: &Record) -> Result<(), Stop> {
+    pub(super) fn adopt_out(
+        &mut self,
+        branch: Id,
+        wish: Wish,
+        record: &Record,
+    ) -> Result<(), Stop> {
         let effect = wish.id;
         self.put_out(branch, wish);
         let given = if record.ended.iter().any(|(why, _)| *why == Why::Input) {

@@ -1,46 +1,74 @@
 //! State of a session that only its owner has and no store holds: it is kept while the session is parked, or between two events of an
 //! executor that keeps nothing in memory.
 
+use super::draft::Offer;
 use super::{
-    Bound, Branches, Course, Driver, Effects, Job, Mail, OutState, Who, explore, follow, outage,
-    reach, step,
+    Bound, Branches, Course, Driver, Effects, Heard, Job, Mail, OnDisk, Out, OutState, Stop, Who,
+    explore, follow, reach, step,
 };
+use crate::engine::EngineError;
 use crate::ledger::{Amount, Ledger};
 use crate::load::Since;
 use crate::store::{Claim, Left, SessionState};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::context::RenderCache;
 use steersman_machine::stored::ids::{Digest, Id, Line, Name, Time};
+use steersman_machine::values::price::Price;
 
-/// State of a parked session that is in no store.
+/// State that the owner of a session has and no store holds. A driver that is opened with it goes on as if it had stayed in memory.
 pub(crate) struct Rest {
     mark: u64,
     claimed: bool,
     shown: Arc<SessionState>,
-    dearest: Amount,
-    mail: u64,
+    mail: Mail,
+    effects: Effects,
+    people: reach::People,
+    searches: explore::Searches,
     servers: follow::Following,
-    outages: outage::Outages,
+    /// Actions that wait for lines on their way to the disk.
+    ahead: VecDeque<(Line, OnDisk)>,
+    unhurried: (u64, usize),
+    stepping: step::Stepping,
+    stopping: bool,
     kept: Kept,
 }
 
-/// Data of a parked session that belongs to state in the store but is not stored.
+/// State of branches and effects that are read again.
 #[derive(Clone, Default)]
 pub(crate) struct Kept {
-    /// Outstanding effects.
+    /// The session was parked, or is new: its effects are recovered first.
+    recovers: bool,
+    branches: Vec<(Id, KeptBranch)>,
+    fresh: BTreeSet<Id>,
     outs: Vec<(Id, KeptOut)>,
-    /// Render caches by branch and agent; the next request is compared with them.
-    caches: Vec<(Id, Id, RenderCache)>,
+    /// Effects in doubt that no branch waits for.
+    left: Vec<Id>,
+    needs_told: bool,
 }
 
-/// Unstored data of an effect.
+#[derive(Clone)]
+struct KeptBranch {
+    offers: Vec<Offer>,
+    /// Render caches by agent; the next request is compared with them.
+    caches: BTreeMap<Id, Arc<RenderCache>>,
+    deadline: Option<Time>,
+}
+
+/// Unstored data of an outstanding effect.
 #[derive(Clone)]
 struct KeptOut {
-    since: Time,
-    /// Of a model call: attempts so far, and the request as it was rendered first.
+    branch: Id,
     attempt: u32,
+    state: OutState,
     request: Option<(Digest, u64, Option<Name>)>,
+    reserved: Amount,
+    sent: u64,
+    asked: Option<Name>,
+    rung: usize,
+    tried: u32,
+    price: Option<Price>,
+    since: Time,
 }
 
 /// A parked session.
@@ -57,30 +85,87 @@ pub(crate) struct Asleep {
 }
 
 impl Rest {
-    /// Returns the state of a new owner. `mark` is random.
+    /// Returns what a new owner knows. `mark` is random.
     pub(crate) fn new(mark: u64) -> Self {
         Self {
             mark,
             claimed: false,
             shown: Arc::default(),
-            dearest: Amount::default(),
-            mail: 0,
+            mail: Mail::default(),
+            effects: Effects::default(),
+            people: reach::People::default(),
+            searches: explore::Searches::default(),
             servers: follow::Following::default(),
-            outages: outage::Outages::default(),
-            kept: Kept::default(),
+            ahead: VecDeque::new(),
+            unhurried: (0, 0),
+            stepping: step::Stepping::Free,
+            stopping: false,
+            kept: Kept {
+                recovers: true,
+                ..Kept::default()
+            },
         }
     }
 }
 
+impl KeptOut {
+    /// Leaves out what the log says.
+    fn of(out: Out) -> Self {
+        let Out {
+            branch,
+            wish: _,
+            digests: _,
+            attempt,
+            state,
+            request,
+            reserved,
+            sent,
+            asked,
+            rung,
+            tried,
+            price,
+            inputs: _,
+            word: _,
+            approved: _,
+            since,
+        } = out;
+        Self {
+            branch,
+            attempt,
+            state,
+            request,
+            reserved,
+            sent,
+            asked,
+            rung,
+            tried,
+            price,
+            since,
+        }
+    }
+
+    fn restores(self, out: &mut Out) {
+        out.attempt = self.attempt;
+        out.state = self.state;
+        out.request = self.request;
+        out.reserved = self.reserved;
+        out.sent = self.sent;
+        out.asked = self.asked;
+        out.rung = self.rung;
+        out.tried = self.tried;
+        out.price = self.price;
+        out.since = self.since;
+    }
+}
+
 impl Driver {
-    /// Creates the driver of a session. Its branches and its binding are read by its first jobs ([`Heard::Load`]).
-    ///
-    /// [`Heard::Load`]: super::Heard::Load
+    /// Creates the driver of a session. Its branches, its binding and its effects are read by its first jobs ([`Heard::Load`]).
     pub(crate) fn open(claim: Claim, (ledger, since): (Ledger, Since), rest: Rest) -> Self {
         let branches = ledger.branches().map(|(id, _)| id);
         let live = branches.filter(|id| ledger.has_ticks(*id));
-        let load = live.map(super::Heard::Load);
-        let heard = load.chain([super::Heard::Bind]).map(Arc::new).collect();
+        let restores = (!rest.kept.recovers).then_some(Heard::Restore);
+        let heard = live.map(Heard::Load).chain([Heard::Bind]).chain(restores);
+        let heard = heard.map(Arc::new).collect();
         Self {
             who: Who {
                 session: claim.session.clone(),
@@ -94,39 +179,151 @@ impl Driver {
             bound: Bound::default(),
             ledger,
             branches: Branches::default(),
-            effects: Effects {
-                outages: rest.outages,
-                dearest: rest.dearest,
-                ..Effects::default()
-            },
-            mail: Mail {
-                delivered: rest.mail,
-                ..Mail::default()
-            },
-            people: reach::People::default(),
-            searches: explore::Searches::default(),
+            effects: rest.effects,
+            mail: rest.mail,
+            people: rest.people,
+            searches: rest.searches,
             servers: rest.servers,
             course: Course {
                 heard,
-                ahead: VecDeque::new(),
-                unhurried: (0, 0),
+                ahead: rest.ahead,
+                unhurried: rest.unhurried,
                 shown: rest.shown,
-                stepping: step::Stepping::Free,
-                stopping: false,
+                stepping: rest.stepping,
+                stopping: rest.stopping,
                 cancelling: None,
                 kept: Some(Arc::new(rest.kept)),
             },
         }
     }
+
+    /// Frees everything that can be read again. Returns the last line and the next one, and the rest. Nothing is left to do.
+    /// `parks`: nothing is on its way, and the effects will be recovered, so less is kept.
+    pub(crate) fn closes(&mut self, parks: bool) -> (Line, Line, Rest) {
+        let Self {
+            who,
+            bound,
+            ledger: _,
+            branches,
+            effects,
+            mail,
+            people,
+            searches,
+            servers,
+            course,
+        } = self;
+        let branches = std::mem::take(branches);
+        let mut effects = std::mem::take(effects);
+        let outs = std::mem::take(&mut effects.outs).into_iter();
+        let left = std::mem::take(&mut effects.left).into_keys();
+        let at_rest = |cache: Arc<RenderCache>| {
+            if parks {
+                Arc::new(Arc::unwrap_or_clone(cache).at_rest())
+            } else {
+                cache
+            }
+        };
+        let live = branches.live.into_iter().map(|(id, branch)| {
+            let caches = branch.caches.into_iter();
+            let kept = KeptBranch {
+                offers: branch.offers,
+                caches: caches.map(|(agent, c)| (agent, at_rest(c))).collect(),
+                deadline: branch.deadline,
+            };
+            (id, kept)
+        });
+        let mut rest = Rest {
+            mark: who.mark,
+            claimed: who.claimed,
+            shown: course.shown.clone(),
+            mail: std::mem::take(mail),
+            people: std::mem::take(people),
+            searches: std::mem::take(searches),
+            servers: std::mem::take(servers),
+            ahead: std::mem::take(&mut course.ahead),
+            unhurried: course.unhurried,
+            stepping: course.stepping,
+            stopping: course.stopping,
+            kept: Kept {
+                recovers: parks,
+                branches: live.collect(),
+                fresh: branches.fresh,
+                outs: outs.map(|(id, out)| (id, KeptOut::of(out))).collect(),
+                left: left.collect(),
+                needs_told: bound.needs_told,
+            },
+            effects,
+        };
+        if parks {
+            rest = Rest {
+                mail: Mail {
+                    delivered: rest.mail.delivered,
+                    ..Mail::default()
+                },
+                effects: Effects {
+                    outages: rest.effects.outages,
+                    dearest: rest.effects.dearest,
+                    ..Effects::default()
+                },
+                servers: rest.servers,
+                shown: rest.shown,
+                claimed: rest.claimed,
+                kept: rest.kept,
+                ..Rest::new(rest.mark)
+            };
+        }
+        (who.last, who.next, rest)
+    }
 }
 
 impl Job<'_, '_> {
-    /// Restores what is known of the effects that were outstanding when the session was parked.
-    pub(super) fn restore(&mut self) {
+    /// Takes up what an earlier driver of the same owner left, as it was. What the log says of it is read again.
+    pub(super) fn restore(&mut self) -> Result<(), Stop> {
         let Some(kept) = self.d.course.kept.take() else {
-            return;
+            return Ok(());
         };
         let kept = Arc::unwrap_or_clone(kept);
+        if kept.recovers {
+            self.completes(kept);
+            return Ok(());
+        }
+        self.d.bound.needs_told = kept.needs_told;
+        self.d.branches.fresh = kept.fresh;
+        let mut wishes = BTreeMap::new();
+        let has_outs = !kept.outs.is_empty();
+        for (id, kept) in kept.branches {
+            let Some(branch) = self.d.branches.live.get_mut(&id) else {
+                continue;
+            };
+            branch.offers = kept.offers;
+            branch.caches = kept.caches;
+            branch.deadline = kept.deadline;
+            if has_outs {
+                let wished = self.wished_on(id)?.into_iter();
+                wishes.extend(wished.map(|(branch, wish)| ((branch, wish.id), wish)));
+            }
+        }
+        for (effect, kept) in kept.outs {
+            let branch = kept.branch;
+            let Some(wish) = wishes.remove(&(branch, effect)) else {
+                return Err(Stop::Fault(EngineError::Broken {
+                    session: self.d.who.session.clone(),
+                    what: format!("nothing wishes {effect}, which was outstanding"),
+                }));
+            };
+            match self.d.ledger.effect(effect).cloned() {
+                Some(record) => self.adopt_out(branch, wish, &record)?,
+                None => self.put_out(branch, wish),
+            }
+            if let Some(out) = self.d.effects.outs.get_mut(&effect) {
+                kept.restores(out);
+            }
+        }
+        self.know(kept.left)
+    }
+
+    /// Completes effects that were recovered by what is known of them.
+    fn completes(&mut self, kept: Kept) {
         for (effect, kept) in kept.outs {
             if let Some(out) = self.d.effects.outs.get_mut(&effect) {
                 out.since = kept.since;
@@ -136,9 +333,9 @@ impl Job<'_, '_> {
                 }
             }
         }
-        for (branch, agent, cache) in kept.caches {
+        for (branch, kept) in kept.branches {
             if let Some(branch) = self.d.branches.live.get_mut(&branch) {
-                branch.caches.insert(agent, Arc::new(cache));
+                branch.caches = kept.caches;
             }
         }
     }
@@ -171,41 +368,14 @@ impl Job<'_, '_> {
     /// Frees everything that can be read again.
     pub(crate) fn park(&mut self) -> Asleep {
         let (due, left) = (self.next_due(), self.leaves());
-        let outs = std::mem::take(&mut self.d.effects.outs)
-            .into_iter()
-            .map(|(id, out)| {
-                let kept = KeptOut {
-                    since: out.since,
-                    attempt: out.attempt,
-                    request: out.request,
-                };
-                (id, kept)
-            });
-        let outs = outs.collect();
-        let branches = std::mem::take(&mut self.d.branches.live).into_iter();
-        let caches = branches.flat_map(|(id, branch)| {
-            let caches = branch.caches.into_iter();
-            caches.map(move |(agent, cache)| (id, agent, Arc::unwrap_or_clone(cache).at_rest()))
-        });
-        let kept = Kept {
-            outs,
-            caches: caches.collect(),
-        };
+        let owes = self.d.who.claimed && !self.d.ledger.slice.is_zero();
+        let (_, next, rest) = self.d.closes(true);
         Asleep {
-            rest: Rest {
-                mark: self.d.who.mark,
-                claimed: self.d.who.claimed,
-                shown: self.d.course.shown.clone(),
-                dearest: self.d.effects.dearest,
-                mail: self.d.mail.delivered,
-                servers: std::mem::take(&mut self.d.servers),
-                outages: std::mem::take(&mut self.d.effects.outages),
-                kept,
-            },
-            next: self.d.who.next,
+            rest,
+            next,
             due,
             left,
-            owes: self.d.who.claimed && !self.d.ledger.slice.is_zero(),
+            owes,
         }
     }
 }

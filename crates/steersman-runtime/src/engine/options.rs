@@ -34,6 +34,9 @@ pub struct Options {
     /// Bound of the past that the owner of a session keeps in memory, in bytes. Older lines are read from the store when a
     /// session needs them. Lines that are not on disk yet are kept above this bound.
     pub past_bytes: usize,
+    /// Keeps nothing of a session in memory between two events but what no store holds: the session is read again for each event.
+    /// Sessions store the same in both cases. It is slow, and is for tests.
+    pub cold: bool,
 }
 
 /// A process that owns sessions, as their logs name it.
@@ -116,6 +119,7 @@ impl Default for Options {
             limiters: Limiters::default(),
             process: Process::default(),
             past_bytes: DEFAULT_BOUND,
+            cold: false,
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Recorded {
     live: Mutex<BTreeSet<Id>>,
 }
 
-/// What effects took, by effect and request. A job that is done again takes the same.
+/// Outcomes and answers that effects took, by effect and request. A job that is done again takes the same.
 #[derive(Default)]
 struct Taken {
     outcomes: BTreeMap<(Id, Asked), Mapped>,

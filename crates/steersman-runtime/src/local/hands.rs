@@ -41,7 +41,7 @@ pub(super) struct Hands {
     /// Cancels the tools that judge for a search.
     judges: HashMap<Id, CancellationToken>,
     held: RefCell<Held>,
-    /// What adapters keep of the requests of each agent on a branch.
+    /// Encoded requests of each agent on a branch, which adapters keep.
     encodings: BTreeMap<(Id, Id), Encodings>,
 }
 

@@ -10,12 +10,14 @@ mod everything;
 mod hands;
 mod inspect;
 mod open;
+mod parked;
 mod running;
 mod seen;
 mod tail;
 
 use everything::run_all;
 use inspect::inspect;
+use parked::{Parked, Woken};
 
 use crate::driver::rest::{Asleep, Rest};
 use crate::driver::standing::Stood;
@@ -32,7 +34,7 @@ use hands::{Hands, Seats};
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use steersman_machine::stored::ids::{Id, Name, Time};
+use steersman_machine::stored::ids::{Id, Name};
 use tail::Tail;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
@@ -76,25 +78,6 @@ struct Local {
     is_still: bool,
     /// Lines have reached the disk since the driver was called.
     has_written: bool,
-}
-
-/// A session that is parked.
-struct Parked {
-    engine: Engine,
-    claim: Claim,
-    desk: Desk,
-    seats: Seats,
-    asleep: Asleep,
-}
-
-/// Reason why a parked session continues.
-enum Woken {
-    /// A handle sent a message.
-    Told(ToDriver),
-    /// The due time came.
-    Time,
-    /// The place of a held call answers, or is to be tried.
-    Place(Id, Permit),
 }
 
 /// Reason why the owner of a session goes on.
@@ -305,6 +288,9 @@ impl Local {
         let mut calm = false;
         loop {
             self.work(events).await?;
+            if self.engine.0.options.cold && self.is_still {
+                self.open_again().await?;
+            }
             if self.is_still {
                 self.publish().await?;
             }
@@ -326,6 +312,25 @@ impl Local {
                 return Err(self.fenced());
             }
         }
+    }
+
+    /// Drops the driver, and opens another one from the store and from what no store holds.
+    async fn open_again(&mut self) -> Result<(), EngineError> {
+        self.tail.lands().await?;
+        let (last, next, rest) = self.driver.closes(false);
+        let claim = Claim {
+            head: last,
+            first: next,
+            ..self.claim.clone()
+        };
+        let (store, session) = (self.engine.store().clone(), claim.session.clone());
+        self.load = Load::new(store.clone(), session.clone(), claim.salt);
+        let bound = self.engine.0.options.past_bytes;
+        let past = Past::new(store, session, claim.salt, claim.head, bound);
+        (self.image, self.reader) = (Arc::new(past.image()), Arc::new(past));
+        let ledger = self.load.ledger(claim.head).await?;
+        *self.driver = Driver::open(claim, ledger, rest);
+        self.work(Vec::new()).await
     }
 
     /// Looks at the session when nothing is left to do. What is not in memory is read, and the session is looked at again.
@@ -369,7 +374,7 @@ impl Local {
                 answers = std::mem::take(&mut seen.answers);
                 went?
             };
-            self.carry(turned).await?;
+            self.carry(turned);
             match went {
                 Went::Still => {
                     self.is_still = true;
@@ -386,7 +391,7 @@ impl Local {
     }
 
     /// Appends lines, carries out orders, and tells those who wait.
-    async fn carry(&mut self, turned: Turned) -> Result<(), EngineError> {
+    fn carry(&mut self, turned: Turned) {
         for (last, batch) in turned.batches {
             self.tail.append(last, batch);
         }
@@ -395,7 +400,6 @@ impl Local {
         for order in turned.orders {
             self.hands.carry(order, network, values);
         }
-        Ok(())
     }
 
     fn tells(&mut self, told: Vec<Say>) {
@@ -712,74 +716,5 @@ impl Desk {
             self.fates.pop_front();
         }
         self.fates.push_back(receipt);
-    }
-}
-
-impl Parked {
-    /// Waits until there is something to do, and reads the session again. Returns `None` if it was released meanwhile.
-    async fn over(mut self: Box<Self>) -> Option<(Box<Local>, Woken)> {
-        let woken = match self.woken().await {
-            Ok(Woken::Told(ToDriver::Stop(ended))) if !self.asleep.owes => {
-                self.desk.live.show(FeedItem::Closed);
-                release(&self.engine, self.claim.clone(), self.asleep.left.clone()).await;
-                self.end(EngineError::Stopped, Some(ended));
-                return None;
-            }
-            Ok(woken) => woken,
-            Err(why) => {
-                self.end(why, None);
-                return None;
-            }
-        };
-        if matches!(woken, Woken::Told(ToDriver::Inbox(..)) | Woken::Place(..)) {
-            self.desk.busy();
-        }
-        let Self {
-            engine,
-            claim,
-            desk,
-            seats,
-            asleep,
-        } = *self;
-        let read = Local::read(engine.clone(), claim.clone(), desk, seats, asleep.rest);
-        match read.await {
-            Ok(local) => Some((local, woken)),
-            Err((desk, left, why)) => {
-                if let Some(left) = left {
-                    release(&engine, claim, left).await;
-                }
-                desk.standing.send_replace(Standing::Gone(Arc::new(why)));
-                None
-            }
-        }
-    }
-
-    async fn woken(&mut self) -> Result<Woken, EngineError> {
-        let clock = self.engine.clock().clone();
-        let due: Option<Time> = self.asleep.due;
-        let timer = async {
-            match due {
-                Some(due) => clock.sleep_until(due).await,
-                None => std::future::pending().await,
-            }
-        };
-        let alive = self.engine.0.alive.clone();
-        tokio::select! {
-            biased;
-            Some(told) = self.desk.from_handles.recv() => Ok(Woken::Told(told)),
-            () = timer => Ok(Woken::Time),
-            (id, permit) = hands::place_answers(&mut self.seats) => Ok(Woken::Place(id, permit)),
-            () = alive.cancelled() => Err(EngineError::Stopped),
-        }
-    }
-
-    fn end(self: Box<Self>, why: EngineError, ended: Option<oneshot::Sender<()>>) {
-        self.desk
-            .standing
-            .send_replace(Standing::Gone(Arc::new(why)));
-        drop(self);
-        if let Some(ended) = ended {
-            let _ = ended.send(());
-        }
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Tail {
     store: Arc<dyn Store>,
     claim: Claim,
     flying: FuturesOrdered<Flying>,
+    /// Batches that are on disk, which the driver has not heard yet.
+    landed: VecDeque<(Line, u64, usize)>,
     /// Batches that wait until those before them are on disk, if every line is synced before the next one.
     queued: VecDeque<(Line, Batch)>,
     durability: Durability,
@@ -34,6 +36,7 @@ impl Tail {
             store,
             claim,
             flying: FuturesOrdered::new(),
+            landed: VecDeque::new(),
             queued: VecDeque::new(),
             durability,
             lines: 0,
@@ -72,12 +75,24 @@ impl Tail {
 
     /// Returns true if everything is on disk.
     pub(super) fn is_idle(&self) -> bool {
-        self.flying.is_empty() && self.queued.is_empty()
+        self.flying.is_empty() && self.landed.is_empty() && self.queued.is_empty()
+    }
+
+    /// Waits until every batch is on disk. The driver hears it when it would have heard it.
+    pub(super) async fn lands(&mut self) -> Result<(), StoreError> {
+        while let Some(written) = self.flying.next().await {
+            self.landed.push_back(written?);
+        }
+        Ok(())
     }
 
     /// Waits until the next batch is on disk; for ever if none is on its way.
     pub(super) async fn written(&mut self) -> Result<(), StoreError> {
-        match self.flying.next().await {
+        let written = match self.landed.pop_front() {
+            Some(landed) => Some(Ok(landed)),
+            None => self.flying.next().await,
+        };
+        match written {
             None => futures::future::pending().await,
             Some(Ok((line, lines, bytes))) => {
                 self.durable = line;

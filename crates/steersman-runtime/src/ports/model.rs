@@ -91,7 +91,7 @@ pub struct ModelCall {
     pub encodings: Encodings,
 }
 
-/// What adapters keep of an agent's requests in their own form, so that the next call encodes only what is new. Clones share it. It
+/// An agent's requests as adapters have encoded them, so that the next call encodes only what is new. Clones share it. It
 /// holds texts of the session, so it is dropped whenever these may be erased. It may be dropped at any time.
 #[derive(Clone, Debug, Default)]
 pub struct Encodings(Arc<Mutex<BTreeMap<TypeId, Box<dyn Any + Send>>>>);

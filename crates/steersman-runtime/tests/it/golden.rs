@@ -1,7 +1,8 @@
 //! Golden logs: everything that sessions store, as text, for every case file and for seeds of random sessions. A change that
 //! is meant to leave stored data alone must leave the files under `tests/golden/` alone. Both are the same if the owner of a
-//! session keeps nothing of its past in memory, so that each job is done again after it was read. The text has no bytes and no hashes
-//! of stored forms, so it stays comparable when these forms change or code moves between crates.
+//! session keeps nothing in memory: a new driver is opened for each event, and each job is done again after it was read. The
+//! text has no bytes and no hashes of stored forms, so it stays comparable when these forms change or code moves between
+//! crates.
 //!
 //! `STEERSMAN_GOLDEN=write` writes the files. `STEERSMAN_GOLDEN_SEEDS` is the number of seeds to compare.
 //! `STEERSMAN_GOLDEN_SEED` prints the whole rendering of one seed. `seeds.txt` holds only hashes, so to see how a seed
@@ -16,21 +17,19 @@ mod steps;
 mod tree;
 
 use render::short_hash;
+use stage::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_definition::{Compiled, Files, compile_with_tests};
-use steersman_runtime::past::DEFAULT_BOUND;
 
 /// Number of seeds in `seeds.txt`.
 const SEEDS: u64 = 500;
 /// Number of seeds that are compared by default.
 const COMPARED: u64 = 200;
-/// Number of seeds that are compared by default with nothing of the past in memory.
+/// Number of seeds that are compared by default with nothing in memory.
 const COMPARED_COLD: u64 = 40;
-/// A bound of the past so small that no line stays in memory.
-const NOTHING: usize = 1;
 /// The most rows that are printed of each side of a difference.
 const SHOWN: usize = 12;
 /// The most cases whose difference is printed.
@@ -79,8 +78,8 @@ fn differs(was: &str, is: &str) -> Option<String> {
     Some(shown)
 }
 
-/// Plays all tests of a case file and returns their rendering. `past_bytes` is what owners keep in memory of the past.
-fn case(name: &str, text: String, past_bytes: usize) -> String {
+/// Plays all tests of a case file and returns their rendering.
+fn case(name: &str, text: String, memory: Memory) -> String {
     let files = Files::new(format!("{name}.yaml"), text);
     let (compiled, found) = compile_with_tests(&files, None);
     let Compiled { network, tests } = compiled.unwrap_or_else(|| panic!("{name}: {found:?}"));
@@ -90,9 +89,7 @@ fn case(name: &str, text: String, past_bytes: usize) -> String {
         if SKIPPED.iter().any(|(c, t, _)| *c == name && **t == **test) {
             continue;
         }
-        let played = alone(Box::pin(
-            steps::Run::new(&network, steps, past_bytes).play(),
-        ));
+        let played = alone(Box::pin(steps::Run::new(&network, steps, memory).play()));
         let played = played.unwrap_or_else(|why| panic!("{name}, {test}: {why}"));
         writeln!(all, "# {test}\n{played}").unwrap();
     }
@@ -115,10 +112,10 @@ fn named(folder: &Path, ending: &str) -> BTreeMap<String, PathBuf> {
 }
 
 /// Plays all case files and returns their renderings by name.
-fn renderings(past_bytes: usize) -> BTreeMap<String, String> {
+fn renderings(memory: Memory) -> BTreeMap<String, String> {
     let is = cases().into_iter().map(|(name, path)| {
         let text = std::fs::read_to_string(path).unwrap();
-        let rendering = case(&name, text, past_bytes);
+        let rendering = case(&name, text, memory);
         (name, rendering)
     });
     is.collect()
@@ -156,7 +153,7 @@ fn cases_store_what_is_written_down() {
     for (case, test, why) in SKIPPED {
         println!("skipped: {case}, {test}: {why}");
     }
-    let is = renderings(DEFAULT_BOUND);
+    let is = renderings(Memory::All);
     if writes() {
         let folder = folder().join("cases");
         std::fs::remove_dir_all(&folder).ok();
@@ -170,16 +167,16 @@ fn cases_store_what_is_written_down() {
 }
 
 #[test]
-fn cases_store_the_same_if_nothing_of_the_past_is_in_memory() {
+fn cases_store_the_same_if_nothing_stays_in_memory() {
     if !writes() {
-        compare_cases(&renderings(NOTHING));
+        compare_cases(&renderings(Memory::Nothing));
     }
 }
 
 /// Plays these seeds in two threads and returns their rows of `seeds.txt`.
-fn rows(last: u64, past_bytes: usize) -> BTreeMap<u64, String> {
+fn rows(last: u64, memory: Memory) -> BTreeMap<u64, String> {
     let row = |seed| {
-        let stored = alone(Box::pin(random::played(seed, past_bytes)));
+        let stored = alone(Box::pin(random::played(seed, memory)));
         let (lines, hash) = (stored.matches("\nline ").count(), short_hash(&stored));
         (seed, format!("{seed} {lines} {hash}"))
     };
@@ -216,25 +213,25 @@ fn seeds(usual: u64) -> u64 {
 #[test]
 fn random_sessions_store_what_is_written_down() {
     if let Some(seed) = number("STEERSMAN_GOLDEN_SEED") {
-        println!("{}", alone(Box::pin(random::played(seed, DEFAULT_BOUND))));
+        println!("{}", alone(Box::pin(random::played(seed, Memory::All))));
         return;
     }
     if writes() {
         let mut text = String::from("# seed, lines of its log, hash of what it stores\n");
         text.extend(
-            rows(SEEDS, DEFAULT_BOUND)
+            rows(SEEDS, Memory::All)
                 .values()
                 .map(|row| format!("{row}\n")),
         );
         std::fs::write(folder().join("seeds.txt"), text).unwrap();
         return;
     }
-    compare_rows(&rows(seeds(COMPARED), DEFAULT_BOUND));
+    compare_rows(&rows(seeds(COMPARED), Memory::All));
 }
 
 #[test]
-fn random_sessions_store_the_same_if_nothing_of_the_past_is_in_memory() {
+fn random_sessions_store_the_same_if_nothing_stays_in_memory() {
     if !writes() && number("STEERSMAN_GOLDEN_SEED").is_none() {
-        compare_rows(&rows(seeds(COMPARED_COLD), NOTHING));
+        compare_rows(&rows(seeds(COMPARED_COLD), Memory::Nothing));
     }
 }

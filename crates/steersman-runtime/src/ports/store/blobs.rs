@@ -24,7 +24,10 @@ pub trait Blobs: Send + Sync + 'static {
 
 /// Contents of a session that are on their way to the disk. Readers look here before they ask the store. Clones share the contents.
 #[derive(Clone, Default)]
-pub(crate) struct Coming(Arc<Mutex<HashMap<[u8; 32], (Line, Arc<[u8]>)>>>);
+pub(crate) struct Coming(Arc<Mutex<HashMap<[u8; 32], Content>>>);
+
+/// A content, and the line with which it is stored.
+type Content = (Line, Arc<[u8]>);
 
 impl Coming {
     /// Keeps contents until this line is on disk.

@@ -2,7 +2,7 @@
 //! [`crate::sequences`]; models, tools and people act at random. All of it follows from the seed.
 
 use super::chance::{Chance, Things};
-use super::stage::{SESSION, Stage, TURNS, Told};
+use super::stage::{Memory, SESSION, Stage, TURNS, Told};
 use crate::sequences::{DESK, within};
 use crate::world::{self, NOON};
 use std::collections::BTreeSet;
@@ -55,10 +55,9 @@ struct Known {
     effects: Vec<Id>,
 }
 
-/// Plays the session of a seed and returns the rendering of everything that it stored. `past_bytes` is what its owners keep in
-/// memory of the past.
-pub(super) async fn played(seed: u64, past_bytes: usize) -> String {
-    let mut play = Play::begin(seed, past_bytes).await;
+/// Plays the session of a seed and returns the rendering of everything that it stored.
+pub(super) async fn played(seed: u64, memory: Memory) -> String {
+    let mut play = Play::begin(seed, memory).await;
     for _ in 0..6 + play.dice.below(10) {
         play.step().await;
     }
@@ -69,7 +68,7 @@ pub(super) async fn played(seed: u64, past_bytes: usize) -> String {
 }
 
 impl Play {
-    async fn begin(seed: u64, past_bytes: usize) -> Self {
+    async fn begin(seed: u64, memory: Memory) -> Self {
         let mut dice = Dice::new(seed);
         let drawn = dice.roll();
         let network = match seed % 4 {
@@ -79,7 +78,7 @@ impl Play {
         };
         let (clock, things) = (Virtual::at(NOON), Arc::new(Things(seed)));
         let models = Arc::new(Chance::new(clock.clone()));
-        let stage = Stage::new(clock, models, things, past_bytes);
+        let stage = Stage::new(clock, models, things, memory);
         let engine = stage.process();
         let options = StartOptions {
             id: Some(SESSION.into()),

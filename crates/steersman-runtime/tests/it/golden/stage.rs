@@ -11,6 +11,7 @@ use steersman_runtime::clock::{Clock as _, Virtual};
 use steersman_runtime::engine::{Engine, Inspection, Options, Parts, Process};
 use steersman_runtime::inbox::Message;
 use steersman_runtime::model::Models;
+use steersman_runtime::past::DEFAULT_BOUND;
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::Session;
 use steersman_runtime::store::layer::Layer;
@@ -106,8 +107,16 @@ pub(super) struct Stage {
     pub(super) sealer: Sealer,
     models: Arc<dyn Models>,
     tools: Arc<dyn Toolset>,
-    /// Bound of what its engines keep in memory of the past of a session.
-    past_bytes: usize,
+    memory: Memory,
+}
+
+/// What engines keep of a session in memory.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// As usual.
+    All,
+    /// Nothing of its past, and nothing between two events that the store has: every job reads what it needs.
+    Nothing,
 }
 
 impl Stage {
@@ -115,7 +124,7 @@ impl Stage {
         clock: Virtual,
         models: Arc<dyn Models>,
         tools: Arc<dyn Toolset>,
-        past_bytes: usize,
+        memory: Memory,
     ) -> Self {
         Self {
             store: Arc::default(),
@@ -123,7 +132,7 @@ impl Stage {
             sealer: Sealer::new(&[7; 32]),
             models,
             tools,
-            past_bytes,
+            memory,
         }
     }
 
@@ -141,7 +150,11 @@ impl Stage {
                     owner: "golden:1".into(),
                     build: "0".into(),
                 },
-                past_bytes: self.past_bytes,
+                past_bytes: match self.memory {
+                    Memory::All => DEFAULT_BOUND,
+                    Memory::Nothing => 1,
+                },
+                cold: self.memory == Memory::Nothing,
                 ..Options::default()
             },
         })

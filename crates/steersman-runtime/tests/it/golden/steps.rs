@@ -1,7 +1,7 @@
 //! Plays the tests of a case file through an engine, step by step.
 
 use super::outcomes::Outcomes;
-use super::stage::{SESSION, Stage, Told};
+use super::stage::{Memory, SESSION, Stage, Told};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,7 +18,6 @@ use steersman_runtime::engine::{BranchView, Engine, EngineError, Inspection, Sta
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted};
 use steersman_runtime::ledger::Progress;
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
-use steersman_runtime::past::DEFAULT_BOUND;
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::session::{Fate, Session};
 use steersman_runtime::store::Inbox as _;
@@ -54,11 +53,11 @@ impl From<String> for Stopped {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(network: &'a Arc<Network>, test: &'a Test, past_bytes: usize) -> Self {
+    pub(super) fn new(network: &'a Arc<Network>, test: &'a Test, memory: Memory) -> Self {
         let clock = Virtual::at(NOON);
         let models = ScriptedModel::new(Script::from(&test.script));
         let tools = Arc::new(Outcomes::new(&test.tools, clock.clone()));
-        let stage = Stage::new(clock, Arc::new(models.clone()), tools.clone(), past_bytes);
+        let stage = Stage::new(clock, Arc::new(models.clone()), tools.clone(), memory);
         Self {
             network,
             test,
@@ -494,7 +493,7 @@ impl<'a> Run<'a> {
 
     /// Returns the log after the steps up to this one, played without kills.
     async fn undisturbed(&self, last: usize) -> Result<Vec<Arc<LogLine>>, String> {
-        let mut other = Run::new(self.network, self.test, DEFAULT_BOUND);
+        let mut other = Run::new(self.network, self.test, Memory::All);
         let mut killed = false;
         for step in &self.test.steps[..=last] {
             match &step.act {
