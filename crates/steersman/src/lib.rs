@@ -87,6 +87,7 @@ mod record;
 mod rerun;
 mod search;
 mod session;
+pub mod simulation;
 mod steersman;
 pub mod testing;
 mod tool;

@@ -1,4 +1,4 @@
-//! Where calls of a tool run: in the task of their session, or in tasks of their own.
+//! The place where calls of a tool run: the task of their session, or tasks of their own.
 //!
 //! A task of its own costs a call several times what a quick closure costs. But the task of a session does nothing else while a
 //! closure keeps it, so calls that compute for long go on side by side, each in a task of its own.
@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_micros(100);
 /// Number of quick calls in a row after a slow one, before calls are in the task of the session again.
 const WARY: u8 = 8;
 
-/// What is known of the closure of a tool: the number of quick calls that are missing before it counts as quick.
+/// Number of quick calls of a tool that are missing before its closure counts as quick.
 #[derive(Debug)]
 pub(super) struct Pace(AtomicU8);
 

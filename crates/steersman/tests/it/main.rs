@@ -24,5 +24,6 @@ mod payments;
 mod repeats;
 mod rerun;
 mod service;
+mod simulation;
 mod tool;
 mod written_tests;

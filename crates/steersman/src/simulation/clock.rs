@@ -1,0 +1,98 @@
+//! A clock that moves when nothing else can happen.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use steersman_machine::stored::ids::Time;
+use steersman_runtime::Boxed;
+use steersman_runtime::clock::Clock;
+
+/// A clock that stands still while anything can go on. Then it jumps to the next time for which something waits.
+#[derive(Clone)]
+pub(super) struct Jumping(Arc<Mutex<State>>);
+
+struct State {
+    now: Time,
+    /// Those who wait, by time and in the order in which they began.
+    waiting: BTreeMap<(Time, u64), Waker>,
+    waited: u64,
+}
+
+impl Jumping {
+    pub(super) fn at(now: Time) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            now,
+            waiting: BTreeMap::new(),
+            waited: 0,
+        })))
+    }
+
+    /// Moves to the next time for which something waits, and wakes the first that waits for it. Called when the thread of the
+    /// simulation has nothing to do.
+    pub(super) fn jump(&self) {
+        let mut state = self.state();
+        let Some(((at, _), waker)) = state.waiting.pop_first() else {
+            return;
+        };
+        state.now = state.now.max(at);
+        drop(state);
+        waker.wake();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for Jumping {
+    fn now(&self) -> Time {
+        self.state().now
+    }
+
+    fn sleep_until(&self, until: Time) -> Boxed<'static, ()> {
+        Box::pin(Sleep {
+            clock: self.clone(),
+            until,
+            place: None,
+        })
+    }
+
+    fn sleep(&self, millis: u64) -> Boxed<'static, ()> {
+        self.sleep_until(self.now().plus(millis))
+    }
+}
+
+struct Sleep {
+    clock: Jumping,
+    until: Time,
+    /// Its number among those who wait.
+    place: Option<u64>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let clock = self.clock.clone();
+        let mut state = clock.state();
+        if state.now >= self.until {
+            return Poll::Ready(());
+        }
+        let place = *self.place.get_or_insert_with(|| {
+            state.waited += 1;
+            state.waited
+        });
+        let waker = cx.waker().clone();
+        state.waiting.insert((self.until, place), waker);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            self.clock.state().waiting.remove(&(self.until, place));
+        }
+    }
+}
