@@ -55,6 +55,7 @@ mod send;
 mod servers;
 mod sessions;
 mod show;
+mod simulate;
 mod test;
 mod why;
 
@@ -142,6 +143,7 @@ commands! {
     }
     "Ship" {
         Test(test::TestArgs),
+        Simulate(simulate::SimulateArgs),
         Import(import::ImportArgs),
         Export(export::ExportArgs),
         Migrate(migrate::MigrateArgs),

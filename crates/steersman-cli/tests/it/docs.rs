@@ -233,6 +233,12 @@ fn the_guide_to_knowledge_is_true() {
 }
 
 #[test]
+fn the_guide_to_simulation_is_true() {
+    let guide = world::root().join("docs/guides/simulation.md");
+    transcript_is_true(&guide, &World::new());
+}
+
+#[test]
 fn the_guide_to_testing_is_true() {
     let guide = world::root().join("docs/guides/testing.md");
     transcript_is_true(&guide, &World::new());

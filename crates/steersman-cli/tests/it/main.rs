@@ -49,6 +49,7 @@ mod sealed;
 mod search;
 mod secrets;
 mod shared;
+mod simulate;
 mod steps;
 mod store;
 mod suites;
