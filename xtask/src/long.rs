@@ -13,7 +13,7 @@ struct Campaign {
     set: &'static [(&'static str, &'static str)],
 }
 
-const ALL: [Campaign; 7] = [
+const ALL: [Campaign; 8] = [
     Campaign {
         name: "random-sessions",
         shows: "the machine over 100,000 random sessions: fold, replay and codec agree",
@@ -58,6 +58,20 @@ const ALL: [Campaign; 7] = [
             "sequences::",
         ],
         set: &[("STEERSMAN_SEQUENCES", "2000")],
+    },
+    Campaign {
+        name: "simulate",
+        shows: "20,000 simulated sessions with lies, faults, crashes and people: everything that must hold holds",
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "steersman",
+            "--test",
+            "it",
+            "simulation::",
+        ],
+        set: &[("STEERSMAN_SIMULATIONS", "20000")],
     },
     Campaign {
         name: "wide",

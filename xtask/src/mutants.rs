@@ -1,5 +1,5 @@
 //! `cargo xtask mutants [NAME...]`: breaks the program on purpose, one guarantee at a time, and checks that the campaign over
-//! acts finds each fault.
+//! acts or a simulation finds each fault.
 //!
 //! Each patch under `tests/mutants/` is applied to a copy of the tracked tree, and the program is built there. The campaign
 //! itself is run from this tree, so that no mutant can break its own test. The copy without a patch must pass; each copy with
@@ -13,6 +13,15 @@ use std::time::Instant;
 
 /// Number of sequences that a mutant may pass before it counts as missed.
 const SEQUENCES: &str = "150";
+/// Number of simulations that a mutant may pass before it counts as missed.
+const SIMULATIONS: &str = "500";
+/// The definition that is simulated, in the root of the repository, and what must hold of its effects.
+const SIMULATED: [&str; 2] = [
+    "tests/mutants/desk.yaml",
+    "effect.tool != 'pay' or effect.performed == 0 or effect.args.cents <= 100 or 'clerk' in effect.approvals",
+];
+/// The prefix of the line on which the program prints an invariant that broke.
+const BROKEN: &str = "broken  ";
 /// The prefix of the line on which the campaign prints a finding.
 const FINDING: &str = "FINDING: ";
 
@@ -181,7 +190,24 @@ impl Scratch {
         ))
     }
 
-    /// Builds the program with a patch and runs the campaign against it.
+    /// Runs simulations with the program that was built. Returns the first invariant that broke.
+    fn simulated(&self) -> Result<Option<String>, String> {
+        let [definition, invariant] = SIMULATED;
+        let out = Command::new(self.target.join("debug/steersman"))
+            .args(["simulate", "--seeds", SIMULATIONS, "--invariant", invariant])
+            .arg(self.root.join(definition))
+            .output()
+            .map_err(|e| format!("the program could not be started: {e}"))?;
+        let text = String::from_utf8_lossy(&out.stdout);
+        let broken = text.lines().find_map(|line| line.strip_prefix(BROKEN));
+        match (out.status.code(), broken) {
+            (Some(0), _) => Ok(None),
+            (_, Some(broken)) => Ok(Some(broken.to_owned())),
+            _ => Ok(Some(format!("it ended with {}", out.status))),
+        }
+    }
+
+    /// Builds the program with a patch and runs simulations and the campaign against it.
     fn try_out(&self, name: &str, patch: Option<&Path>) -> Result<Tried, String> {
         self.copy()?;
         if let Some(patch) = patch {
@@ -207,6 +233,15 @@ impl Scratch {
             });
         }
         let begun = Instant::now();
+        if let Some(found) = self.simulated()? {
+            return Ok(Tried {
+                name: name.to_owned(),
+                built,
+                ran: begun.elapsed().as_secs_f64(),
+                builds: true,
+                found: Some(format!("simulation: {found}").chars().take(110).collect()),
+            });
+        }
         let mut campaign = Command::new("cargo");
         campaign
             .current_dir(&self.root)
