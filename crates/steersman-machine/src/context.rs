@@ -175,7 +175,7 @@ pub struct RenderCache {
     /// The view of the other members with which the units were rendered, and the line at which the view begins.
     seen: Option<(ViewDef, Option<Line>)>,
     differed: u32,
-    /// Number of segments that were looked at, beside the units.
+    /// Number of segments that were looked at, without the units.
     visited: u64,
 }
 

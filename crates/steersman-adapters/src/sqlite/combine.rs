@@ -177,14 +177,12 @@ impl<D: Disk> Held<'_, D> {
             }
             rounds += 1;
             let may_go_on = rounds < ROUNDS.0 && began.elapsed() < ROUNDS.1;
-            match line.next(by, may_go_on) {
-                Some(next) => tasks = next,
-                None => {
-                    let disk = self.disk.take().expect("it is held");
-                    self.of.gives_back(line, disk);
-                    return;
-                }
-            }
+            let Some(next) = line.next(by, may_go_on) else {
+                let disk = self.disk.take().expect("it is held");
+                self.of.gives_back(line, disk);
+                return;
+            };
+            tasks = next;
         }
     }
 }
@@ -375,8 +373,8 @@ mod tests {
             let average = if slow { QUICK * 4 / 7 } else { QUICK };
             Self {
                 line: Line {
-                    slow,
                     average,
+                    slow,
                     ..Line::new(())
                 },
                 at: [owner.clone(), owner.clone(), owner, At::Looks],
@@ -433,7 +431,7 @@ mod tests {
                     with(&|w| {
                         let taken = w.line.take(By::Owner);
                         w.at[who] =
-                            taken.map_or(At::Done, |(_, tasks)| At::Writes(By::Owner, tasks));
+                            taken.map_or(At::Done, |((), tasks)| At::Writes(By::Owner, tasks));
                     });
                     with(&|w| {
                         w.at[who] = At::Done;
@@ -470,7 +468,7 @@ mod tests {
                         with(&|w| {
                             let by = By::Thread { late };
                             w.at[who] = match w.line.take(by) {
-                                Some((_, tasks)) => At::Writes(by, tasks),
+                                Some(((), tasks)) => At::Writes(by, tasks),
                                 None if w.line.rests() => At::Sleeps,
                                 None => At::Rests,
                             };

@@ -687,7 +687,7 @@ async fn child() {
     let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
     let mut written = 1;
-    let large = |n| batch(n, &vec![7; 300_000], true);
+    let large = |n| batch(n, &vec![7; 160_000], true);
     while store.append(&claim, large(written + 1)).await.is_ok() {
         written += 1;
     }

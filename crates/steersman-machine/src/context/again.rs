@@ -15,7 +15,7 @@ use imbl::OrdSet;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What the next rendering looks at. Units are named by their numbers.
+/// Units that the next rendering looks at. Units are named by their numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Again {
     /// New and changed units.

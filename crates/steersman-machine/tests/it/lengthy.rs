@@ -85,10 +85,13 @@ fn visits(log: &mut Log, agent: Id, turns: usize, step: fn(&mut Log, Id, usize))
     visits
 }
 
+/// Adds a turn to a log.
+type Turn = fn(&mut Log, Id, usize);
+
 #[test]
 fn a_turn_looks_at_the_same_number_of_units_at_any_length() {
     let mut told = String::new();
-    let steps: [(&str, fn(&mut Log, Id, usize)); 2] = [("a loop", exchange), ("a chat", turn)];
+    let steps: [(&str, Turn); 2] = [("a loop", exchange), ("a chat", turn)];
     for (what, step) in steps {
         for (rendering, render, most) in RENDERINGS {
             let mut log = Log::new(&DEFINITION.replace("RENDER", render));
