@@ -30,7 +30,7 @@ const STAGES: [Stage; 5] = [
             "-D",
             "warnings",
         ],
-        budget: Duration::from_mins(3),
+        budget: Duration::from_mins(5),
     },
     Stage {
         name: "features",
