@@ -43,7 +43,7 @@ const STAGES: [Stage; 5] = [
             "-D",
             "warnings",
         ],
-        budget: Duration::from_mins(1),
+        budget: Duration::from_mins(2),
     },
     Stage {
         name: "tests",
