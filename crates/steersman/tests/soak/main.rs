@@ -150,14 +150,15 @@ async fn long(world: &World, store: &Path, time: Duration) {
     let (played, samples) = tokio::join!(futures::future::join_all(plays), samples);
     let quarter = samples.len() / 4;
     assert!(quarter > 0, "{} samples", samples.len());
-    let quarters = std::array::from_fn(|n| medians(&samples[n * quarter..(n + 1) * quarter]));
+    let quarters: [[u64; FIGURES.len()]; 4] =
+        std::array::from_fn(|n| medians(&samples[n * quarter..(n + 1) * quarter]));
     println!(
         "{} sessions in {} s; medians of the quarters:",
         played.iter().sum::<u64>(),
         begun.elapsed().as_secs()
     );
     for (figure, (name, _)) in FIGURES.iter().enumerate() {
-        let figures = quarters.map(|medians: [u64; FIGURES.len()]| medians[figure].to_string());
+        let figures = quarters.map(|medians| medians[figure].to_string());
         println!("{name:<14} {}", figures.join("  "));
     }
     let grown = grown(&quarters);
