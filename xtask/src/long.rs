@@ -125,8 +125,9 @@ pub(crate) fn all(words: &[&str]) -> Result<(), String> {
     match words {
         ["fuzz", rest @ ..] => crate::fuzz::campaign(rest),
         ["soak", minutes] if minutes.parse::<f64>().is_ok() => {
-            let soak = ALL.iter().filter(|campaign| campaign.name == "soak");
-            soak.map(|soak| soak.run(&[(SOAK, minutes)])).collect()
+            let soak = ALL.iter().find(|campaign| campaign.name == "soak");
+            let soak = soak.expect("the soak is a campaign");
+            soak.run(&[(SOAK, *minutes)])
         }
         [] => {
             run_campaigns(&[])?;

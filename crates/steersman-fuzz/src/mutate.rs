@@ -106,11 +106,11 @@ impl<'a> Mutations<'a> {
                 let other = self.seed();
                 let from = behind(other, self.range(other).start);
                 let line = other[from..behind(other, from)].iter().copied();
-                let at = behind(bytes, at.start);
+                let at = behind(bytes.as_slice(), at.start);
                 let to = if random % 2 == 0 {
                     at
                 } else {
-                    behind(bytes, at)
+                    behind(bytes.as_slice(), at)
                 };
                 bytes.splice(at..to, line);
             }

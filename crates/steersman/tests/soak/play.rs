@@ -1,7 +1,6 @@
 //! The sessions of the soak.
 
 use crate::model;
-use futures::StreamExt;
 use serde_json::json;
 use std::path::Path;
 use steersman::machine::values::expression::Expr;
