@@ -670,10 +670,10 @@ impl Slot<'_> {
             },
             TextKind::Erased => Text::Erased { hash: *hash },
             TextKind::Other => {
-                match postcard::take_from_bytes(self.bytes).map_err(|e| malformed("text", &e))? {
-                    (Other::Parts(parts), []) => Text::Parts(parts),
-                    (_, rest) => return Err(CodecError::Trailing(rest.len())),
-                }
+                // Lists name no lines, so their form is the same from any base.
+                let other = near::read(self.bytes, Line::NONE);
+                let Other::Parts(parts) = other.map_err(|e| malformed("text", &e))?;
+                Text::Parts(parts)
             }
         })
     }
@@ -727,7 +727,9 @@ impl<'a> Input<'a> {
             }
             v |= bits << shift;
             if byte < 0x80 {
-                return Ok(v);
+                let is_shortest = byte != 0 || shift == 0;
+                let longer = || malformed("number", &"it is longer than it has to be");
+                return is_shortest.then_some(v).ok_or_else(longer);
             }
         }
         Err(malformed("number", &"it is over 64 bits"))
