@@ -717,6 +717,7 @@ impl<'a> Input<'a> {
         Ok(self.take(1)?[0])
     }
 
+    /// Reads a number in its shortest form.
     fn number(&mut self) -> Result<u64, CodecError> {
         let mut v = 0_u64;
         for shift in (0..64).step_by(7) {

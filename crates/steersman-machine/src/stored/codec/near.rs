@@ -5,6 +5,7 @@
 //! `Line`. The deserializer is stricter than postcard's, which accepts several forms of a number: it accepts only bytes that the
 //! serializer writes.
 
+use super::{CodecError, Input};
 use crate::stored::ids::Line;
 use postcard::ser_flavors::{ExtendFlavor, Flavor};
 use postcard::{Error, Result};
@@ -60,7 +61,7 @@ pub(super) fn write<T: Serialize + ?Sized>(value: &T, base: Line, out: Vec<u8>) 
 pub(super) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8], base: Line) -> Result<T> {
     let mut reader = Reader::new(bytes, base);
     let value = T::deserialize(&mut reader)?;
-    if reader.rest.is_empty() {
+    if reader.rest.0.is_empty() {
         Ok(value)
     } else {
         Err(Error::SerdeDeCustom)
@@ -253,9 +254,16 @@ impl ser::SerializeMap for &mut Writer {
     }
 }
 
+fn as_postcard(error: CodecError) -> Error {
+    match error {
+        CodecError::Truncated => Error::DeserializeUnexpectedEnd,
+        _ => Error::DeserializeBadVarint,
+    }
+}
+
 struct Reader<'de> {
     /// The bytes that are not read yet.
-    rest: &'de [u8],
+    rest: Input<'de>,
     base: u64,
     next: Next,
 }
@@ -263,17 +271,14 @@ struct Reader<'de> {
 impl<'de> Reader<'de> {
     fn new(bytes: &'de [u8], base: Line) -> Self {
         Self {
-            rest: bytes,
+            rest: Input(bytes),
             base: base.0,
             next: Next::Number,
         }
     }
 
     fn take(&mut self, len: usize) -> Result<&'de [u8]> {
-        let split = self.rest.split_at_checked(len);
-        let (taken, rest) = split.ok_or(Error::DeserializeUnexpectedEnd)?;
-        self.rest = rest;
-        Ok(taken)
+        self.rest.take(len).map_err(as_postcard)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
@@ -281,22 +286,8 @@ impl<'de> Reader<'de> {
         taken.copied().ok_or(Error::DeserializeUnexpectedEnd)
     }
 
-    /// Reads a number in its shortest form.
     fn number(&mut self) -> Result<u64> {
-        let mut v = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let [byte] = self.array()?;
-            let bits = u64::from(byte & 0x7f);
-            if bits << shift >> shift != bits {
-                break;
-            }
-            v |= bits << shift;
-            if byte < 0x80 {
-                let is_shortest = byte != 0 || shift == 0;
-                return is_shortest.then_some(v).ok_or(Error::DeserializeBadVarint);
-            }
-        }
-        Err(Error::DeserializeBadVarint)
+        self.rest.number().map_err(as_postcard)
     }
 
     fn unsigned<T: TryFrom<u64>>(&mut self) -> Result<T> {
