@@ -22,7 +22,7 @@ tools:
   roll: { description: Rolls., parameters: { eyes: integer }, set: { sum: "{{ args.eyes }}" } }
   fetch: { description: Reads a page., effect: read, http: { url: "{{ config.url }}/page" } }
   pay: { native: 1, description: Pays., parameters: { cents: integer }, effect: unsafe, approve: true, simulate: pretended }
-  nap: { description: Naps., wait: { time: 1s }, result: Rested. }
+  nap: { description: Naps., wait: { time: 20ms }, result: Rested. }
   hear: { description: Waits., wait: { event: paid }, result: Heard. }
 agents:
   desk: { system: You lead., tools: [roll, fetch, pay, nap, hear, helper, { tool: fork, as: race, join: any }] }
@@ -107,7 +107,8 @@ impl World {
     /// Answers everything that a session asks, until it answers or stops.
     async fn ends(&self, session: &Session) {
         loop {
-            match session.settled().await.unwrap() {
+            let settled = session.driven().settled().await.unwrap();
+            match Turn::from(&*settled) {
                 Turn::Answer(_) | Turn::Stopped(_) => return,
                 Turn::Asks(questions) => {
                     session.approve(&questions[0], By::user()).await.unwrap();
@@ -115,7 +116,7 @@ impl World {
                 Turn::Waits(waits) => match waits.iter().find(|wait| wait.text() == "paid") {
                     Some(_) => session.event("paid", &json!({})).await.unwrap(),
                     // a time passes
-                    None => drop(session.driven().outside().await),
+                    None => drop(session.driven().settled_otherwise(&settled).await.unwrap()),
                 },
             }
         }
