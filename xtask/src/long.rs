@@ -13,7 +13,7 @@ struct Campaign {
     set: &'static [(&'static str, &'static str)],
 }
 
-const ALL: [Campaign; 8] = [
+const ALL: [Campaign; 9] = [
     Campaign {
         name: "random-sessions",
         shows: "the machine over 100,000 random sessions: fold, replay and codec agree",
