@@ -62,6 +62,8 @@ pub(crate) const TARGET: Target = Target {
         "\u{feff}",
         "\r\n",
         "~",
+        "true",
+        "3.5",
     ],
     mutations: 400,
 };
