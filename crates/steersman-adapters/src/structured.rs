@@ -169,8 +169,10 @@ fn said(text: Option<&str>, calls: &[CallSpec], style: Style, offered: bool) -> 
 fn said_call(call: &CallSpec) -> String {
     let name = json!(call.name);
     let with = |args: &str| format!(r#"{{"tool":{name},"arguments":{args}}}"#);
-    let args = Some(call.args.trim()).filter(|args| args.starts_with('{'));
-    let object = args.map(with);
+    // The arguments alone, because a text that is no object could go on as further fields of the call; and the call, because
+    // an object may be too deep within it.
+    let is_object = serde_json::from_str::<Map<String, Json>>(&call.args).is_ok();
+    let object = is_object.then(|| with(&call.args));
     let object = object.filter(|call| serde_json::from_str::<Json>(call).is_ok());
     object.unwrap_or_else(|| with(&json!(call.args).to_string()))
 }
