@@ -16,6 +16,7 @@ const DEFINITION: &str = r#"
 steersman: 1
 name: soak
 config: { url: { type: string, env: SOAK_URL, live: true } }
+events: { paid: { fields: { nr: string }, id: "{{ event.nr }}" } }
 models: { default: { url: "{{ config.url }}", model: m, calls: native } }
 state: { sum: { type: integer, default: 0, reduce: sum } }
 tools:
@@ -23,7 +24,7 @@ tools:
   fetch: { description: Reads a page., effect: read, http: { url: "{{ config.url }}/page" } }
   pay: { native: 1, description: Pays., parameters: { cents: integer }, effect: unsafe, approve: true, simulate: pretended }
   nap: { description: Naps., wait: { time: 20ms }, result: Rested. }
-  hear: { description: Waits., wait: { event: paid }, result: Heard. }
+  hear: { description: Waits., wait: { event: paid, match: { nr: "1" } }, result: Heard. }
 agents:
   desk: { system: You lead., tools: [roll, fetch, pay, nap, hear, helper, { tool: fork, as: race, join: any }] }
   helper: { description: Helps., system: You help., tools: [roll, fetch] }
@@ -114,7 +115,10 @@ impl World {
                     session.approve(&questions[0], By::user()).await.unwrap();
                 }
                 Turn::Waits(waits) => match waits.iter().find(|wait| wait.text() == "paid") {
-                    Some(_) => session.event("paid", &json!({})).await.unwrap(),
+                    Some(_) => {
+                        let fields = json!({ "nr": "1" });
+                        session.event("paid", &fields).await.unwrap();
+                    }
                     // a time passes
                     None => drop(session.driven().settled_otherwise(&settled).await.unwrap()),
                 },
