@@ -10,6 +10,7 @@
 
 use crate::Target;
 use crate::requests::{assistant, request, tools};
+use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 use steersman_adapters::structured::{Style, read, tell};
 use steersman_machine::context::{Content, Request};
@@ -59,7 +60,7 @@ pub(crate) const TARGET: Target = Target {
         "\t",
         "{\"tool\": \"add\", \"arguments\": {}}",
     ],
-    mutations: 60_000,
+    mutations: 15_000,
 };
 
 const TEXTS: [&str; 14] = [
@@ -157,18 +158,18 @@ fn is_told(ask: &Ask, style: Style) {
 /// Readers of JSON that repair nothing.
 fn plain_json(text: &str) {
     let (common, exact) = (serde_json::from_str::<Json>(text), json::read::<Json>(text));
-    assert_eq!(common.is_ok(), exact.is_ok(), "{common:?}, {exact:?}");
+    assert!(common.is_err() || exact.is_ok(), "{common:?}, {exact:?}");
     let Ok(exact) = exact else {
         assert!(json::comparable(text).is_err(), "it is no JSON");
         return;
     };
+    // A number beyond the range of floating point is read as its digits, so the common reader says only whether it is JSON.
+    assert!(serde_json::from_str::<IgnoredAny>(text).is_ok(), "{exact}");
     let written = exact.to_string();
     assert_eq!(
         json::read::<Json>(&written).ok(),
         Some(exact),
         "as it was written"
     );
-    let comparable = json::comparable(text).expect("it is JSON");
-    let again = json::comparable(&comparable.to_string()).expect("it is JSON");
-    assert_eq!(again, comparable, "once is enough");
+    assert!(json::comparable(text).is_ok(), "it is JSON");
 }

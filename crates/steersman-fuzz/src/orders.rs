@@ -49,7 +49,7 @@ pub(crate) const TARGET: Target = Target {
         "\"sad\"",
         "Go.",
     ],
-    mutations: 400,
+    mutations: 100,
 };
 
 /// The first byte of a stored message.
@@ -63,6 +63,7 @@ const DESK: &str = r#"
 steersman: 1
 name: desk
 models: { default: scripted }
+events: { paid: { fields: { nr: string }, id: "{{ event.nr }}" } }
 state: { sum: { type: integer, default: 0, reduce: sum }, mood: { type: string, default: calm } }
 tools:
   look: { description: Looks., effect: read, native: 1 }
@@ -70,7 +71,7 @@ tools:
   pay_asked: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: { when: true, by: user, edit: [cents] }, native: 1 }
   roll: { description: Rolls., parameters: { eyes: integer }, set: { sum: "{{ args.eyes }}" } }
   nap: { description: Naps., wait: { time: 10m }, result: Rested. }
-  hear: { description: Waits for an event., wait: { event: paid }, result: Heard. }
+  hear: { description: Waits for an event., wait: { event: paid, match: { nr: "1" } }, result: Heard. }
 agents:
   desk:
     system: You lead.
@@ -192,7 +193,7 @@ fn orders(seed: u64) -> Vec<Wanted> {
     };
     let event = Wanted::Event {
         event: "paid".into(),
-        fields: "{}".to_owned(),
+        fields: r#"{"nr": "1"}"#.to_owned(),
     };
     let join = Wanted::Join {
         branches: vec![branch, Id::MAIN],

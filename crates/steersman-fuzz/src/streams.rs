@@ -74,7 +74,7 @@ pub(crate) const TARGET: Target = Target {
         "\"choices\":[",
         "\"refusal\":\"",
     ],
-    mutations: 12_000,
+    mutations: 4_000,
 };
 
 const CHAT: u8 = 0;
