@@ -355,7 +355,7 @@ impl Job<'_, '_> {
         }
         may(self.network(), &hold.by, by)?;
         // If an answer is already offered, that answer decides.
-        match self.d.effects.outs.get(&effect) {
+        match self.d.effects.out(effect) {
             Some(out) if matches!(out.state, OutState::Over) => Err(not_open(effect)),
             _ => Ok(hold.why),
         }
@@ -369,7 +369,7 @@ impl Job<'_, '_> {
         by: By,
     ) -> Result<Acted, Stop> {
         let effect = of.effect;
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             return Ok(Err(not_open(effect)));
         };
         if let Work::Ask { to, options, .. } = &out.wish.work {
@@ -408,8 +408,10 @@ impl Job<'_, '_> {
             .ledger
             .hold(effect, Why::Input)
             .and_then(|h| h.about.as_ref()?.parameter().cloned());
-        if let (Some(out), Some(parameter)) = (self.d.effects.outs.get_mut(&effect), about) {
-            out.inputs.push((parameter, sealed.to_owned()));
+        if let Some(parameter) = about {
+            self.d
+                .effects
+                .is_given(effect, parameter, sealed.to_owned());
         }
         let mut draft = self.draft(branch);
         self.accepted(&mut draft, message);
@@ -437,7 +439,7 @@ impl Job<'_, '_> {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             return Ok(Err(not_open(effect)));
         };
         if let Some(args) = args {
@@ -466,12 +468,7 @@ impl Job<'_, '_> {
 
     /// Approves exactly the edited arguments: the machine checks them and wishes the call under a new effect.
     fn approve_edited(&mut self, message: &InboxMessage, effect: Id, by: By, args: &str) -> Acted {
-        let out = self
-            .d
-            .effects
-            .outs
-            .get(&effect)
-            .ok_or_else(|| not_open(effect))?;
+        let out = self.d.effects.out(effect).ok_or_else(|| not_open(effect))?;
         let tool = out.tool().ok_or_else(|| not_open(effect))?;
         let hold = self.d.ledger.hold(effect, Why::Approval);
         let asked = tool.next_approval(&out.approved);
@@ -515,7 +512,7 @@ impl Job<'_, '_> {
             text: Some(text),
         });
         let branch = out.branch;
-        self.state(effect, OutState::Over);
+        self.d.effects.is_over(effect);
         self.offer(branch, offer);
         Ok(())
     }
@@ -529,7 +526,7 @@ impl Job<'_, '_> {
         by: Decider,
         text: Option<String>,
     ) -> Result<(), Stop> {
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             return Ok(());
         };
         let snapshot = &self.d.branches.live[&out.branch].snapshot;
@@ -577,7 +574,7 @@ impl Job<'_, '_> {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
-        if !self.d.effects.outs.contains_key(&effect) {
+        if !self.d.effects.outs().contains_key(&effect) {
             return Ok(Err(not_open(effect)));
         }
         let released = Note::Released {
@@ -623,7 +620,7 @@ impl Job<'_, '_> {
     }
 
     pub(super) fn last_offer(&mut self, effect: Id) -> Option<&mut Offer> {
-        let branch = self.d.effects.outs.get(&effect)?.branch;
+        let branch = self.d.effects.out(effect)?.branch;
         self.d.branches.live.get_mut(&branch)?.offers.last_mut()
     }
 
@@ -637,7 +634,8 @@ impl Job<'_, '_> {
         let effect = of.effect;
         // An effect that no branch waits for never runs again: only its doubt can be resolved.
         let open = self.d.ledger.effect(effect).and_then(Record::open_hold);
-        let left = open.filter(|_| of.hold.is_none() && !self.d.effects.outs.contains_key(&effect));
+        let left =
+            open.filter(|_| of.hold.is_none() && !self.d.effects.outs().contains_key(&effect));
         let of = PendingId {
             hold: of.hold.or(left.map(|(at, _)| at)),
             ..of
@@ -651,7 +649,7 @@ impl Job<'_, '_> {
             Resolution::Fail => Release::GivenUp,
         };
         let released = Self::released(effect, Why::Doubt, ended, by.clone().into());
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             // Its branch no longer waits; the ledger still records the answer.
             return self.resolve_left(message, effect, released, how);
         };
@@ -692,7 +690,7 @@ impl Job<'_, '_> {
         let mut at_work = self
             .d
             .effects
-            .at_work
+            .at_work()
             .range((effect, 0)..=(effect, u32::MAX));
         if how == Resolution::NotPerformed && at_work.any(|(_, world)| *world) {
             return Ok(Err(format!(
@@ -728,14 +726,12 @@ impl Job<'_, '_> {
         message: Option<&InboxMessage>,
         by: Option<By>,
     ) {
-        let Some(out) = self.d.effects.outs.get_mut(&effect) else {
+        let Some((branch, attempt)) = self.d.effects.is_over(effect) else {
             return;
         };
-        out.state = OutState::Over;
-        let branch = out.branch;
         let mut offer = Offer::new(What::Raw {
             effect,
-            attempt: out.attempt,
+            attempt,
             raw,
             by,
             simulated: false,

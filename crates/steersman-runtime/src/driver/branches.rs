@@ -156,7 +156,7 @@ impl Job<'_, '_> {
         if left.is_empty() {
             return;
         }
-        for out in self.d.effects.outs.values() {
+        for out in self.d.effects.outs().values() {
             if left.contains(&out.branch) {
                 Self::quit_waiting(draft, out);
             }
@@ -170,7 +170,7 @@ impl Job<'_, '_> {
         let outs: Vec<Id> = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(_, out)| out.branch == id)
             .map(|(effect, _)| *effect)

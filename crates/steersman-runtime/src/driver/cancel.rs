@@ -48,12 +48,7 @@ impl Job<'_, '_> {
     }
 
     fn cancel_effect(&mut self, message: &InboxMessage, effect: Id, by: &By) -> Acted {
-        let out = self
-            .d
-            .effects
-            .outs
-            .get(&effect)
-            .ok_or_else(|| not_open(effect))?;
+        let out = self.d.effects.out(effect).ok_or_else(|| not_open(effect))?;
         let agent = out.wish.agent;
         let what = match out.wish.call() {
             Some(call) => Cancelled::Call(agent, call),

@@ -36,14 +36,14 @@ impl Job<'_, '_> {
         let outs = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter_map(|(id, out)| match out.state {
                 OutState::Later(at) => Some((at, Due::Effect(*id))),
                 OutState::Waits => Some((out.wish.due?, Due::Effect(*id))),
                 _ => None,
             });
-        let held = self.d.effects.outs.iter();
+        let held = self.d.effects.outs().iter();
         let held = held.filter(|(_, out)| matches!(out.state, OutState::Held));
         let holds = held.filter_map(|(id, _)| self.d.ledger.effect(*id));
         let holds = holds.flat_map(|record| record.holds.values());
@@ -91,14 +91,13 @@ impl Job<'_, '_> {
     }
 
     fn effect_is_due(&mut self, effect: Id) -> Result<(), Stop> {
-        if !self.d.effects.outs.contains_key(&effect) {
+        if !self.d.effects.outs().contains_key(&effect) {
             return Ok(());
         }
         self.busy();
-        let out = &self.d.effects.outs[&effect];
+        let out = &self.d.effects.outs()[&effect];
         if matches!(out.state, OutState::Later(_)) {
-            self.state(effect, OutState::Soon(self.seen.now));
-            self.d.effects.to_start.insert(effect);
+            self.d.effects.tries_now(effect, self.seen.now);
             return Ok(());
         }
         match &out.wish.work {
@@ -116,7 +115,7 @@ impl Job<'_, '_> {
 
     /// Handles a wait whose time has come: it is over, or continues with its remaining parts.
     fn wait_is_due(&mut self, effect: Id) -> Result<(), Stop> {
-        let branch = self.d.effects.outs[&effect].branch;
+        let branch = self.d.effects.outs()[&effect].branch;
         let snapshot = &self.d.branches.live[&branch].snapshot;
         match self.ask(|cx| wait::due(cx, snapshot, effect))? {
             Meets::Over(raw) => self.answer_raw(effect, raw, Vec::new()),
@@ -132,7 +131,7 @@ impl Job<'_, '_> {
         let Some(by) = self.d.ledger.hold(effect, why).map(|hold| hold.by.clone()) else {
             return Ok(());
         };
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             return Ok(());
         };
         if !matches!(out.state, OutState::Held) {

@@ -48,7 +48,7 @@ impl Job<'_, '_> {
         let open: Vec<(Id, Name, Arc<str>)> = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(_, out)| {
                 out.branch == self.d.ledger.current && matches!(out.state, OutState::Waits)
@@ -90,7 +90,7 @@ impl Job<'_, '_> {
 
     /// Returns the oldest open wait that an event is for, and the event's effect on it.
     fn wait_for(&self, event: &str, fields: &Json) -> Result<Option<(Id, Meets)>, Stop> {
-        for (id, out) in &self.d.effects.outs {
+        for (id, out) in self.d.effects.outs() {
             let Work::Event { any } = &out.wish.work else {
                 continue;
             };
@@ -139,14 +139,12 @@ impl Job<'_, '_> {
 
     /// Offers the part that arrived for a wait of several parts.
     pub(super) fn offer_came(&mut self, effect: Id, came: Came, message: Option<&InboxMessage>) {
-        let Some(out) = self.d.effects.outs.get_mut(&effect) else {
+        let Some((branch, attempt)) = self.d.effects.is_over(effect) else {
             return;
         };
-        out.state = OutState::Over;
-        let branch = out.branch;
         let mut offer = Offer::new(What::Offer(Box::new(Offered::Outcome {
             effect,
-            attempt: out.attempt,
+            attempt,
             outcome: Outcome::Came(came),
         })));
         offer.message = message.cloned();

@@ -212,7 +212,7 @@ impl Job<'_, '_> {
         if let Some(id) = waits {
             return Some(*id);
         }
-        let outs = self.d.effects.outs.values();
+        let outs = self.d.effects.outs().values();
         let busy: BTreeSet<Id> = outs
             .filter(|out| !matches!(out.state, OutState::Stands))
             .map(|out| out.branch)
@@ -231,7 +231,7 @@ impl Job<'_, '_> {
     /// Returns true if no agent waits for its search any more, because its model call is no longer wished.
     fn is_unwanted(&self, id: Id) -> bool {
         let agents = self.d.ledger.search(id).is_some_and(|s| s.agent.is_some());
-        agents && !self.d.effects.outs.contains_key(&id)
+        agents && !self.d.effects.outs().contains_key(&id)
     }
 
     // ---- one step of a search
@@ -421,7 +421,7 @@ impl Job<'_, '_> {
         let mut outs = self
             .d
             .effects
-            .outs
+            .outs()
             .values()
             .filter(|out| out.branch == branch);
         let ends_block = |out: &super::Out| {
@@ -479,7 +479,7 @@ impl Job<'_, '_> {
         };
         open.short = Some(why);
         if tries.is_some() {
-            self.state(call, OutState::Stands);
+            self.d.effects.stands(call);
         } else {
             self.fail(call, FailureCode::Limit, used);
         }
@@ -513,7 +513,7 @@ impl Job<'_, '_> {
         let stands: Vec<Id> = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(_, out)| out.branch == branch && matches!(out.state, OutState::Stands))
             .map(|(effect, _)| *effect)
@@ -525,9 +525,9 @@ impl Job<'_, '_> {
     pub(super) fn begin_standing(&mut self, branch: Id, stands: Vec<Id>) -> Result<(), Stop> {
         let mut draft = self.draft(branch);
         for effect in stands {
-            self.state(effect, OutState::Ready);
+            self.d.effects.is_ready(effect);
             self.draw_escrow(&mut draft);
-            self.d.effects.to_start.insert(effect);
+            self.d.effects.wakes(effect);
         }
         self.busy();
         self.write(draft)
@@ -641,7 +641,7 @@ impl Job<'_, '_> {
         let judges = known.judged.iter().map(|(branch, _)| *branch);
         let tried = known.tried.iter().copied().chain(judges);
         let all: Vec<Id> = tried.chain(by_person.then_some(root)).collect();
-        let waits = self.d.effects.outs.get(&id).map(|out| out.branch);
+        let waits = self.d.effects.out(id).map(|out| out.branch);
         let waits = waits.filter(|_| !by_person);
         let mut draft = self.draft(root);
         draft.urgent = true;
@@ -706,7 +706,7 @@ impl Job<'_, '_> {
     pub(super) fn not_adopted(&mut self, target: Option<Id>, why: &str) {
         let won = |(id, known): &(Id, &Search)| {
             let over = known.over.is_some() && known.without.is_none();
-            over && Some(known.branch) == target && self.d.effects.outs.contains_key(id)
+            over && Some(known.branch) == target && self.d.effects.outs().contains_key(id)
         };
         let found = self.d.ledger.searches().find(won).map(|(id, _)| id);
         if let Some(id) = found {
@@ -717,7 +717,7 @@ impl Job<'_, '_> {
 
     /// Lets the agent of a search whose winner was not adopted answer without the search.
     fn without(&mut self, id: Id, why: &str) -> Result<(), Stop> {
-        let Some(branch) = self.d.effects.outs.get(&id).map(|out| out.branch) else {
+        let Some(branch) = self.d.effects.out(id).map(|out| out.branch) else {
             return Ok(());
         };
         let mut draft = self.draft(branch);

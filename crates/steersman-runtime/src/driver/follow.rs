@@ -103,10 +103,9 @@ impl Job<'_, '_> {
     /// Applies the changes that servers reported, server by server, and reports those that do not fit.
     pub(super) fn lists_came(&mut self, lists: Vec<Listed>) -> Result<(), Stop> {
         self.d.servers.asking = false;
-        self.d
-            .effects
-            .to_start
-            .extend(std::mem::take(&mut self.d.servers.waiting));
+        for call in std::mem::take(&mut self.d.servers.waiting) {
+            self.d.effects.wakes(call);
+        }
         let (Some(hash), Some(definition)) = (self.d.bound.values.manifest, self.definition()?)
         else {
             return Ok(());

@@ -49,7 +49,7 @@ mod turn;
 mod types;
 mod wish;
 
-pub(crate) use parts::{Branch, Heard, OnDisk, Out, OutState, What};
+pub(crate) use parts::{Branch, Heard, OnDisk, Out, OutState, Seat, What};
 pub(crate) use types::*;
 pub(crate) use wish::digests as tool_digests;
 
@@ -58,7 +58,7 @@ use crate::engine::{Durability, EngineError};
 use crate::ledger::Ledger;
 use crate::store::{AHEAD_BYTES, AHEAD_LINES};
 use draft::Offer;
-use parts::{Bound, Branches, Course, Effects, Mail, Who};
+use parts::{Bound, Branches, Course, Doubts, Effects, Mail, Outages, Who};
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
@@ -74,6 +74,8 @@ pub(crate) struct Driver {
     ledger: Ledger,
     branches: Branches,
     effects: Effects,
+    outages: Outages,
+    doubts: Doubts,
     mail: Mail,
     people: reach::People,
     searches: explore::Searches,
@@ -194,7 +196,7 @@ impl Driver {
                 done => done,
             };
             match done {
-                Ok(()) => {}
+                Ok(()) => debug_assert_eq!(self.recount(), Ok(()), "after {next:?}"),
                 Err(Stop::Wants | Stop::Copy) => {
                     out.back_to(mark);
                     return Ok(Went::Wants);
@@ -225,13 +227,13 @@ impl Driver {
     /// stops before it changes anything ([`Stop::Copy`]).
     fn is_hot(&self, next: Next, seen: &Captured<'_>) -> bool {
         // The next line looks at the snapshots where these effects were open.
-        if !self.effects.left_now.is_empty() {
+        if self.doubts.has_unread() {
             return false;
         }
         match next {
             Next::Tick(_) => true,
             Next::Begin(effect) => {
-                let out = self.effects.outs.get(&effect);
+                let out = self.effects.out(effect);
                 // A call that may not be repeated is answered with what the first one gave, which may be an artifact.
                 let repeats = !seen.engine.0.options.user_reachable;
                 out.is_some_and(|out| match out.wish.work {
@@ -250,7 +252,7 @@ impl Driver {
                 })) => match came {
                     Came::Model(_) => true,
                     Came::Tool(_) => {
-                        let out = self.effects.outs.get(effect);
+                        let out = self.effects.out(*effect);
                         out.is_some_and(|out| out.attempt == *attempt)
                     }
                     Came::Probe(..) | Came::Reach(_) | Came::Judge(..) => false,
@@ -342,7 +344,7 @@ impl Driver {
 
     /// Returns true if an effect is outstanding.
     pub(crate) fn is_out(&self, effect: Id) -> bool {
-        self.effects.outs.contains_key(&effect)
+        self.effects.outs().contains_key(&effect)
     }
 
     /// Looks at the session between two calls of [`Driver::once`], when nothing is left to do.
@@ -495,7 +497,7 @@ impl Job<'_, '_> {
                 None => Ok(()),
             },
             Next::Begin(effect) => {
-                self.d.effects.to_start.remove(&effect);
+                self.d.effects.is_taken(effect);
                 self.start(effect)
             }
             Next::NotBegun(effect) => self.not_begun(effect),
@@ -626,10 +628,7 @@ impl Job<'_, '_> {
     fn on_disk(&mut self, then: OnDisk) {
         match then {
             OnDisk::Start(effect, attempt) => {
-                let out = self.d.effects.outs.get(&effect);
-                if out.is_some_and(|out| out.attempt == attempt) {
-                    self.d.effects.to_start.insert(effect);
-                }
+                self.d.effects.line_is_on_disk(effect, attempt);
             }
             OnDisk::Reach(effect) => self.start_reach(effect),
             OnDisk::Probe(effect, of, attempt) => self.start_probe(effect, of, attempt),
@@ -688,7 +687,7 @@ impl Job<'_, '_> {
         if self.stands() {
             return self.next_granted();
         }
-        self.d.effects.to_start.first().copied()
+        self.d.effects.next()
     }
 
     /// Returns true if nothing may begin: the session is paused or being stopped, or others may own it.
@@ -698,17 +697,7 @@ impl Job<'_, '_> {
 
     /// Returns the next effect whose `Started` is on disk while nothing may begin any more.
     fn next_not_begun(&self) -> Option<Id> {
-        let starting = |id: &&Id| {
-            let out = self.d.effects.outs.get(id);
-            out.is_some_and(|out| matches!(out.state, OutState::Starting(_)))
-        };
-        self.d
-            .effects
-            .to_start
-            .iter()
-            .filter(|_| self.is_halted())
-            .find(starting)
-            .copied()
+        self.d.effects.next_starting().filter(|_| self.is_halted())
     }
 
     /// Queues an offer for a branch. An offer for a branch without ticks is dropped: only the ledger counts there.
@@ -733,8 +722,8 @@ impl Job<'_, '_> {
         self.d.course.stopping
             && self.is_idle()
             && self.next_branch().is_none()
-            && !self.d.effects.outs.values().any(runs)
-            && !self.d.effects.at_work.values().any(|world| *world)
+            && !self.d.effects.outs().values().any(runs)
+            && !self.d.effects.at_work().values().any(|world| *world)
             && self.reaching_now() == 0
     }
 

@@ -1,16 +1,22 @@
 //! The parts of a driver: plain data.
 
+mod doubts;
+mod effects;
+mod outages;
+
+pub(crate) use doubts::Doubts;
+pub(crate) use effects::{Effects, KeptOut, Out, OutState};
+pub(crate) use outages::{Outages, Seat};
+
 use super::branches;
 use super::draft::Offer;
 use super::types::Event;
-use super::{cancel, due, left, outage, rest, step};
+use super::{Driver, cancel, due, rest, step};
 use crate::bind::Values;
-use crate::ledger::Amount;
 use crate::load::Since;
 use crate::session::Fate;
 use crate::store::{Claim, InboxMessage, SessionId, SessionState};
 use imbl::OrdMap;
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::context::RenderCache;
@@ -18,9 +24,9 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::codec::Hash;
-use steersman_machine::stored::ids::{Digest, Id, Line, Name, Time};
-use steersman_machine::tick::effect::{Cancelled, Offered, Said, Wish};
-use steersman_machine::values::price::Price;
+use steersman_machine::stored::commit::Why;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::tick::effect::{Cancelled, Offered, Said};
 use steersman_machine::view::mapping::Raw;
 
 /// The owner of a session, and the lines that it writes.
@@ -66,36 +72,6 @@ pub(super) struct Branches {
     pub(super) left_behind: Vec<Id>,
     /// Offers that their branches take no more. What they say of the world is kept.
     pub(super) over: VecDeque<(Id, Offer)>,
-}
-
-/// The effects of a session that are not over.
-#[derive(Clone, Default)]
-pub(super) struct Effects {
-    /// Outstanding effects of the branches that have ticks.
-    pub(super) outs: BTreeMap<Id, Out>,
-    /// Attempts of tools that have begun and have not reported their end, also if their calls are already over. True: the attempt
-    /// may change the world, and the session is not released before its end.
-    pub(super) at_work: BTreeMap<(Id, u32), bool>,
-    /// Effects in doubt that no branch waits for.
-    pub(super) left: BTreeMap<Id, left::Left>,
-    /// Effects in doubt that no branch waits for and that are still to be added to `left`.
-    pub(super) left_now: Vec<Id>,
-    /// Effects that may begin now.
-    pub(super) to_start: BTreeSet<Id>,
-    /// Effects that wait for a free slot, by agent.
-    pub(super) queued: BTreeMap<Id, BTreeSet<Id>>,
-    /// Model calls that wait for budget which other calls have reserved.
-    pub(super) short: BTreeSet<Id>,
-    /// Model calls whose places do not answer.
-    pub(super) outages: outage::Outages,
-    /// Effects that wait for the end of an equal effect, with the id of that effect.
-    pub(super) behind: BTreeMap<Id, Id>,
-    /// Escrow that may not be on disk yet, by line. Calls that need it begin when it is on disk.
-    pub(super) drawn: VecDeque<(Line, Amount)>,
-    /// The largest amount that a model call of this session has reserved or spent, as far as the budgets limit it.
-    pub(super) dearest: Amount,
-    /// Probes that run. Their effects are held, and the hold may end without a person.
-    pub(super) probing: BTreeSet<Id>,
 }
 
 /// The session's inbox as its owner has read it.
@@ -200,68 +176,6 @@ pub(crate) enum What {
     Cancel(Cancelled, By),
 }
 
-/// An outstanding effect of a branch that has ticks.
-#[derive(Clone)]
-pub(crate) struct Out {
-    pub(super) branch: Id,
-    pub(super) wish: Wish,
-    /// Digests of tool and arguments ([`Out::digests`]), once they were asked for.
-    pub(super) digests: OnceCell<Arc<[Digest]>>,
-    /// The attempt that runs or ran last.
-    pub(super) attempt: u32,
-    pub(super) state: OutState,
-    /// Of a model call that was rendered: digest of the request, length of the prefix that it shares with the request before,
-    /// and the cause that ended this prefix.
-    pub(super) request: Option<(Digest, u64, Option<Name>)>,
-    /// Budget reserved for the effect.
-    pub(super) reserved: Amount,
-    /// Estimated tokens of the request.
-    pub(super) sent: u64,
-    /// The model that the definition names for the call, once the request was rendered.
-    pub(super) asked: Option<Name>,
-    /// Index, from 0, of the model in the fallback chain that is asked.
-    pub(super) rung: usize,
-    /// Attempts made with the models before it in the chain.
-    pub(super) tried: u32,
-    /// Price of the model that is asked, if known.
-    pub(super) price: Option<Price>,
-    /// Secrets that a person gave: parameter and sealed value.
-    pub(super) inputs: Vec<(Name, String)>,
-    /// A person allowed the repetition of the equal effects that existed at this line.
-    pub(super) word: Option<Line>,
-    /// Roles that have approved the effect ([`Hold::by`](steersman_machine::stored::commit::Hold::by)).
-    pub(super) approved: Vec<Name>,
-    pub(super) since: Time,
-}
-
-/// State of an outstanding effect.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OutState {
-    /// The effect may begin.
-    Ready,
-    /// It waits for a search over branches ([`explore`]).
-    Stands,
-    /// A hold keeps it.
-    Held,
-    /// An order of a person keeps effects of its tool from beginning.
-    Barred,
-    /// It waits for a free slot, for its turn at a place, for an equal effect, for budget, or for the next step.
-    Queued,
-    /// A line is on its way to the disk: the effect's `Started`, or the escrow for its cost. The attempt begins when the line
-    /// is on disk, also if something wakes the effect earlier.
-    Starting(Line),
-    /// An attempt runs.
-    Running,
-    /// Another attempt follows soon, at about this time; the wait is in memory only.
-    Soon(Time),
-    /// Another attempt follows at this time; the time is in the log.
-    Later(Time),
-    /// A question, an event or a timer: it ends by an input from outside or by time.
-    Waits,
-    /// Its outcome is offered.
-    Over,
-}
-
 /// Action to take when a line is on disk.
 #[derive(Clone)]
 pub(crate) enum OnDisk {
@@ -275,4 +189,19 @@ pub(crate) enum OnDisk {
     Receipt(Name, Fate),
     /// Look at the inbox and the box of events.
     Look,
+}
+
+impl Driver {
+    /// Checks the invariants of all parts by a recount. Returns what is wrong. While what an earlier driver left is not restored,
+    /// the parts do not agree yet.
+    pub(super) fn recount(&self) -> Result<(), String> {
+        if self.course.kept.is_some() {
+            return Ok(());
+        }
+        self.effects.recount()?;
+        self.doubts.recount(|id| {
+            let doubted = self.ledger.hold(id, Why::Doubt).is_some();
+            doubted && !self.effects.outs().contains_key(&id)
+        })
+    }
 }

@@ -72,7 +72,7 @@ impl Job<'_, '_> {
         if !reachable || self.is_halted() {
             return None;
         }
-        let mut all = self.d.effects.outs.keys().flat_map(|of| {
+        let mut all = self.d.effects.outs().keys().flat_map(|of| {
             let asked = self.asked(*of).iter();
             asked.map(|by| (*of, by))
         });
@@ -114,7 +114,7 @@ impl Job<'_, '_> {
             person.is_some_and(|person| person.reach.is_some())
                 && reach.is_none_or(|(_, reach)| !reach.over && reach.again.is_none())
         };
-        let mut all = self.d.effects.outs.keys();
+        let mut all = self.d.effects.outs().keys();
         all.any(|of| self.asked(*of).iter().any(|by| owed(*of, by)))
     }
 
@@ -148,7 +148,7 @@ impl Job<'_, '_> {
 
     /// Returns the people for whom an effect waits: each of them is notified, and any of them may answer.
     fn asked(&self, of: Id) -> &[Name] {
-        let Some(out) = self.d.effects.outs.get(&of) else {
+        let Some(out) = self.d.effects.out(of) else {
             return &[];
         };
         let record = self.d.ledger.effect(of);
@@ -174,7 +174,7 @@ impl Job<'_, '_> {
             tool,
             before,
         } = wanted;
-        let Some(out) = self.d.effects.outs.get(&of) else {
+        let Some(out) = self.d.effects.out(of) else {
             return Ok(());
         };
         let mut draft = self.draft(out.branch);
@@ -215,7 +215,7 @@ impl Job<'_, '_> {
         let tool = person.reach.clone()?;
         let def = self.tool_def(&tool)?;
         let question = self.question(reach.of)?;
-        let out = self.d.effects.outs.get(&reach.of)?;
+        let out = self.d.effects.out(reach.of)?;
         let due = question
             .due
             .map(|due| view::iso(due, &self.network().timezone));
@@ -267,7 +267,7 @@ impl Job<'_, '_> {
                 due: hold.due,
             });
         }
-        let wish = &self.d.effects.outs.get(&of)?.wish;
+        let wish = &self.d.effects.out(of)?.wish;
         match &wish.work {
             Work::Ask { question, .. } => Some(Question {
                 text: question.clone(),
@@ -319,7 +319,7 @@ impl Job<'_, '_> {
     /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
     fn notify_later(&mut self, effect: Id, of: Id, at: Time) -> Result<(), Stop> {
         self.d.people.reaching.remove(&effect);
-        let mut draft = self.draft(self.d.effects.outs[&of].branch);
+        let mut draft = self.draft(self.d.effects.outs()[&of].branch);
         draft.urgent = true;
         draft.ledger.push(LedgerEntry::Again { effect, at });
         self.write(draft)
@@ -331,7 +331,7 @@ impl Job<'_, '_> {
         reach: &crate::ledger::Reach,
         why: Option<&str>,
     ) -> Result<(), Stop> {
-        let out = self.d.effects.outs.get(&reach.of);
+        let out = self.d.effects.out(reach.of);
         let branch = out.map_or(self.d.ledger.current, |out| out.branch);
         let mut draft = self.draft(branch);
         let what = match why {

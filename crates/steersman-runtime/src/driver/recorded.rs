@@ -33,7 +33,7 @@ impl Job<'_, '_> {
         let snapshot = &self.d.branches.live[&branch].snapshot;
         let mut known = Known::new();
         for effect in snapshot.effects.keys() {
-            let out = self.d.effects.outs.get(effect);
+            let out = self.d.effects.out(*effect);
             if out.is_some_and(Out::touches_world) {
                 known.push((*effect, self.fact(*effect)?));
             }
@@ -49,8 +49,7 @@ impl Job<'_, '_> {
         let starting = self
             .d
             .effects
-            .outs
-            .get(&effect)
+            .out(effect)
             .is_some_and(|out| matches!(out.state, OutState::Starting(_)));
         Ok(match record.progress {
             Progress::Wished | Progress::NotPerformed => Fact::NeverStarted,
@@ -255,7 +254,7 @@ impl Job<'_, '_> {
             Raw::Done(Json::Null) if !needed.is_empty() => &nothing,
             raw => raw,
         };
-        let left = !self.d.effects.outs.contains_key(&effect);
+        let left = !self.d.effects.outs().contains_key(&effect);
         let ran = left.then_some((tool, &[][..]));
         let mapped = self.mapped_in(&snapshot, effect, given, ran)?;
         if mapped.code.as_deref() != Some(Code::Misfit.text()) {
@@ -328,7 +327,7 @@ impl Job<'_, '_> {
             return Ok(Mapped::plain(How::Done, None, String::new()));
         };
         let mut mapped = self.ask(|cx| mapping::map(cx, snapshot, owner, call, raw))?;
-        let out = self.d.effects.outs.get(&effect);
+        let out = self.d.effects.out(effect);
         let ran = ran.or_else(|| Some((out?.tool()?, &out?.inputs[..])));
         if let Some((tool, inputs)) = ran {
             let args = serde_json::from_str(&tool.args).ok();

@@ -2,7 +2,7 @@
 //! that the dead owner had started decides whether it runs again.
 
 use super::draft::{Draft, Note};
-use super::{Answered, Branch, Heard, Job, OutState, Stop, Want};
+use super::{Answered, Branch, Heard, Job, Stop, Want};
 use crate::bind;
 use crate::engine::EngineError;
 use crate::ledger::{Progress, Record};
@@ -137,7 +137,9 @@ impl Job<'_, '_> {
 
     /// Writes the draft unless it is empty. The effects that it lists as ready begin in both cases.
     fn write_ready(&mut self, draft: Draft) -> Result<(), Stop> {
-        self.d.effects.to_start.extend(draft.ready.iter().copied());
+        for id in &draft.ready {
+            self.d.effects.wakes(*id);
+        }
         self.write(draft)
     }
 
@@ -198,7 +200,7 @@ impl Job<'_, '_> {
         let effect = wish.id;
         if wish.work == Work::Model && self.is_searched(draft, branch, &wish)? {
             self.put_out(branch, wish);
-            self.state(effect, OutState::Stands);
+            self.d.effects.stands(effect);
             return Ok(());
         }
         let Some(record) = self.d.ledger.effect(effect).cloned() else {
@@ -207,37 +209,37 @@ impl Job<'_, '_> {
         };
         let due = wish.due;
         self.adopt_out(branch, wish, &record)?;
-        let work = self.d.effects.outs[&effect].wish.work.clone();
+        let work = self.d.effects.outs()[&effect].wish.work.clone();
         if self
             .d
             .effects
-            .at_work
+            .at_work()
             .contains_key(&(effect, record.attempt))
         {
             // The branch was superseded and is driven again. Meanwhile the attempt went on, so its outcome counts.
-            self.state(effect, OutState::Running);
+            self.d.effects.runs_on(effect);
             return Ok(());
         }
         if let Some(at) = record.again {
-            self.state(effect, OutState::Later(at));
+            self.d.effects.waits_until(effect, at);
             return Ok(());
         }
         let Work::Tool(tool) = &work else {
             match work {
                 Work::Ask { .. } | Work::Event { .. } | Work::Timer => {
-                    self.state(effect, OutState::Waits);
+                    self.d.effects.waits_outside(effect);
                 }
                 _ if record.holds.is_empty() => draft.ready.push(effect),
                 // The place is asked again when the call is about to begin.
                 _ if record.holds.values().all(|h| h.why == Why::Outage) => {
                     draft.ready.push(effect);
                 }
-                _ => self.state(effect, OutState::Held),
+                _ => self.d.effects.is_held(effect),
             }
             return Ok(());
         };
         if let Some(due) = due.filter(|due| *due > self.now(branch)) {
-            self.state(effect, OutState::Later(due));
+            self.d.effects.waits_until(effect, due);
             return Ok(());
         }
         match (record.progress, tool.class) {
@@ -248,7 +250,7 @@ impl Job<'_, '_> {
             }
             (Progress::Unknown { .. }, Class::Unsafe) => self.doubt_again(draft, effect, &record),
             (Progress::Wished | Progress::NotPerformed, _) if !record.holds.is_empty() => {
-                self.state(effect, OutState::Held);
+                self.d.effects.is_held(effect);
             }
             (Progress::Wished, _) => self.gate(draft, effect)?,
             (Progress::Started { .. } | Progress::Unknown { .. } | Progress::NotPerformed, _) => {
@@ -272,7 +274,7 @@ impl Job<'_, '_> {
 
     fn doubt_again(&mut self, draft: &mut Draft, effect: Id, record: &Record) {
         if record.holds.values().any(|h| h.why == Why::Doubt) {
-            self.state(effect, OutState::Held);
+            self.d.effects.is_held(effect);
         } else {
             self.way_out(draft, effect, "its outcome is not known");
         }
@@ -292,11 +294,7 @@ impl Job<'_, '_> {
         } else {
             Vec::new()
         };
-        if let Some(out) = self.d.effects.outs.get_mut(&effect) {
-            out.inputs = given;
-            out.approved.clone_from(&record.approved);
-            out.word = record.word;
-        }
+        self.d.effects.known(effect, record, given);
         Ok(())
     }
 

@@ -2,19 +2,19 @@
 //! executor that keeps nothing in memory.
 
 use super::draft::Offer;
+use super::parts::KeptOut;
 use super::{
-    Bound, Branches, Course, Driver, Effects, Heard, Job, Mail, OnDisk, Out, OutState, Stop, Who,
-    explore, follow, reach, step,
+    Bound, Branches, Course, Doubts, Driver, Effects, Heard, Job, Mail, OnDisk, OutState, Outages,
+    Stop, Who, explore, follow, reach, step,
 };
 use crate::engine::EngineError;
-use crate::ledger::{Amount, Ledger};
+use crate::ledger::Ledger;
 use crate::load::Since;
 use crate::store::{Claim, Left, SessionState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::context::RenderCache;
-use steersman_machine::stored::ids::{Digest, Id, Line, Name, Time};
-use steersman_machine::values::price::Price;
+use steersman_machine::stored::ids::{Id, Line, Time};
 
 /// State that the owner of a session has and no store holds. A driver that is opened with it goes on as if it had stayed in memory.
 pub(crate) struct Rest {
@@ -23,6 +23,8 @@ pub(crate) struct Rest {
     shown: Arc<SessionState>,
     mail: Mail,
     effects: Effects,
+    outages: Outages,
+    doubts: Doubts,
     people: reach::People,
     searches: explore::Searches,
     servers: follow::Following,
@@ -55,22 +57,6 @@ struct KeptBranch {
     deadline: Option<Time>,
 }
 
-/// Unstored data of an outstanding effect.
-#[derive(Clone)]
-struct KeptOut {
-    branch: Id,
-    attempt: u32,
-    state: OutState,
-    request: Option<(Digest, u64, Option<Name>)>,
-    reserved: Amount,
-    sent: u64,
-    asked: Option<Name>,
-    rung: usize,
-    tried: u32,
-    price: Option<Price>,
-    since: Time,
-}
-
 /// A parked session.
 pub(crate) struct Asleep {
     pub(crate) rest: Rest,
@@ -93,6 +79,8 @@ impl Rest {
             shown: Arc::default(),
             mail: Mail::default(),
             effects: Effects::default(),
+            outages: Outages::default(),
+            doubts: Doubts::default(),
             people: reach::People::default(),
             searches: explore::Searches::default(),
             servers: follow::Following::default(),
@@ -105,56 +93,6 @@ impl Rest {
                 ..Kept::default()
             },
         }
-    }
-}
-
-impl KeptOut {
-    /// Leaves out what the log says.
-    fn of(out: Out) -> Self {
-        let Out {
-            branch,
-            wish: _,
-            digests: _,
-            attempt,
-            state,
-            request,
-            reserved,
-            sent,
-            asked,
-            rung,
-            tried,
-            price,
-            inputs: _,
-            word: _,
-            approved: _,
-            since,
-        } = out;
-        Self {
-            branch,
-            attempt,
-            state,
-            request,
-            reserved,
-            sent,
-            asked,
-            rung,
-            tried,
-            price,
-            since,
-        }
-    }
-
-    fn restores(self, out: &mut Out) {
-        out.attempt = self.attempt;
-        out.state = self.state;
-        out.request = self.request;
-        out.reserved = self.reserved;
-        out.sent = self.sent;
-        out.asked = self.asked;
-        out.rung = self.rung;
-        out.tried = self.tried;
-        out.price = self.price;
-        out.since = self.since;
     }
 }
 
@@ -180,6 +118,8 @@ impl Driver {
             ledger,
             branches: Branches::default(),
             effects: rest.effects,
+            outages: rest.outages,
+            doubts: rest.doubts,
             mail: rest.mail,
             people: rest.people,
             searches: rest.searches,
@@ -206,6 +146,8 @@ impl Driver {
             ledger: _,
             branches,
             effects,
+            outages,
+            doubts,
             mail,
             people,
             searches,
@@ -213,9 +155,8 @@ impl Driver {
             course,
         } = self;
         let branches = std::mem::take(branches);
-        let mut effects = std::mem::take(effects);
-        let outs = std::mem::take(&mut effects.outs).into_iter();
-        let left = std::mem::take(&mut effects.left).into_keys();
+        let (effects, outs) = effects.closes(parks);
+        let (doubts, left) = doubts.closes(parks);
         let at_rest = |cache: Arc<RenderCache>| {
             if parks {
                 Arc::new(Arc::unwrap_or_clone(cache).at_rest())
@@ -248,11 +189,13 @@ impl Driver {
                 recovers: parks,
                 branches: live.collect(),
                 fresh: branches.fresh,
-                outs: outs.map(|(id, out)| (id, KeptOut::of(out))).collect(),
-                left: left.collect(),
+                outs,
+                left,
                 needs_told: bound.needs_told,
             },
             effects,
+            outages: std::mem::take(outages),
+            doubts,
         };
         if parks {
             rest = Rest {
@@ -260,11 +203,8 @@ impl Driver {
                     delivered: rest.mail.delivered,
                     ..Mail::default()
                 },
-                effects: Effects {
-                    outages: rest.effects.outages,
-                    dearest: rest.effects.dearest,
-                    ..Effects::default()
-                },
+                effects: rest.effects,
+                outages: rest.outages,
                 servers: rest.servers,
                 shown: rest.shown,
                 claimed: rest.claimed,
@@ -315,9 +255,7 @@ impl Job<'_, '_> {
                 Some(record) => self.adopt_out(branch, wish, &record)?,
                 None => self.put_out(branch, wish),
             }
-            if let Some(out) = self.d.effects.outs.get_mut(&effect) {
-                kept.restores(out);
-            }
+            self.d.effects.restores(effect, kept);
         }
         self.know(kept.left)
     }
@@ -325,13 +263,7 @@ impl Job<'_, '_> {
     /// Completes effects that were recovered by what is known of them.
     fn completes(&mut self, kept: Kept) {
         for (effect, kept) in kept.outs {
-            if let Some(out) = self.d.effects.outs.get_mut(&effect) {
-                out.since = kept.since;
-                if out.is_model() {
-                    (out.attempt, out.tried) = (kept.attempt, kept.attempt);
-                    out.request = kept.request;
-                }
-            }
+            self.d.effects.completes(effect, kept);
         }
         for (branch, kept) in kept.branches {
             if let Some(branch) = self.d.branches.live.get_mut(&branch) {
@@ -348,7 +280,7 @@ impl Job<'_, '_> {
             && self.is_quiet()
             && !self.is_halted()
             && self.d.course.stepping == step::Stepping::Free
-            && self.d.effects.outs.iter().all(|(id, out)| match out.state {
+            && self.d.effects.outs().iter().all(|(id, out)| match out.state {
                 // A held model call may have a reservation, which is in memory only; one that waits for its place has none.
                 OutState::Held => !out.is_model() || self.seen.leaves.is_seated(*id),
                 OutState::Waits | OutState::Later(_) => !out.is_model(),
@@ -357,7 +289,7 @@ impl Job<'_, '_> {
             // Known messages are looked at in every turn of the loop.
             && known.is_empty()
             && !self.d.owes_receipts()
-            && self.d.effects.to_start.is_empty()
+            && self.d.effects.next().is_none()
     }
 
     /// Returns true if nothing keeps a parkable session from being parked immediately.

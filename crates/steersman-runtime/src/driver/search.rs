@@ -24,7 +24,7 @@ impl Job<'_, '_> {
             does,
             BuiltIn::MemorySave | BuiltIn::MemorySearch | BuiltIn::MemoryRead | BuiltIn::MemoryRate
         ) {
-            let out = &self.d.effects.outs[&id];
+            let out = &self.d.effects.outs()[&id];
             return Some(Arc::new(MemoryTools {
                 engine: self.seen.engine.clone(),
                 part: self.d.who.claim.scope.clone(),
@@ -42,7 +42,7 @@ impl Job<'_, '_> {
         if does != BuiltIn::NotesSearch {
             return None;
         }
-        let out = &self.d.effects.outs[&id];
+        let out = &self.d.effects.outs()[&id];
         let (agent, branch) = (out.wish.agent, out.branch);
         let snapshot = self.d.branches.live[&branch].snapshot.clone();
         let call = out.wish.call()?;

@@ -31,16 +31,21 @@ impl Job<'_, '_> {
     /// Returns true if the session has work that needs no input from outside, even if something stops the session now.
     fn is_at_work(&self) -> bool {
         let paused = self.d.ledger.paused;
-        let works = self.d.effects.outs.iter().any(|(id, out)| match out.state {
-            OutState::Ready | OutState::Soon(_) => !paused,
-            OutState::Queued => !paused && !self.waits_for_another(*id),
-            OutState::Starting(_) | OutState::Running | OutState::Over => true,
-            OutState::Stands
-            | OutState::Held
-            | OutState::Barred
-            | OutState::Waits
-            | OutState::Later(_) => false,
-        });
+        let works = self
+            .d
+            .effects
+            .outs()
+            .iter()
+            .any(|(id, out)| match out.state {
+                OutState::Ready | OutState::Soon(_) => !paused,
+                OutState::Queued => !paused && !self.d.effects.waits_for_another(*id),
+                OutState::Starting(_) | OutState::Running | OutState::Over => true,
+                OutState::Stands
+                | OutState::Held
+                | OutState::Barred
+                | OutState::Waits
+                | OutState::Later(_) => false,
+            });
         works
             || self.next_branch().is_some()
             || self.next_search().is_some()
@@ -55,7 +60,7 @@ impl Job<'_, '_> {
     fn acts_on(&self, due: &Due) -> bool {
         match due {
             Due::Effect(id) if self.d.ledger.paused => {
-                let out = self.d.effects.outs.get(id);
+                let out = self.d.effects.out(*id);
                 !out.is_some_and(|out| matches!(out.state, OutState::Later(_)))
             }
             _ => true,

@@ -27,7 +27,7 @@ impl Job<'_, '_> {
             if !self.is_idle() || self.d.mail.look || self.d.mail.late {
                 return None;
             }
-            let mut outs = self.d.effects.outs.values();
+            let mut outs = self.d.effects.outs().values();
             let runs = |out: &Out| matches!(out.state, OutState::Running | OutState::Starting(_));
             let (line, running) = (self.seen.durable, outs.any(runs));
             return Some(Stood::Line { line, running });
@@ -51,43 +51,38 @@ impl Job<'_, '_> {
             && self.next_branch().is_none()
             && self.next_search().is_none()
             && !self.d.servers.has_come()
-            && (self.d.effects.to_start.is_empty()
-                || self.d.ledger.paused
-                || self.d.course.stopping)
+            && (self.d.effects.next().is_none() || self.d.ledger.paused || self.d.course.stopping)
     }
 
     /// Returns the outside events of which one must happen before the session continues.
     pub(super) fn outside(&self) -> Outside {
         // The limiter's clock moves effects that wait for a turn; the end of another effect moves those that wait for a slot.
-        let waits_for_slot = |id: &Id| {
-            self.waits_for_another(*id)
-                || self.d.effects.short.contains(id)
-                || self.d.effects.queued.values().any(|ids| ids.contains(id))
-        };
+        let waits_for_end =
+            |id: &Id, out: &Out| self.d.effects.waits_for_an_end(*id, out.wish.agent);
         let running = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(id, out)| match out.state {
                 OutState::Running => true,
-                OutState::Queued => !self.d.ledger.paused && !waits_for_slot(id),
+                OutState::Queued => !self.d.ledger.paused && !waits_for_end(id, out),
                 _ => false,
             });
         // Attempts whose branch was superseded, or whose call was cancelled.
         let left = self
             .d
             .effects
-            .at_work
+            .at_work()
             .iter()
             .filter(|((id, attempt), at_work)| {
-                let mut out = self.d.effects.outs.get(id).into_iter();
+                let mut out = self.d.effects.out(*id).into_iter();
                 **at_work && !out.any(|out| out.attempt == *attempt)
             });
         let soon = self
             .d
             .effects
-            .outs
+            .outs()
             .values()
             .filter_map(|out| match out.state {
                 OutState::Soon(at) if !self.d.ledger.paused => Some(at),
@@ -96,7 +91,7 @@ impl Job<'_, '_> {
         Outside {
             running: running.count()
                 + left.count()
-                + self.d.effects.probing.len()
+                + self.d.doubts.probing()
                 + self.d.searches.judging()
                 + self.reaching_now()
                 + usize::from(self.d.servers.is_asking()),
@@ -112,10 +107,10 @@ impl Job<'_, '_> {
             && !self.d.servers.is_asking()
             && self.reaching_now() == 0
             && self.d.searches.judging() == 0
-            && self.d.effects.outs.iter().all(|(id, out)| match out.state {
+            && self.d.effects.outs().iter().all(|(id, out)| match out.state {
                 OutState::Stands | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
                 // The effect that it waits for decides whether the session is quiet.
-                OutState::Queued if self.waits_for_another(*id) => true,
+                OutState::Queued if self.d.effects.waits_for_another(*id) => true,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {
                     self.d.ledger.paused || self.d.course.stopping
                 }
@@ -151,7 +146,7 @@ impl Job<'_, '_> {
         let mut pending: Vec<Pending> = self
             .d
             .effects
-            .outs
+            .outs()
             .values()
             .filter(|out| of.is_none_or(|id| out.branch == id))
             .filter(|out| !matches!(out.state, OutState::Over))
@@ -190,14 +185,22 @@ impl Job<'_, '_> {
 
     fn info(&self, now: Time) -> SessionState {
         let busy = self.is_probing()
-            || self.d.effects.outs.iter().any(|(id, out)| match out.state {
-                OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => false,
-                OutState::Queued if self.waits_for_another(*id) => false,
-                OutState::Ready | OutState::Queued | OutState::Soon(_) => !self.d.ledger.paused,
-                OutState::Stands | OutState::Starting(_) | OutState::Running | OutState::Over => {
-                    true
-                }
-            });
+            || self
+                .d
+                .effects
+                .outs()
+                .iter()
+                .any(|(id, out)| match out.state {
+                    OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => {
+                        false
+                    }
+                    OutState::Queued if self.d.effects.waits_for_another(*id) => false,
+                    OutState::Ready | OutState::Queued | OutState::Soon(_) => !self.d.ledger.paused,
+                    OutState::Stands
+                    | OutState::Starting(_)
+                    | OutState::Running
+                    | OutState::Over => true,
+                });
         let offered = !self.d.branches.fresh.is_empty();
         let mut state = SessionState {
             status: "running".into(),

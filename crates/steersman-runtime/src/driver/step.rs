@@ -1,6 +1,6 @@
 //! Stepping: a session that stops after each line ([`crate::step`]).
 
-use super::{Driver, Job, OutState};
+use super::{Driver, Job};
 use crate::step::Let;
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::Id;
@@ -60,11 +60,7 @@ impl Job<'_, '_> {
     /// Returns the next effect whose `Started` is on disk. It was allowed to begin before; if the process died now, it would be
     /// in doubt.
     pub(super) fn next_granted(&self) -> Option<Id> {
-        let starting = |id: &&Id| {
-            let out = self.d.effects.outs.get(id);
-            out.is_some_and(|out| matches!(out.state, OutState::Starting(_)))
-        };
-        self.d.effects.to_start.iter().find(starting).copied()
+        self.d.effects.next_starting()
     }
 
     /// Returns true if the effect waits for the next step: while the session steps, no effect begins with the line that wishes
@@ -73,11 +69,7 @@ impl Job<'_, '_> {
         if self.d.course.stepping == Stepping::Free {
             return false;
         }
-        let Some(out) = self.d.effects.outs.get_mut(&id) else {
-            return false;
-        };
-        out.state = OutState::Queued;
-        self.d.effects.to_start.insert(id);
+        self.d.effects.waits_for_step(id);
         true
     }
 }

@@ -247,7 +247,7 @@ impl Job<'_, '_> {
 
     /// Removes an effect that is over for its branch: frees its slot, its timer and its wait.
     pub(super) fn forget(&mut self, draft: &mut Draft, effect: Id) {
-        let Some(out) = self.d.effects.outs.remove(&effect) else {
+        let Some(out) = self.d.effects.ended(effect) else {
             return;
         };
         // A hold by an outage ends with the effect, even if the place was not asked again.
@@ -259,7 +259,6 @@ impl Job<'_, '_> {
                 Decider::Rule,
             ));
         }
-        self.unqueue(effect, out.wish.agent);
         Self::quit_waiting(draft, &out);
         self.gives_back(effect);
         self.retry_queued();
@@ -294,10 +293,9 @@ impl Job<'_, '_> {
                 ));
             }
         }
-        let Some(out) = self.d.effects.outs.remove(&effect) else {
+        let Some(out) = self.d.effects.ended(effect) else {
             return;
         };
-        self.unqueue(effect, out.wish.agent);
         Self::quit_waiting(draft, &out);
         let world = out.touches_world();
         let runs = matches!(out.state, OutState::Running);
@@ -309,7 +307,7 @@ impl Job<'_, '_> {
                     draft.note(Note::Unknown(effect, out.attempt));
                 } else if out.is_model() {
                     self.abandon_spend(draft, &out);
-                    self.withdraw(effect, out.attempt, &out);
+                    self.withdraw(effect, out.attempt, (out.branch, out.wish.agent));
                 }
             }
             // The line of its attempt is on its way to the disk, and the attempt never begins.
@@ -453,7 +451,7 @@ impl Job<'_, '_> {
         }
         self.d.ledger.fold(&line, &hash);
         self.made_line(&line);
-        self.look_behind();
+        self.d.effects.look_behind();
         let line = Arc::new(line);
         self.seen.past.add(line.clone());
         (self.d.who.last, self.d.who.next) = (line.n, line.n.next());
@@ -476,7 +474,7 @@ impl Job<'_, '_> {
             urgent: draft.urgent || self.is_step(),
         };
         for id in &draft.ready {
-            self.d.effects.to_start.insert(*id);
+            self.d.effects.wakes(*id);
         }
         self.know_left()?;
         batch.info = self.changed_info(now);
