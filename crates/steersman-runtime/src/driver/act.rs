@@ -111,7 +111,7 @@ impl Job<'_, '_> {
 
     /// Returns true if the first message is offered and was not taken yet.
     pub(super) fn is_to_begin(&self) -> bool {
-        let main = self.d.branches.live.get(&Id::MAIN);
+        let main = self.d.branches.live().get(&Id::MAIN);
         !self.has_commit() && main.is_some_and(|main| !main.offers.is_empty())
     }
 
@@ -204,7 +204,7 @@ impl Job<'_, '_> {
             let snapshots = self
                 .d
                 .branches
-                .live
+                .live()
                 .iter()
                 .map(|(id, b)| (*id, &b.snapshot));
             unjoinable(cx, &self.d.ledger, &snapshots.collect(), branches)
@@ -300,7 +300,7 @@ impl Job<'_, '_> {
         what: What,
     ) -> Acted {
         let branch = branch.unwrap_or(self.d.ledger.current);
-        if !self.d.branches.live.contains_key(&branch) {
+        if !self.d.branches.live().contains_key(&branch) {
             return Err(gone(branch));
         }
         let mut offer = Offer::new(what);
@@ -529,7 +529,7 @@ impl Job<'_, '_> {
         let Some(out) = self.d.effects.out(effect) else {
             return Ok(());
         };
-        let snapshot = &self.d.branches.live[&out.branch].snapshot;
+        let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let (owner, call) = (out.wish.agent, out.wish.call());
         let args: Json = out
             .tool()
@@ -621,7 +621,7 @@ impl Job<'_, '_> {
 
     pub(super) fn last_offer(&mut self, effect: Id) -> Option<&mut Offer> {
         let branch = self.d.effects.out(effect)?.branch;
-        self.d.branches.live.get_mut(&branch)?.offers.last_mut()
+        self.d.branches.last_offer(branch)
     }
 
     fn resolve(

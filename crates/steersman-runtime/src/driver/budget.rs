@@ -343,7 +343,7 @@ impl Job<'_, '_> {
     fn bound(&self, id: Id, request: &Request, sent: u64) -> Amount {
         let network = self.network();
         let out = &self.d.effects.outs()[&id];
-        let agent = self.d.branches.live[&out.branch]
+        let agent = self.d.branches.live()[&out.branch]
             .snapshot
             .agent(out.wish.agent);
         let mut bound = Amount::default();
@@ -468,7 +468,7 @@ impl Job<'_, '_> {
     pub(super) fn disbelieve(&self, effect: Id, usage: &mut Usage) -> Option<Claim> {
         let out = self.d.effects.out(effect)?;
         let network = self.network();
-        let agent = self.d.branches.live[&out.branch]
+        let agent = self.d.branches.live()[&out.branch]
             .snapshot
             .agent(out.wish.agent);
         let asked = out.asked.as_ref().map(|asked| network.chain(asked));

@@ -72,22 +72,22 @@ impl Job<'_, '_> {
     pub(super) fn cancel_next(&mut self, all: &Everything) -> Result<(), Stop> {
         if let Some(now) = all.now {
             let waits = |offer: &Offer| matches!(offer.what, What::Cancel(Cancelled::All, _));
-            let known = self.d.branches.live.get(&now);
+            let known = self.d.branches.live().get(&now);
             let has_more = known.is_some_and(|branch| branch.offers.iter().any(waits));
-            if self.d.branches.fresh.contains(&now) && has_more {
+            if self.d.branches.is_fresh(now) && has_more {
                 return self.turn(now);
             }
         }
         let mut ended = all.ended.clone();
         ended.extend(all.now);
         let current = self.d.ledger.current;
-        let branches = self.d.branches.live.iter();
+        let branches = self.d.branches.live().iter();
         let open = branches.filter(|(id, b)| !ended.contains(*id) && is_open(&b.snapshot));
         let mut open: Vec<Id> = open.map(|(id, _)| *id).collect();
         open.sort_by_key(|id| *id != current);
         let mut open = open.into_iter();
         let next = open.next().unwrap_or(current);
-        let known = self.d.branches.live.get(&next);
+        let known = self.d.branches.live().get(&next);
         let with_it = known.map_or_else(BTreeSet::new, |b| left_with(&b.snapshot));
         let mut offer = Offer::new(What::Cancel(Cancelled::All, all.by.clone()));
         if open.all(|other| with_it.contains(&other)) {
@@ -110,12 +110,9 @@ impl Job<'_, '_> {
     /// Ends a branch. Messages that wait for it are dropped when the cancel is taken; later messages are taken.
     fn cancel_branch(&mut self, message: &InboxMessage, by: &By, branch: Option<Id>) -> Acted {
         let id = branch.unwrap_or(self.d.ledger.current);
-        let Some(known) = self.d.branches.live.get_mut(&id) else {
+        let Some(said) = self.d.branches.take_if(id, is_queued) else {
             return Err(gone(id));
         };
-        let offers = std::mem::take(&mut known.offers).into_iter();
-        let (said, rest): (Vec<Offer>, Vec<Offer>) = offers.partition(is_queued);
-        known.offers = rest;
         let mut cancel = Offer::new(What::Cancel(Cancelled::All, by.clone()));
         cancel.message = Some(message.clone());
         cancel.drops = said;
@@ -147,12 +144,8 @@ impl Job<'_, '_> {
 
     /// Puts back the messages that a cancel would have dropped, because the cancel was not taken.
     pub(super) fn keep_unheard(&mut self, branch: Option<Id>, unheard: Vec<Offer>) {
-        let Some(id) = branch.filter(|_| !unheard.is_empty()) else {
-            return;
-        };
-        if let Some(branch) = self.d.branches.live.get_mut(&id) {
-            branch.offers.extend(unheard);
-            self.d.branches.fresh.insert(id);
+        if let Some(id) = branch.filter(|_| !unheard.is_empty()) {
+            self.d.branches.offers_again(id, unheard);
         }
     }
 }

@@ -51,7 +51,7 @@ impl Job<'_, '_> {
                     branch: target,
                     after: forked,
                 });
-                self.d.branches.left_behind.push(target);
+                self.d.branches.leaves(target);
             }
             entries.push(LedgerEntry::Current(branch));
             self.accept_with(message, entries)?;
@@ -181,7 +181,7 @@ impl Job<'_, '_> {
             let others = self
                 .d
                 .branches
-                .live
+                .live()
                 .iter()
                 .map(|(id, b)| (*id, &b.snapshot));
             let bound = bind::common(&self.d.who.session, others.chain([(branch, &left)]));

@@ -48,7 +48,7 @@ impl Job<'_, '_> {
         let holds = held.filter_map(|(id, _)| self.d.ledger.effect(*id));
         let holds = holds.flat_map(|record| record.holds.values());
         let holds = holds.filter_map(|hold| Some((hold.due?, Due::Hold(hold.effect, hold.why))));
-        let branches = self.d.branches.live.iter();
+        let branches = self.d.branches.live().iter();
         let branches = branches.filter_map(|(id, b)| Some((b.deadline?, Due::Branch(*id))));
         let probes = self.probes_again();
         let probes = probes.map(|(at, of)| (at, Due::Probe(of)));
@@ -80,10 +80,8 @@ impl Job<'_, '_> {
             Due::Probe(of) => self.probe(of),
             Due::Reach(effect) => self.reach_again(effect),
             Due::Branch(id) => {
-                if let Some(branch) = self.d.branches.live.get_mut(&id) {
-                    // Asked for once; the resulting line sets the next deadline.
-                    branch.deadline = None;
-                }
+                // Asked for once; the resulting line sets the next deadline.
+                self.d.branches.waits_until(id, None);
                 self.offer(id, Offer::new(What::Offer(Box::new(Offered::Clock))));
                 Ok(())
             }
@@ -116,7 +114,7 @@ impl Job<'_, '_> {
     /// Handles a wait whose time has come: it is over, or continues with its remaining parts.
     fn wait_is_due(&mut self, effect: Id) -> Result<(), Stop> {
         let branch = self.d.effects.outs()[&effect].branch;
-        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
         match self.ask(|cx| wait::due(cx, snapshot, effect))? {
             Meets::Over(raw) => self.answer_raw(effect, raw, Vec::new()),
             Meets::Part => self.offer_came(effect, Came::Time, None),

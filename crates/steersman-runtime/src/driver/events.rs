@@ -99,7 +99,7 @@ impl Job<'_, '_> {
             if !here || !any.iter().any(meets) {
                 continue;
             }
-            let snapshot = &self.d.branches.live[&out.branch].snapshot;
+            let snapshot = &self.d.branches.live()[&out.branch].snapshot;
             let meets = self.ask(|cx| wait::event(cx, snapshot, *id, event, fields))?;
             if meets != Meets::Nothing {
                 return Ok(Some((*id, meets)));

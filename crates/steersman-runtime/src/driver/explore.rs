@@ -132,7 +132,7 @@ impl Job<'_, '_> {
         if wish.work != Work::Model || wish.what != Want::Step {
             return Ok(false);
         }
-        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
         if self.d.searches.tried.contains_key(&branch) {
             return Ok(search::begins_block(snapshot, wish.agent));
         }
@@ -218,7 +218,7 @@ impl Job<'_, '_> {
             .map(|out| out.branch)
             .collect();
         // A message to a branch in the middle of an exchange waits there for the end of the exchange.
-        let rests = |branch: &Id| !busy.contains(branch) && !self.d.branches.fresh.contains(branch);
+        let rests = |branch: &Id| !busy.contains(branch) && !self.d.branches.is_fresh(*branch);
         let due = |(id, open): (&Id, &Exploring)| {
             let judged = open.judging.values().all(|judging| judging.is_over(&rests));
             let gone = self.is_unwanted(*id);
@@ -406,7 +406,7 @@ impl Job<'_, '_> {
                     micros: cost.micros,
                 },
             });
-            if let Some(hash) = self.d.branches.live.get(&branch).map(|b| b.hash)
+            if let Some(hash) = self.d.branches.live().get(&branch).map(|b| b.hash)
                 && let Some(open) = self.d.searches.open.get_mut(&id)
             {
                 open.nodes.keep((branch, at), (snapshot, hash));
@@ -546,7 +546,7 @@ impl Job<'_, '_> {
         let opened = known.and_then(|known| known.tried.get(number as usize - 1));
         if let Some(branch) = opened.copied() {
             let (before, _) = self.node(id, from)?;
-            let here = self.d.branches.live.get(&branch);
+            let here = self.d.branches.live().get(&branch);
             let since = here.map(|b| search::spent_since(&b.snapshot, &before));
             let begun = since.is_none_or(|since| since.calls > 0);
             let at = if begun { Some(Line::NONE) } else { None };
@@ -578,7 +578,7 @@ impl Job<'_, '_> {
     ) -> Result<Result<Id, String>, Stop> {
         let (mut snapshot, hash) = self.node(id, from)?;
         let judges = opened.judge.is_some();
-        let bound = self.d.branches.live.values().next();
+        let bound = self.d.branches.live().values().next();
         let bound = bound.and_then(|branch| branch.snapshot.binding.clone());
         let rebound = bound.filter(|bound| snapshot.binding.as_ref() != Some(bound));
         if rebound.is_some() {
@@ -604,10 +604,11 @@ impl Job<'_, '_> {
             self.d.searches.tried.insert(branch, id);
         }
         let base = Some(snapshot);
-        self.add_branch(branch, step.snapshot.clone(), None, base, Since::default());
-        if let Some(known) = self.d.branches.live.get_mut(&branch) {
-            (known.prev, known.hash) = (from.1, hash);
-        }
+        let (snapshot, at) = (step.snapshot.clone(), (from.1, hash));
+        let since = Since::default();
+        self.d
+            .branches
+            .begins(branch, snapshot, at, None, base, since);
         let mut draft = Draft::of(line, branch, &mut step);
         draft.ledger.push(LedgerEntry::Opened {
             branch,
@@ -684,7 +685,7 @@ impl Job<'_, '_> {
         };
         let (branch, at) = self.adopted_from(branch, at, target)?;
         let from = self.as_branch_of(target, branch, at)?;
-        if let Some(here) = self.d.branches.live.get(&target)
+        if let Some(here) = self.d.branches.live().get(&target)
             && let Some(why) = not_adoptable(&self.d.ledger, &here.snapshot, &from)
         {
             return self.without(id, &why);

@@ -78,7 +78,7 @@ impl Job<'_, '_> {
             return true;
         }
         let over = |(branch, call): &OpenAt| {
-            let branch = self.d.branches.live.get(branch);
+            let branch = self.d.branches.live().get(branch);
             branch.is_none_or(|branch| !branch.snapshot.calls.contains_key(call))
         };
         if self.d.servers.kept.iter().any(over) {
@@ -198,7 +198,7 @@ impl Job<'_, '_> {
 
     /// Returns the session's definition as it was written, without the lists of servers; `None` before the session has begun.
     fn definition(&mut self) -> Result<Option<Arc<Network>>, Stop> {
-        let mut branches = self.d.branches.live.values();
+        let mut branches = self.d.branches.live().values();
         let Some(binding) = branches.find_map(|branch| branch.snapshot.binding.clone()) else {
             return Ok(None);
         };
@@ -247,7 +247,7 @@ impl Job<'_, '_> {
 
     /// Returns the open calls of a server's tools, on branches that have ticks.
     fn open_calls(&self, server: &Name) -> Vec<(OpenAt, String)> {
-        let branches = self.d.branches.live.iter();
+        let branches = self.d.branches.live().iter();
         let open = branches.flat_map(|(id, branch)| {
             open_in(&branch.snapshot, server).map(|(call, tool)| ((*id, call), tool))
         });
@@ -266,7 +266,7 @@ impl Job<'_, '_> {
             return Ok(());
         };
         let hash = ManifestHash::of(&text);
-        let mut bound = self.d.branches.live.values();
+        let mut bound = self.d.branches.live().values();
         let bound = bound.find_map(|b| b.snapshot.binding.clone());
         let Some(bound) = bound.filter(|_| self.d.bound.values.manifest != Some(hash)) else {
             return Ok(());

@@ -49,7 +49,7 @@ mod turn;
 mod types;
 mod wish;
 
-pub(crate) use parts::{Branch, Heard, OnDisk, Out, OutState, Seat, What};
+pub(crate) use parts::{Heard, OnDisk, Out, OutState, Seat, What};
 pub(crate) use types::*;
 pub(crate) use wish::digests as tool_digests;
 
@@ -451,17 +451,9 @@ impl Job<'_, '_> {
 
     /// Returns what follows from the last line, before anything else.
     fn follows(&self) -> Option<Follows> {
-        let (d, branches) = (&self.d, &self.d.branches);
-        if !branches.over.is_empty() {
-            Some(Follows::Over)
-        } else if !branches.left_behind.is_empty() {
-            Some(Follows::Leave)
-        } else if !branches.to_open.is_empty() {
-            Some(Follows::Open)
-        } else if !branches.to_adopt.is_empty() {
-            Some(Follows::Adopt)
-        } else if branches.may_have_ended {
-            Some(Follows::Ends)
+        let d = &self.d;
+        if let Some(follows) = d.branches.follows() {
+            Some(follows)
         } else if d.searches.has_standing() {
             Some(Follows::Stands)
         } else if let Some(search) = d.searches.goes_on() {
@@ -513,7 +505,7 @@ impl Job<'_, '_> {
     fn does_follow(&mut self, follows: Follows) -> Result<(), Stop> {
         match follows {
             Follows::Over => {
-                let Some((branch, offer)) = self.d.branches.over.pop_front() else {
+                let Some((branch, offer)) = self.d.branches.take_over() else {
                     return Ok(());
                 };
                 let mut draft = self.draft(branch);
@@ -521,19 +513,19 @@ impl Job<'_, '_> {
                 self.write(draft)
             }
             Follows::Leave => {
-                let branch = self.d.branches.left_behind.remove(0);
-                self.forget_branch(branch)
+                let left = self.d.branches.take_left();
+                left.map_or(Ok(()), |branch| self.forget_branch(branch))
             }
             Follows::Open => {
-                let open = self.d.branches.to_open.remove(0);
-                self.open_asked(open)
+                let open = self.d.branches.take_open();
+                open.map_or(Ok(()), |open| self.open_asked(open))
             }
             Follows::Adopt => {
-                let (target, call, branch, at) = self.d.branches.to_adopt.remove(0);
-                self.adopt_chosen(target, call, branch, at)
+                let adopt = self.d.branches.take_adopt();
+                adopt.map_or(Ok(()), |adopt| self.adopt_chosen(adopt))
             }
             Follows::Ends => {
-                self.d.branches.may_have_ended = false;
+                self.d.branches.looks_at_ends();
                 self.offer_ends()
             }
             Follows::Stands => match self.d.searches.take_standing() {
@@ -676,7 +668,7 @@ impl Job<'_, '_> {
 
     /// Returns the first branch, by id, that has something new; `main` comes first.
     fn next_branch(&self) -> Option<Id> {
-        self.d.branches.fresh.first().copied()
+        self.d.branches.next_fresh()
     }
 
     /// Returns the next effect that may begin. Nothing begins while the session is paused or being stopped.
@@ -702,10 +694,7 @@ impl Job<'_, '_> {
 
     /// Queues an offer for a branch. An offer for a branch without ticks is dropped: only the ledger counts there.
     fn offer(&mut self, branch: Id, offer: Offer) {
-        if let Some(known) = self.d.branches.live.get_mut(&branch) {
-            known.offers.push(offer);
-            self.d.branches.fresh.insert(branch);
-        }
+        self.d.branches.offers(branch, offer);
         self.busy();
     }
 
@@ -756,7 +745,7 @@ impl Job<'_, '_> {
         let last = self
             .d
             .branches
-            .live
+            .live()
             .get(&branch)
             .map_or(Time(0), |b| b.snapshot.now);
         self.seen.now.max(last)

@@ -183,7 +183,7 @@ impl Job<'_, '_> {
     /// Returns the commit before the one where a failed model call ended the session: there that call is open.
     fn failed_after(&mut self) -> Result<Result<Line, String>, Stop> {
         const NOTHING: &str = "nothing failed here, and no other attempt is waited for";
-        let Some(branch) = self.d.branches.live.get(&self.d.ledger.current) else {
+        let Some(branch) = self.d.branches.live().get(&self.d.ledger.current) else {
             return Ok(Err(NOTHING.to_owned()));
         };
         let Some(root) = branch.snapshot.root_agent() else {

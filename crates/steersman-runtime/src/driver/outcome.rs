@@ -321,7 +321,7 @@ impl Job<'_, '_> {
     pub(super) fn judged_of(&self, branch: Id, agent: Id) -> Option<Judged> {
         self.seen.engine.0.options.judge.as_ref()?;
         let network = self.network().clone();
-        let snapshot = self.d.branches.live[&branch].snapshot.clone();
+        let snapshot = self.d.branches.live()[&branch].snapshot.clone();
         Some(Arc::new(move |answer| {
             to_be_judged(&network, snapshot.agent(agent), answer)
         }))

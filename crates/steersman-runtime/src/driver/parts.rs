@@ -1,15 +1,15 @@
 //! The parts of a driver: plain data.
 
+mod branches;
 mod doubts;
 mod effects;
 mod outages;
 
+pub(crate) use branches::{Branches, KeptBranch, ToAdopt, ToOpen};
 pub(crate) use doubts::Doubts;
 pub(crate) use effects::{Effects, KeptOut, Out, OutState};
 pub(crate) use outages::{Outages, Seat};
 
-use super::branches;
-use super::draft::Offer;
 use super::types::Event;
 use super::{Driver, cancel, due, rest, step};
 use crate::bind::Values;
@@ -17,15 +17,12 @@ use crate::load::Since;
 use crate::session::Fate;
 use crate::store::{Claim, InboxMessage, SessionId, SessionState};
 use imbl::OrdMap;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
-use steersman_machine::context::RenderCache;
 use steersman_machine::network::Network;
-use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::by::By;
-use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::commit::Why;
-use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::tick::effect::{Cancelled, Offered, Said};
 use steersman_machine::view::mapping::Raw;
 
@@ -53,25 +50,6 @@ pub(super) struct Bound {
     pub(super) values: Arc<Values>,
     /// True once the store knows what a program needs to drive the session.
     pub(super) needs_told: bool,
-}
-
-/// The branches of a session, and what follows for them from the last line.
-#[derive(Clone, Default)]
-pub(super) struct Branches {
-    /// The branches that have ticks.
-    pub(super) live: BTreeMap<Id, Branch>,
-    /// Branches that have something new.
-    pub(super) fresh: BTreeSet<Id>,
-    /// Branches may have ended, or calls may have begun to wait for branches, since the last check.
-    pub(super) may_have_ended: bool,
-    /// Branches that agents asked for and that are opened next.
-    pub(super) to_open: Vec<branches::ToOpen>,
-    /// Branches that machines chose for adoption: the target branch, its call, the adopted branch, and the last line to adopt.
-    pub(super) to_adopt: Vec<(Id, (Id, Id), Id, Line)>,
-    /// Branches that written lines supersede.
-    pub(super) left_behind: Vec<Id>,
-    /// Offers that their branches take no more. What they say of the world is kept.
-    pub(super) over: VecDeque<(Id, Offer)>,
 }
 
 /// The session's inbox as its owner has read it.
@@ -138,25 +116,6 @@ pub(crate) enum Heard {
     Current(Id),
 }
 
-/// A branch that has ticks (see `Ledger::has_ticks`), in memory.
-#[derive(Clone)]
-pub(crate) struct Branch {
-    pub(super) snapshot: Snapshot,
-    /// The last line of the branch, and its hash.
-    pub(super) prev: Line,
-    pub(super) hash: Hash,
-    /// Offers that arrived and were not taken yet.
-    pub(super) offers: Vec<Offer>,
-    pub(super) caches: BTreeMap<Id, Arc<RenderCache>>,
-    pub(super) label: Option<Name>,
-    /// Snapshot at the line where the branch begins, for positions in scripts; `None` for `main`.
-    pub(super) base: Option<Snapshot>,
-    /// Amount written since the branch's last checkpoint.
-    pub(super) since: Since,
-    /// The next time at which the branch must be offered the clock.
-    pub(super) deadline: Option<Time>,
-}
-
 /// Something to offer to a branch, before it is translated into the machine's terms.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
@@ -198,7 +157,17 @@ impl Driver {
         if self.course.kept.is_some() {
             return Ok(());
         }
+        self.branches.recount()?;
         self.effects.recount()?;
+        let live = self.branches.live();
+        if let Some((id, out)) =
+            (self.effects.outs().iter()).find(|(_, o)| !live.contains_key(&o.branch))
+        {
+            return Err(format!(
+                "{id} is out, and branch {} has no ticks",
+                out.branch
+            ));
+        }
         self.doubts.recount(|id| {
             let doubted = self.ledger.hold(id, Why::Doubt).is_some();
             doubted && !self.effects.outs().contains_key(&id)

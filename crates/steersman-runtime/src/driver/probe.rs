@@ -272,7 +272,7 @@ impl Job<'_, '_> {
             self.d.effects.outs()[&of].branch,
             self.d.effects.outs()[&of].wish.agent,
         );
-        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
         let args: Json = serde_json::from_str(&tool.args).unwrap_or_default();
         let happened = self.ask(|cx| {
             View::new(cx, snapshot, Some(agent))
@@ -386,7 +386,7 @@ impl Job<'_, '_> {
         else {
             return Ok(String::new());
         };
-        let snapshot = &self.d.branches.live[&out.branch].snapshot;
+        let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let agent = out.wish.agent;
         let mut said = self.ask(|cx| mapping::told(cx, snapshot, agent, call, result))?;
         self.mask_probed(of, &mut said);

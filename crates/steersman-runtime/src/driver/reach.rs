@@ -227,7 +227,7 @@ impl Job<'_, '_> {
             "due": due,
         });
         let person = json!({ "name": &*person.name, "role": &*person.role });
-        let snapshot = self.d.branches.live.get(&out.branch)?.snapshot.clone();
+        let snapshot = self.d.branches.live().get(&out.branch)?.snapshot.clone();
         let scope = TransportScope::new(
             self.network().clone(),
             self.seen.reader.clone(),

@@ -30,7 +30,7 @@ impl Job<'_, '_> {
 
     /// Returns what the ledger knows of the outstanding effects of a branch that may have touched the world.
     pub(super) fn known(&self, branch: Id) -> Result<Known, Stop> {
-        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
         let mut known = Known::new();
         for effect in snapshot.effects.keys() {
             let out = self.d.effects.out(*effect);
@@ -280,7 +280,7 @@ impl Job<'_, '_> {
         let here = self
             .d
             .branches
-            .live
+            .live()
             .get(&branch)
             .map(|b| b.snapshot.clone());
         let mut found = here.filter(open);

@@ -2,14 +2,11 @@
 //! that the dead owner had started decides whether it runs again.
 
 use super::draft::{Draft, Note};
-use super::{Answered, Branch, Heard, Job, Stop, Want};
+use super::{Answered, Heard, Job, Stop, Want};
 use crate::bind;
 use crate::engine::EngineError;
 use crate::ledger::{Progress, Record};
-use crate::load::Since;
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{About, Binding, LedgerEntry, Why};
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
@@ -39,33 +36,11 @@ impl Job<'_, '_> {
             None => None,
         };
         let label = known.opening.as_ref().and_then(|o| o.label.clone());
-        self.add_branch(id, loaded.snapshot, label, base, loaded.since);
-        if let Some(branch) = self.d.branches.live.get_mut(&id) {
-            (branch.prev, branch.hash) = (loaded.at, loaded.hash);
-        }
+        let at = (loaded.at, loaded.hash);
+        self.d
+            .branches
+            .begins(id, loaded.snapshot, at, label, base, loaded.since);
         Ok(())
-    }
-
-    pub(super) fn add_branch(
-        &mut self,
-        id: Id,
-        snapshot: Snapshot,
-        label: Option<Name>,
-        base: Option<Snapshot>,
-        since: Since,
-    ) {
-        let branch = Branch {
-            prev: Line::NONE,
-            hash: [0; 32],
-            snapshot,
-            offers: Vec::new(),
-            caches: BTreeMap::new(),
-            label,
-            base,
-            since,
-            deadline: None,
-        };
-        self.d.branches.live.insert(id, branch);
     }
 
     /// Loads the network and the values of a binding into the driver.
@@ -88,7 +63,7 @@ impl Job<'_, '_> {
         let snapshots = self
             .d
             .branches
-            .live
+            .live()
             .iter()
             .map(|(id, b)| (*id, &b.snapshot));
         let binding = bind::common(&self.d.who.session, snapshots)?;
@@ -110,7 +85,7 @@ impl Job<'_, '_> {
             self.settle_earlier(&mut draft);
         }
         self.find_searches();
-        let ids: Vec<Id> = self.d.branches.live.keys().copied().collect();
+        let ids: Vec<Id> = self.d.branches.live().keys().copied().collect();
         let mut wishes = Vec::new();
         for id in &ids {
             wishes.extend(self.wished_on(*id)?);
@@ -144,7 +119,7 @@ impl Job<'_, '_> {
     }
 
     pub(super) fn wished_on(&self, id: Id) -> Result<Vec<(Id, Wish)>, Stop> {
-        let snapshot = self.d.branches.live[&id].snapshot.clone();
+        let snapshot = self.d.branches.live()[&id].snapshot.clone();
         let wishes = self.ask(|cx| tick::wishes(cx, &snapshot))?;
         Ok(wishes.into_iter().map(|wish| (id, wish)).collect())
     }
@@ -181,18 +156,18 @@ impl Job<'_, '_> {
 
     /// Repeats the requests that a branch made and that the former owner did not carry out.
     pub(super) fn ask_again(&mut self, id: Id) -> Result<(), Stop> {
-        if !self.d.branches.live.contains_key(&id) {
+        if !self.d.branches.live().contains_key(&id) {
             return Ok(());
         }
         self.deadline(id)?;
-        let snapshot = self.d.branches.live[&id].snapshot.clone();
+        let snapshot = self.d.branches.live()[&id].snapshot.clone();
         let requests = self.ask(|cx| branch::requests(cx, &snapshot))?;
         let mut draft = self.draft(id);
         for request in requests {
             self.take_request(&mut draft, id, request);
         }
         self.write(draft)?;
-        self.d.branches.may_have_ended = true;
+        self.d.branches.may_have_ended();
         Ok(())
     }
 
@@ -335,11 +310,9 @@ impl Job<'_, '_> {
         if self.d.bound.network.is_none() {
             return Ok(());
         }
-        let snapshot = &self.d.branches.live[&id].snapshot;
+        let snapshot = &self.d.branches.live()[&id].snapshot;
         let deadline = self.ask(|cx| wait::deadline(cx, snapshot))?;
-        if let Some(branch) = self.d.branches.live.get_mut(&id) {
-            branch.deadline = deadline;
-        }
+        self.d.branches.waits_until(id, deadline);
         Ok(())
     }
 }

@@ -1,8 +1,7 @@
 //! State of a session that only its owner has and no store holds: it is kept while the session is parked, or between two events of an
 //! executor that keeps nothing in memory.
 
-use super::draft::Offer;
-use super::parts::KeptOut;
+use super::parts::{KeptBranch, KeptOut};
 use super::{
     Bound, Branches, Course, Doubts, Driver, Effects, Heard, Job, Mail, OnDisk, OutState, Outages,
     Stop, Who, explore, follow, reach, step,
@@ -11,9 +10,8 @@ use crate::engine::EngineError;
 use crate::ledger::Ledger;
 use crate::load::Since;
 use crate::store::{Claim, Left, SessionState};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use steersman_machine::context::RenderCache;
 use steersman_machine::stored::ids::{Id, Line, Time};
 
 /// State that the owner of a session has and no store holds. A driver that is opened with it goes on as if it had stayed in memory.
@@ -42,19 +40,10 @@ pub(crate) struct Kept {
     /// The session was parked, or is new: its effects are recovered first.
     recovers: bool,
     branches: Vec<(Id, KeptBranch)>,
-    fresh: BTreeSet<Id>,
     outs: Vec<(Id, KeptOut)>,
     /// Effects in doubt that no branch waits for.
     left: Vec<Id>,
     needs_told: bool,
-}
-
-#[derive(Clone)]
-struct KeptBranch {
-    offers: Vec<Offer>,
-    /// Render caches by agent; the next request is compared with them.
-    caches: BTreeMap<Id, Arc<RenderCache>>,
-    deadline: Option<Time>,
 }
 
 /// A parked session.
@@ -154,25 +143,9 @@ impl Driver {
             servers,
             course,
         } = self;
-        let branches = std::mem::take(branches);
+        let branches = branches.closes(parks);
         let (effects, outs) = effects.closes(parks);
         let (doubts, left) = doubts.closes(parks);
-        let at_rest = |cache: Arc<RenderCache>| {
-            if parks {
-                Arc::new(Arc::unwrap_or_clone(cache).at_rest())
-            } else {
-                cache
-            }
-        };
-        let live = branches.live.into_iter().map(|(id, branch)| {
-            let caches = branch.caches.into_iter();
-            let kept = KeptBranch {
-                offers: branch.offers,
-                caches: caches.map(|(agent, c)| (agent, at_rest(c))).collect(),
-                deadline: branch.deadline,
-            };
-            (id, kept)
-        });
         let mut rest = Rest {
             mark: who.mark,
             claimed: who.claimed,
@@ -187,8 +160,7 @@ impl Driver {
             stopping: course.stopping,
             kept: Kept {
                 recovers: parks,
-                branches: live.collect(),
-                fresh: branches.fresh,
+                branches,
                 outs,
                 left,
                 needs_told: bound.needs_told,
@@ -228,17 +200,10 @@ impl Job<'_, '_> {
             return Ok(());
         }
         self.d.bound.needs_told = kept.needs_told;
-        self.d.branches.fresh = kept.fresh;
         let mut wishes = BTreeMap::new();
         let has_outs = !kept.outs.is_empty();
         for (id, kept) in kept.branches {
-            let Some(branch) = self.d.branches.live.get_mut(&id) else {
-                continue;
-            };
-            branch.offers = kept.offers;
-            branch.caches = kept.caches;
-            branch.deadline = kept.deadline;
-            if has_outs {
+            if self.d.branches.restores(id, kept) && has_outs {
                 let wished = self.wished_on(id)?.into_iter();
                 wishes.extend(wished.map(|(branch, wish)| ((branch, wish.id), wish)));
             }
@@ -266,9 +231,7 @@ impl Job<'_, '_> {
             self.d.effects.completes(effect, kept);
         }
         for (branch, kept) in kept.branches {
-            if let Some(branch) = self.d.branches.live.get_mut(&branch) {
-                branch.caches = kept.caches;
-            }
+            self.d.branches.completes(branch, kept);
         }
     }
 

@@ -29,7 +29,7 @@ impl Job<'_, '_> {
                 engine: self.seen.engine.clone(),
                 part: self.d.who.claim.scope.clone(),
                 past: self.seen.reader.clone(),
-                snapshot: self.d.branches.live[&out.branch].snapshot.clone(),
+                snapshot: self.d.branches.live()[&out.branch].snapshot.clone(),
                 agent: out.wish.agent,
                 does,
             }));
@@ -44,7 +44,7 @@ impl Job<'_, '_> {
         }
         let out = &self.d.effects.outs()[&id];
         let (agent, branch) = (out.wish.agent, out.branch);
-        let snapshot = self.d.branches.live[&branch].snapshot.clone();
+        let snapshot = self.d.branches.live()[&branch].snapshot.clone();
         let call = out.wish.call()?;
         let open = snapshot.call(agent, call)?;
         // Passages found by the engine are shown next to the history, so the search leaves out what the history shows.
@@ -71,7 +71,7 @@ impl Job<'_, '_> {
             let scope = super::transport::TransportScope::new(
                 self.network().clone(),
                 self.seen.reader.clone(),
-                self.d.branches.live[&branch].snapshot.clone(),
+                self.d.branches.live()[&branch].snapshot.clone(),
                 agent,
                 None,
                 self.seen.engine,

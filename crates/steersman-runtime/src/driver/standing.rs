@@ -122,7 +122,7 @@ impl Job<'_, '_> {
 
     /// Returns the standing of the current branch. The caller has checked that the session is quiet.
     pub(super) fn settled(&self) -> Settled {
-        let Some(branch) = self.d.branches.live.get(&self.d.ledger.current) else {
+        let Some(branch) = self.d.branches.live().get(&self.d.ledger.current) else {
             return Settled::Empty;
         };
         let Some(network) = &self.d.bound.network else {
@@ -151,7 +151,7 @@ impl Job<'_, '_> {
             .filter(|out| of.is_none_or(|id| out.branch == id))
             .filter(|out| !matches!(out.state, OutState::Over))
             .filter_map(|out| {
-                let snapshot = &self.d.branches.live.get(&out.branch)?.snapshot;
+                let snapshot = &self.d.branches.live().get(&out.branch)?.snapshot;
                 pending::of(&cx, &self.d.ledger, snapshot, &out.wish, out.since)
             })
             .chain(self.left_in_doubt(of))
@@ -167,7 +167,7 @@ impl Job<'_, '_> {
         if shown_parts(&state) == shown_parts(&self.d.course.shown) {
             return None;
         }
-        let branch = self.d.branches.live.get(&self.d.ledger.current);
+        let branch = self.d.branches.live().get(&self.d.ledger.current);
         let last = branch.map(|branch| last(&branch.snapshot, &*self.seen.past));
         let state = SessionState {
             last: last.unwrap_or_default(),
@@ -201,7 +201,7 @@ impl Job<'_, '_> {
                     | OutState::Running
                     | OutState::Over => true,
                 });
-        let offered = !self.d.branches.fresh.is_empty();
+        let offered = self.next_branch().is_some();
         let mut state = SessionState {
             status: "running".into(),
             updated: now,
@@ -213,12 +213,12 @@ impl Job<'_, '_> {
             outcome: self.d.course.shown.outcome.clone(),
             ..SessionState::default()
         };
-        if let Some(branch) = self.d.branches.live.get(&self.d.ledger.current)
+        if let Some(branch) = self.d.branches.live().get(&self.d.ledger.current)
             && let Some(binding) = &branch.snapshot.binding
         {
             state.definition = binding.digest.short().into();
         }
-        let current = self.d.branches.live.contains_key(&self.d.ledger.current);
+        let current = self.d.branches.live().contains_key(&self.d.ledger.current);
         if !busy && !offered && !self.owes_reach() && current && self.d.bound.network.is_some() {
             let settled = self.settled();
             state.status = settled.word().into();
@@ -230,7 +230,7 @@ impl Job<'_, '_> {
 
     /// Returns the values of `outcome:` as JSON. An expression that fails is left out.
     fn outcome(&self) -> Arc<str> {
-        let snapshot = &self.d.branches.live[&self.d.ledger.current].snapshot;
+        let snapshot = &self.d.branches.live()[&self.d.ledger.current].snapshot;
         let cx = Cx {
             network: self.network(),
             bodies: &*self.seen.past,

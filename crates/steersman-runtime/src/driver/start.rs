@@ -157,7 +157,7 @@ impl Job<'_, '_> {
             session: self.d.who.session.clone(),
             attempt,
             agent: path,
-            def: self.d.branches.live[&branch]
+            def: self.d.branches.live()[&branch]
                 .snapshot
                 .agent(agent)
                 .def
@@ -205,7 +205,7 @@ impl Job<'_, '_> {
     /// its decision is, once it is taken. Calls that the engine makes for itself are not shown either.
     fn is_shown(&self, id: Id) -> bool {
         let out = &self.d.effects.outs()[&id];
-        let snapshot = &self.d.branches.live[&out.branch].snapshot;
+        let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let agent = snapshot.agents.get(&out.wish.agent);
         out.wish.call().is_none()
             && agent.is_some_and(|agent| agent.kind != Kind::Routed)
@@ -217,15 +217,12 @@ impl Job<'_, '_> {
         branch: Id,
         agent: Id,
     ) -> Result<Result<Request, steersman_machine::values::expression::EvalError>, Stop> {
-        let caches = self.d.branches.live.get_mut(&branch).map(|b| &mut b.caches);
-        let cache = caches.and_then(|c| c.remove(&agent)).unwrap_or_default();
+        let cache = self.d.branches.take_cache(branch, agent);
         let mut cache = Arc::unwrap_or_clone(cache);
-        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
         let past = &*self.seen.past;
         let request = self.ask(|cx| context::request(cx, past, snapshot, agent, &mut cache))?;
-        if let Some(branch) = self.d.branches.live.get_mut(&branch) {
-            branch.caches.insert(agent, Arc::new(cache));
-        }
+        self.d.branches.keep_cache(branch, agent, cache);
         Ok(request)
     }
 
@@ -269,7 +266,7 @@ impl Job<'_, '_> {
     fn asked_of(&self, id: Id, request: Request, name: &Name) -> Request {
         let network = self.network();
         let out = &self.d.effects.outs()[&id];
-        let agent = self.d.branches.live[&out.branch]
+        let agent = self.d.branches.live()[&out.branch]
             .snapshot
             .agent(out.wish.agent);
         let params = match request.purpose {
@@ -332,7 +329,7 @@ impl Job<'_, '_> {
     /// Returns the number of model calls of this kind that an agent committed on its path before the next one, and of those since
     /// its branch began.
     fn position(&self, branch: Id, agent: Id, purpose: Purpose) -> (u32, u32) {
-        let branch = &self.d.branches.live[&branch];
+        let branch = &self.d.branches.live()[&branch];
         let all = purpose.calls(&branch.snapshot.agent(agent).counters);
         let base = branch.base.as_ref().and_then(|b| b.agents.get(&agent));
         let before = base.map_or(0, |a| purpose.calls(&a.counters));
@@ -341,7 +338,7 @@ impl Job<'_, '_> {
 
     /// Returns the path of names from the entry agent down; instance names where given.
     fn path_of(&self, branch: Id, agent: Id) -> Arc<str> {
-        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
         let (mut names, mut at) = (Vec::new(), Some(agent));
         while let Some(id) = at {
             let agent = snapshot.agent(id);
@@ -359,7 +356,7 @@ impl Job<'_, '_> {
     }
 
     fn label_of(&self, branch: Id) -> Arc<str> {
-        match &self.d.branches.live[&branch].label {
+        match &self.d.branches.live()[&branch].label {
             Some(label) => label.clone(),
             None => branch.to_string().into(),
         }
@@ -453,7 +450,7 @@ impl Job<'_, '_> {
     /// Returns the artifacts that a tool sees: those of its agent.
     pub(super) fn artifacts(&self, id: Id) -> Artifacts {
         let out = &self.d.effects.outs()[&id];
-        let snapshot = self.d.branches.live[&out.branch].snapshot.clone();
+        let snapshot = self.d.branches.live()[&out.branch].snapshot.clone();
         Artifacts::new(self.seen.engine.store().clone(), snapshot, out.wish.agent)
             .and_coming(self.seen.past.coming())
     }
@@ -461,7 +458,7 @@ impl Job<'_, '_> {
     /// Returns the scope that transport fields of a tool read, with secrets opened.
     pub(super) fn scope(&self, id: Id, args: Option<serde_json::Value>) -> Arc<TransportScope> {
         let out = &self.d.effects.outs()[&id];
-        let snapshot = self.d.branches.live[&out.branch].snapshot.clone();
+        let snapshot = self.d.branches.live()[&out.branch].snapshot.clone();
         let given = args.or_else(|| serde_json::from_str(&out.tool()?.args).ok());
         self.scope_in(
             &self.seen.reader,
@@ -501,7 +498,7 @@ impl Job<'_, '_> {
             return Ok(());
         }
         let out = &self.d.effects.outs()[&id];
-        let snapshot = &self.d.branches.live[&out.branch].snapshot;
+        let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let (owner, call) = (out.wish.agent, out.wish.call());
         let simulated = self.ask(|cx| mapping::simulate(cx, snapshot, owner, call?))?;
         let outcome = simulated.map_or_else(
@@ -572,7 +569,7 @@ impl Job<'_, '_> {
         let scope = TransportScope::new(
             network.clone(),
             self.seen.past.clone(),
-            self.d.branches.live[&branch].snapshot.clone(),
+            self.d.branches.live()[&branch].snapshot.clone(),
             agent,
             None,
             self.seen.engine,

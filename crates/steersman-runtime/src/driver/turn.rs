@@ -2,13 +2,11 @@
 
 use super::draft::{Draft, Note, Offer};
 use super::{Do, HALF, Job, OnDisk, OutState, Say, Stop, What};
-use crate::load::Since;
 use crate::session::Fate;
 use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row, StoreAccepted};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::snapshot::checkpoint;
-use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::bounds::MAX_LINE;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codec;
@@ -26,25 +24,9 @@ impl Job<'_, '_> {
         let now = self.now(id);
         // Until the first line is written, only the message that starts the session is read. Read the others now.
         self.d.mail.look |= self.is_to_begin();
-        let Some(branch) = self.d.branches.live.get_mut(&id) else {
+        let Some(mut offers) = self.d.branches.take_offers(id) else {
             return Ok(());
         };
-        let offers = std::mem::take(&mut branch.offers);
-        // Outcomes of effects that are no longer open are removed: a branch takes no outcome twice.
-        let open = &branch.snapshot.effects;
-        let (mut offers, gone): (Vec<Offer>, Vec<Offer>) =
-            offers.into_iter().partition(|offer| match &offer.what {
-                What::Raw { effect, .. } => open.contains_key(effect),
-                _ => true,
-            });
-        if !gone.is_empty() {
-            // Each gets a line of its own; then the branch is ticked.
-            branch.offers = offers;
-            let gone = gone.into_iter().map(|offer| (id, offer));
-            self.d.branches.over.extend(gone);
-            return Ok(());
-        }
-        self.d.branches.fresh.remove(&id);
         offers.sort_by_key(|offer| offer.what.kind());
         let mut offered = self.in_machine_terms(id, &offers)?;
         for offered in &mut offered {
@@ -58,11 +40,7 @@ impl Job<'_, '_> {
         }
         match self.step_that_fits(id, now, &mut offers, &mut offered)? {
             Ok(step) if self.in_place && (may_want(&step) || self.may_repeat(&step)) => {
-                if let Some(branch) = self.d.branches.live.get_mut(&id) {
-                    offers.append(&mut branch.offers);
-                    branch.offers = offers;
-                }
-                self.d.branches.fresh.insert(id);
+                self.d.branches.puts_back(id, offers);
                 Err(Stop::Copy)
             }
             Ok(step) => self.take_step(id, step, offers, offered),
@@ -95,7 +73,7 @@ impl Job<'_, '_> {
     ) -> Result<Result<Step, String>, Stop> {
         let line = self.d.who.next;
         loop {
-            let before = self.d.branches.live[&id].snapshot.clone();
+            let before = self.d.branches.live()[&id].snapshot.clone();
             let mut step = self.ask(|cx| tick(cx, before, line, now, offered))?;
             let size = measured(line, id, &mut step, offers.len());
             if size <= MAX_LINE {
@@ -104,10 +82,7 @@ impl Job<'_, '_> {
             if offers.len() > 1 {
                 let half = offers.len() / 2;
                 offered.truncate(half);
-                if let Some(branch) = self.d.branches.live.get_mut(&id) {
-                    branch.offers.extend(offers.drain(half..));
-                }
-                self.d.branches.fresh.insert(id);
+                self.d.branches.offers_again(id, offers.drain(half..));
                 continue;
             }
             let why = format!("its line would have {size} bytes; a line has at most {MAX_LINE}");
@@ -133,9 +108,7 @@ impl Job<'_, '_> {
     ) -> Result<(), Stop> {
         let moved = step.commit.is_some();
         let mut draft = Draft::of(self.d.who.next, id, &mut step);
-        if let Some(branch) = self.d.branches.live.get_mut(&id) {
-            branch.snapshot = step.snapshot.clone();
-        }
+        self.d.branches.ticked(id, step.snapshot.clone());
         let mut left = std::mem::take(&mut step.left);
         let mut again = false;
         for (index, (offer, offered)) in offers.into_iter().zip(offered).enumerate() {
@@ -158,15 +131,8 @@ impl Job<'_, '_> {
             }
         }
         self.finish_step(id, step, draft)?;
-        // Offers that were left may be taken after something moved.
-        let left = self
-            .d
-            .branches
-            .live
-            .get(&id)
-            .is_some_and(|b| !b.offers.is_empty());
-        if left && (again || moved) {
-            self.d.branches.fresh.insert(id);
+        if again || moved {
+            self.d.branches.moved(id);
         }
         Ok(())
     }
@@ -214,14 +180,12 @@ impl Job<'_, '_> {
             let (id, why) = (message.id.clone(), self.waits_for(branch, until));
             self.out.told.push(Say::Waits(id, why));
         }
-        if let Some(branch) = self.d.branches.live.get_mut(&branch) {
-            branch.offers.push(offer);
-        }
+        self.d.branches.keeps(branch, offer);
     }
 
     fn waits_for(&self, branch: Id, until: Until) -> String {
         let name = |agent: Id| {
-            let snapshot = &self.d.branches.live[&branch].snapshot;
+            let snapshot = &self.d.branches.live()[&branch].snapshot;
             snapshot
                 .agents
                 .get(&agent)
@@ -420,8 +384,8 @@ impl Job<'_, '_> {
         let branch = self
             .d
             .branches
-            .live
-            .get_mut(&id)
+            .live()
+            .get(&id)
             .expect("only a branch that has ticks is written to");
         let mut line = LogLine {
             n: draft.n,
@@ -445,10 +409,7 @@ impl Job<'_, '_> {
             contents.push((hash, text.as_bytes().into()));
             self.seen.past.add_blob(hash, text);
         }
-        (branch.prev, branch.hash) = (line.n, hash);
-        if draft.folds {
-            branch.snapshot = fold(branch.snapshot.clone(), &line);
-        }
+        self.d.branches.wrote(&line, hash, draft.folds);
         self.d.ledger.fold(&line, &hash);
         self.made_line(&line);
         self.d.effects.look_behind();
@@ -498,41 +459,26 @@ impl Job<'_, '_> {
     /// Adds the checkpoints that are due: of the ledger, and of the branch that was written to.
     fn add_checkpoints(&mut self, batch: &mut Batch, id: Id, at: Line) {
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
-        let salt = self.d.who.claim.salt;
-        let mut add = |of, since: &mut Since, make: &dyn Fn() -> Vec<u8>| {
-            since.wrote(bytes);
-            if !since.is_due() {
-                return;
-            }
-            let bytes = make();
-            if since.made(bytes.len()) {
-                let bytes = bytes.into();
-                batch.checkpoints.push((of, Checkpoint { at, bytes }));
-            }
-        };
-        let ledger = &self.d.ledger;
-        add(CheckpointOf::Ledger, &mut self.d.who.since, &|| {
-            ledger.encode(&salt)
-        });
-        let branch = self
-            .d
-            .branches
-            .live
-            .get_mut(&id)
-            .expect("it was written to");
-        let (snapshot, hash) = (&branch.snapshot, &branch.hash);
-        add(CheckpointOf::Branch(id), &mut branch.since, &|| {
+        let (salt, ledger) = (self.d.who.claim.salt, &self.d.ledger);
+        let of_ledger = self.d.who.since.checkpoint(bytes, || ledger.encode(&salt));
+        let of_branch = self.d.branches.checkpoint(id, bytes, |snapshot, hash| {
             checkpoint::encode_snapshot(snapshot, at, hash, &salt)
         });
+        let of_ledger = of_ledger.map(|bytes| (CheckpointOf::Ledger, bytes));
+        let of_branch = of_branch.map(|bytes| (CheckpointOf::Branch(id), bytes));
+        for (of, bytes) in of_ledger.into_iter().chain(of_branch) {
+            let bytes = bytes.into();
+            batch.checkpoints.push((of, Checkpoint { at, bytes }));
+        }
     }
 
     /// Returns the labels that this line changed, as the store keeps them: only those of the current branch. If another branch
     /// becomes current, returns all of its labels.
     fn labels(&self, line: &LogLine) -> Vec<(Name, Option<Arc<str>>)> {
         let becomes = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Current(_));
-        let current = self.d.branches.live.get(&self.d.ledger.current);
+        let current = self.d.branches.live().get(&self.d.ledger.current);
         if let (true, Some(current)) = (line.ledger.iter().any(becomes), current) {
-            let known = self.d.branches.live.values();
+            let known = self.d.branches.live().values();
             let known = known.flat_map(|branch| branch.snapshot.labels.keys());
             let names: BTreeSet<&Name> = known.chain(self.network().labels.keys()).collect();
             let now = |name: &Name| {
@@ -580,7 +526,7 @@ impl Job<'_, '_> {
                     by,
                     simulated,
                 } => {
-                    let snapshot = &self.d.branches.live[&id].snapshot;
+                    let snapshot = &self.d.branches.live()[&id].snapshot;
                     let mut mapped = self.mapped_in(snapshot, *effect, raw, None)?;
                     if let Some(by) = by {
                         mapped.by = Some(by.clone().into());

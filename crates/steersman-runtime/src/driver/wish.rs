@@ -228,7 +228,7 @@ impl Job<'_, '_> {
         if out.tool().is_none() {
             return Ok(());
         }
-        let snapshot = &self.d.branches.live[&out.branch].snapshot;
+        let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let agent = snapshot.agent(out.wish.agent);
         let room = self.network().limits_of(agent).parallel as usize;
         let beside = self

@@ -111,7 +111,7 @@ impl Job<'_, '_> {
             None => match self.judge_number(branch) {
                 Some(number) => format!("judge {number}").into(),
                 None if branch == Id::MAIN => "main".into(),
-                None => self.d.branches.live[&branch]
+                None => self.d.branches.live()[&branch]
                     .label
                     .clone()
                     .unwrap_or_else(|| branch.to_string().into()),
