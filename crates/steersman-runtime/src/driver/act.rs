@@ -11,7 +11,6 @@ use crate::pending::{PendingId, may};
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
-use std::sync::Arc;
 use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::stored::by::{By, Decider};
@@ -53,29 +52,20 @@ impl Job<'_, '_> {
             unreachable!("an answer is of the kind that was asked for");
         };
         let (mail, messages) = (*mail, messages.clone());
-        self.d.mail.look = false;
+        self.d.mail.was_read();
         let messages = messages.into_iter().map(Heard::Mail);
         let all = messages.chain([Heard::MailRead(mail)]);
-        self.d.course.heard.extend(all.map(Arc::new));
+        self.d.course.hears(all);
         Ok(())
     }
 
-    /// The rest of the inbox is read again later.
-    fn leaves_mail(&mut self) {
-        self.d
-            .course
-            .heard
-            .retain(|heard| !matches!(**heard, Heard::Mail(_) | Heard::MailRead(_)));
-    }
-
     pub(super) fn judge_mail(&mut self, message: InboxMessage) -> Result<(), Stop> {
-        let inbox = &self.d.mail;
-        if inbox.known.contains_key(&message.id) || self.d.ledger.accepted(&message.id) {
+        if self.d.mail.knows(&message.id) || self.d.ledger.accepted(&message.id) {
             return Ok(());
         }
         if self.is_to_begin() {
             // The first line decides which messages are valid: the rest is read after it.
-            self.leaves_mail();
+            self.d.course.leaves_mail();
             return Ok(());
         }
         self.busy();
@@ -83,17 +73,16 @@ impl Job<'_, '_> {
         let came = message.at.min(self.seen.now);
         // While the session is stopped after a line, due times are not handled.
         if !self.stands() && self.next_due().is_some_and(|due| due <= came) {
-            self.leaves_mail();
+            self.d.course.leaves_mail();
             self.time_passed(came);
-            self.d.mail.late = true;
+            self.d.mail.waits_for_time();
             return Ok(());
         }
-        let (id, known) = (message.id.clone(), message.clone());
-        self.d.mail.known.insert(id, known);
+        self.d.mail.is_judged(&message);
         match Message::decode(&message) {
             Ok(wanted) => self.act(message, wanted),
             // No message can be judged without the one that begins the session.
-            Err(error) if self.d.bound.network.is_none() => Err(EngineError::from(error).into()),
+            Err(error) if self.d.bound.network().is_none() => Err(EngineError::from(error).into()),
             Err(error) => {
                 // It stays in the inbox, where lists show it, and does not stop other messages.
                 let waits = Say::Waits(message.id, error.to_string());
@@ -121,7 +110,7 @@ impl Job<'_, '_> {
         if let Wanted::Start(begin) = wanted.wanted {
             return self.begin_session(message, *begin, by, came);
         }
-        if self.d.bound.network.is_none() || !self.has_commit() {
+        if self.d.bound.network().is_none() || !self.has_commit() {
             return self.refuse(message, "the session has not begun");
         }
         let acted = match wanted.wanted {
@@ -157,7 +146,7 @@ impl Job<'_, '_> {
             Wanted::Resolve { of, how } => self.resolve(&message, of, &by, how)?,
             Wanted::Cancel(what) => self.cancel(&message, &what, &by, branch),
             Wanted::Event { .. } => {
-                self.d.mail.events.push(message.clone());
+                self.d.mail.events_wait([message.clone()]);
                 Ok(())
             }
             Wanted::Pause(paused) => self.pause(&message, paused, by)?,
@@ -235,7 +224,7 @@ impl Job<'_, '_> {
         by: By,
         came: Vec<NewArtifact>,
     ) -> Result<(), Stop> {
-        if self.d.bound.network.is_some() {
+        if self.d.bound.network().is_some() {
             return self.refuse(message, "the session has begun already");
         }
         self.bind(&begin.binding, &begin.values)?;

@@ -263,7 +263,7 @@ impl Job<'_, '_> {
     /// Returns the last commit at or before a line on a branch's path; `None` if the line is not on it.
     pub(super) fn commit_at(&mut self, id: Id, at: Line) -> Result<Option<Line>, Stop> {
         let mut at = at;
-        if at > self.d.who.last || !self.is_there(at)? {
+        if at > self.d.who.last() || !self.is_there(at)? {
             return Ok(None);
         }
         while at.is_some() {
@@ -384,7 +384,7 @@ impl Job<'_, '_> {
         }
         opened.known = self.known_of(&snapshot)?;
         let (rewound, say) = (opened.rewound, opened.say.clone());
-        let (line, now) = (self.d.who.next, self.now(from));
+        let (line, now) = (self.d.who.next(), self.now(from));
         let offered = [Offered::Opened(opened)];
         let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
         if step.commit.is_none() {
@@ -463,7 +463,7 @@ impl Job<'_, '_> {
         if let Err(full) = self.put(id, message)? {
             return Ok(Err(full));
         }
-        self.d.mail.look = true;
+        self.d.mail.look();
         Ok(Ok(()))
     }
 

@@ -201,7 +201,7 @@ impl Job<'_, '_> {
 
     /// Returns the session-wide limit of a budget. Limits of an answer or a task are counted by the machine.
     fn limit_of(&self, budget: Budget) -> Option<Limit> {
-        let limits = &self.d.bound.network.as_ref()?.limits;
+        let limits = &self.d.bound.network()?.limits;
         let limit = match budget {
             Budget::Tokens => limits.tokens,
             Budget::Cost => limits.cost,
@@ -246,14 +246,14 @@ impl Job<'_, '_> {
         let models = self
             .d
             .bound
-            .network
-            .iter()
+            .network()
+            .into_iter()
             .flat_map(|network| &network.models);
         let dearest = models.filter_map(|(name, def)| {
             let bound = self
                 .d
                 .bound
-                .values
+                .values()
                 .models
                 .iter()
                 .find(|m| m.name == *name)?;
@@ -350,7 +350,7 @@ impl Job<'_, '_> {
         for name in network.chain(&request.model) {
             let params = context::parameters_for(network, agent, name);
             let longest = longest(&params).unwrap_or(ANSWER);
-            let models = &self.d.bound.values.models;
+            let models = &self.d.bound.values().models;
             let price = models
                 .iter()
                 .find(|m| m.name == *name)
@@ -522,7 +522,7 @@ impl Job<'_, '_> {
 
     /// Returns true if something has to be written before an orderly release.
     pub(crate) fn owes(&mut self) -> bool {
-        let holds = self.d.who.claimed && !self.d.ledger.slice.is_zero();
+        let holds = self.d.who.has_claimed() && !self.d.ledger.slice.is_zero();
         holds || self.is_misshown()
     }
 

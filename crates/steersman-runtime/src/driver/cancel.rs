@@ -8,7 +8,6 @@ use crate::inbox::CancelWhat;
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::ids::Id;
@@ -60,7 +59,7 @@ impl Job<'_, '_> {
     /// Ends all branches, the current one first: the branches that its agents opened end with it. The message is taken with the
     /// last line that ends a branch: an owner that takes over before that line finds it in the inbox, and ends the rest.
     fn cancel_session(&mut self, message: &InboxMessage, by: &By) {
-        self.d.course.cancelling = Some(Arc::new(Everything {
+        self.d.course.cancels(Some(Everything {
             message: message.clone(),
             by: by.clone(),
             ended: BTreeSet::new(),
@@ -94,11 +93,11 @@ impl Job<'_, '_> {
             offer.message = Some(all.message.clone());
             offer.ends_others = !ended.is_empty();
             self.offer(next, offer);
-            self.d.course.cancelling = None;
+            self.d.course.cancels(None);
             return Ok(());
         }
         self.offer(next, offer);
-        self.d.course.cancelling = Some(Arc::new(Everything {
+        self.d.course.cancels(Some(Everything {
             message: all.message.clone(),
             by: all.by.clone(),
             ended,

@@ -54,7 +54,7 @@ impl Job<'_, '_> {
         } else {
             self.d.ledger.current
         };
-        Draft::new(self.d.who.next, on)
+        Draft::new(self.d.who.next(), on)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::draft::Offer;
 use super::{Heard, Job, OutState, Stop, What};
-use std::sync::Arc;
 use steersman_machine::network::OnTimeout;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codes::Code;
@@ -69,7 +68,7 @@ impl Job<'_, '_> {
         let due = self.dues().filter(|(at, _)| *at <= by_then);
         let due: Vec<Due> = due.map(|(_, due)| due).collect();
         for due in due.into_iter().rev() {
-            self.d.course.heard.push_front(Arc::new(Heard::Due(due)));
+            self.d.course.hears_first(Heard::Due(due));
         }
     }
 

@@ -15,22 +15,22 @@ use steersman_machine::tick::wait::Meets;
 impl Job<'_, '_> {
     /// Matches events in the inbox and in the store's box with the waits that are open on the current branch.
     pub(super) fn match_events(&mut self) -> Result<(), Stop> {
-        let mut events = std::mem::take(&mut self.d.mail.events).into_iter();
+        let mut events = self.d.mail.take_events().into_iter();
         while let Some(message) = events.next() {
             let Some((event, fields, came)) = event_of(&message) else {
                 continue;
             };
             let Ok(fields) = serde_json::from_str::<Json>(&fields) else {
                 self.refuse(message, "the fields are not JSON")?;
-                self.d.mail.events.extend(events);
-                self.d.course.heard.push_front(Arc::new(Heard::Events));
+                self.d.mail.events_wait(events);
+                self.d.course.hears_first(Heard::Events);
                 return Ok(());
             };
             if let Some((effect, meets)) = self.wait_for(&event, &fields)? {
                 self.meet(effect, meets, &event, fields, came, Some(&message));
             } else {
                 self.tell_that_it_waits(&message, &event);
-                self.d.mail.events.push(message);
+                self.d.mail.events_wait([message]);
             }
         }
         self.match_box()
@@ -42,7 +42,7 @@ impl Job<'_, '_> {
     }
 
     fn match_box(&mut self) -> Result<(), Stop> {
-        if self.d.bound.network.is_none() {
+        if self.d.bound.network().is_none() {
             return Ok(());
         }
         let open: Vec<(Id, Name, Arc<str>)> = self

@@ -151,7 +151,7 @@ impl Job<'_, '_> {
             return Ok(true);
         }
         let snapshot = snapshot.clone();
-        let seed = self.d.bound.values.seed;
+        let seed = self.d.bound.values().seed;
         let plan = self.ask(|cx| search::policy(cx, &snapshot, wish.agent).cloned())?;
         let Some(plan) = plan else {
             return Ok(false);
@@ -588,7 +588,7 @@ impl Job<'_, '_> {
             known: self.known_of(&snapshot)?,
             ..opened
         };
-        let (line, now) = (self.d.who.next, self.now(from.0).max(snapshot.now));
+        let (line, now) = (self.d.who.next(), self.now(from.0).max(snapshot.now));
         let offered = [Offered::Opened(opened)];
         let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
         let Some(commit) = &mut step.commit else {

@@ -42,7 +42,7 @@ impl Job<'_, '_> {
             branch: out.branch,
             digests: out.digests(self.seen.engine.sealer()),
             class: tool.class,
-            epoch: self.d.who.claim.epoch,
+            epoch: self.d.who.claim().epoch,
             may_repeat: self.tool_def(&tool.tool).is_some_and(|t| t.repeat_allowed),
             word: out.word,
             line: draft.n,

@@ -49,7 +49,7 @@ impl Job<'_, '_> {
     /// Opens the doubt of an effect for which no branch waits any more, if the effect may have happened. The doubt is given up if
     /// the definition asks nobody.
     pub(super) fn leaves_in_doubt(&mut self, draft: &mut Draft, effect: Id, tool: &Name) {
-        let epoch = self.d.who.claim.epoch;
+        let epoch = self.d.who.claim().epoch;
         let Some(record) = self.d.ledger.effect(effect) else {
             return;
         };
@@ -90,7 +90,10 @@ impl Job<'_, '_> {
     /// Opens the doubts that earlier owners left. Nobody runs their effects that had begun and that no branch waits for.
     pub(super) fn find_left(&mut self, draft: &mut Draft) -> Result<(), Stop> {
         let doubted = self.d.ledger.effects().filter(|(id, record)| {
-            let open = self.d.ledger.may_have_happened(*id, self.d.who.claim.epoch);
+            let open = self
+                .d
+                .ledger
+                .may_have_happened(*id, self.d.who.claim().epoch);
             open && record.digest.is_some() && !self.d.effects.outs().contains_key(id)
         });
         let doubted: Vec<Id> = doubted.map(|(id, _)| id).collect();

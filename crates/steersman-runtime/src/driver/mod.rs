@@ -58,7 +58,7 @@ use crate::engine::{Durability, EngineError};
 use crate::ledger::Ledger;
 use crate::store::{AHEAD_BYTES, AHEAD_LINES};
 use draft::Offer;
-use parts::{Bound, Branches, Course, Doubts, Effects, Mail, Outages, Who};
+use parts::{Bound, Branches, Course, Doubts, Effects, Following, Mail, Outages, People, Who};
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
@@ -77,9 +77,9 @@ pub(crate) struct Driver {
     outages: Outages,
     doubts: Doubts,
     mail: Mail,
-    people: reach::People,
+    people: People,
     searches: explore::Searches,
-    servers: follow::Following,
+    servers: Following,
     course: Course,
 }
 
@@ -170,10 +170,7 @@ impl Driver {
         seen: &mut Captured<'_>,
         out: &mut Turned,
     ) -> Result<Went, EngineError> {
-        let events = events
-            .into_iter()
-            .map(|event| Arc::new(Heard::Event(event)));
-        self.course.heard.extend(events);
+        self.course.hears(events.into_iter().map(Heard::Event));
         loop {
             let mark = out.mark();
             let Some(next) = self.job(seen, out).next() else {
@@ -218,9 +215,8 @@ impl Driver {
 
     /// Returns true if lines up to this one only wake effects, tell fates or let the inbox be read.
     fn wakes_only(&self, durable: Line) -> bool {
-        let ready = self.course.ahead.iter();
-        let mut ready = ready.take_while(|(line, _)| *line <= durable);
-        ready.all(|(_, then)| !matches!(then, OnDisk::Reach(_) | OnDisk::Probe(..)))
+        let mut ready = self.course.on_disk(durable);
+        ready.all(|then| !matches!(then, OnDisk::Reach(_) | OnDisk::Probe(..)))
     }
 
     /// Returns true if a job is done without a copy while everything of the session is in memory: it wants nothing else, or
@@ -244,7 +240,7 @@ impl Driver {
                     _ => false,
                 })
             }
-            Next::Heard => match self.course.heard.front().map(|heard| &**heard) {
+            Next::Heard => match self.course.next_heard() {
                 Some(Heard::Event(Event::Ended {
                     effect,
                     attempt,
@@ -283,7 +279,7 @@ impl Driver {
         }
         let wants = seen.answers.wanted.keys();
         Err(Stop::Fault(EngineError::Broken {
-            session: self.who.session.clone(),
+            session: self.who.session().clone(),
             what: format!(
                 "{next:?} was done in place and wants {:?}, {:?}",
                 wants.collect::<Vec<_>>(),
@@ -328,18 +324,17 @@ impl Driver {
 
     /// Takes up what the last owner left, once the session was read.
     pub(crate) fn begin(&mut self) {
-        let begins = [Heard::Recover, Heard::Restore];
-        self.course.heard.extend(begins.map(Arc::new));
+        self.course.hears([Heard::Recover, Heard::Restore]);
     }
 
     /// Writes the last line of this owner.
     pub(crate) fn gives_back(&mut self) {
-        self.course.heard.push_back(Arc::new(Heard::GiveBack));
+        self.course.hears([Heard::GiveBack]);
     }
 
     /// Returns the network, once the session has begun, and its values.
     pub(crate) fn bound(&self) -> (Option<&Arc<Network>>, &Values) {
-        (self.bound.network.as_ref(), &self.bound.values)
+        (self.bound.network(), self.bound.values())
     }
 
     /// Returns true if an effect is outstanding.
@@ -366,24 +361,13 @@ impl Driver {
     /// Returns the network. Panics if the session has not begun.
     fn network(&self) -> &Arc<Network> {
         self.bound
-            .network
-            .as_ref()
+            .network()
             .expect("a session that has begun is bound")
     }
 
     /// Returns true if this message was accepted in a line that is on disk.
     pub(crate) fn is_accepted(&self, id: &Name) -> bool {
-        self.ledger.accepted(id) && !self.has_soon(id)
-    }
-
-    fn has_soon(&self, id: &Name) -> bool {
-        let mut ahead = self.course.ahead.iter();
-        ahead.any(|(_, then)| matches!(then, OnDisk::Receipt(of, _) if of == id))
-    }
-
-    fn owes_receipts(&self) -> bool {
-        let mut ahead = self.course.ahead.iter();
-        ahead.any(|(_, then)| matches!(then, OnDisk::Receipt(..)))
+        self.ledger.accepted(id) && !self.course.owes_receipt(Some(id))
     }
 }
 
@@ -418,19 +402,18 @@ impl Job<'_, '_> {
         if let Some(follows) = self.follows() {
             return Some(Next::Follows(follows));
         }
-        if !self.d.course.heard.is_empty() {
+        if self.has_heard() {
             return Some(Next::Heard);
         }
         let (durable, stands) = (self.seen.durable, self.stands());
-        let ahead = self.d.course.ahead.front();
-        if ahead.is_some_and(|(line, _)| *line <= durable) {
+        if self.d.course.on_disk(durable).next().is_some() {
             return Some(Next::OnDisk);
         }
-        let waits = if self.d.mail.look {
+        let waits = if self.d.mail.looks() {
             Some(Next::Inbox)
         } else if let Some(branch) = self.next_branch().filter(|_| !stands) {
             Some(Next::Tick(branch))
-        } else if self.d.mail.late {
+        } else if self.d.mail.is_late() {
             Some(Next::Late)
         } else if self.d.servers.has_come() {
             Some(Next::Lists)
@@ -459,19 +442,19 @@ impl Job<'_, '_> {
         } else if let Some(search) = d.searches.goes_on() {
             Some(Follows::Search(search))
         } else {
-            d.course.cancelling.as_ref().map(|_| Follows::Cancel)
+            d.course.cancelling().map(|_| Follows::Cancel)
         }
     }
 
     fn does(&mut self, next: Next) -> Result<(), Stop> {
         match next {
             Next::Follows(follows) => self.does_follow(follows),
-            Next::Heard => match self.d.course.heard.pop_front() {
+            Next::Heard => match self.d.course.take_heard() {
                 Some(heard) => self.hear(heard),
                 None => Ok(()),
             },
             Next::OnDisk => {
-                for then in self.take_ready() {
+                for then in self.d.course.take_on_disk(self.seen.durable) {
                     self.on_disk(then);
                 }
                 Ok(())
@@ -480,8 +463,7 @@ impl Job<'_, '_> {
             Next::Inbox => self.read_inbox(),
             Next::Tick(branch) => self.turn(branch),
             Next::Late => {
-                self.d.mail.late = false;
-                self.d.mail.look = true;
+                self.d.mail.time_passed();
                 Ok(())
             }
             Next::Lists => match self.d.servers.take() {
@@ -533,21 +515,20 @@ impl Job<'_, '_> {
                 None => Ok(()),
             },
             Follows::Search(search) => self.explore_on(search),
-            Follows::Cancel => match self.d.course.cancelling.clone() {
+            Follows::Cancel => match self.d.course.cancelling().cloned() {
                 Some(all) => self.cancel_next(&all),
                 None => Ok(()),
             },
         }
     }
 
-    fn hear(&mut self, heard: Arc<Heard>) -> Result<(), Stop> {
-        match Arc::unwrap_or_clone(heard) {
+    fn hear(&mut self, heard: Heard) -> Result<(), Stop> {
+        match heard {
             Heard::Event(event) => self.happened(event),
             Heard::Due(due) => self.came_due(due),
             Heard::Mail(message) => self.judge_mail(message),
             Heard::MailRead(mail) => {
-                // A message that arrives from now on makes the session due for an owner.
-                self.d.mail.delivered = mail;
+                self.d.mail.was_judged(mail);
                 self.match_events()
             }
             Heard::Load(branch) => self.load_branch(branch),
@@ -586,35 +567,21 @@ impl Job<'_, '_> {
                 Ok(())
             }
             Event::Look => {
-                self.d.mail.look = true;
+                self.d.mail.look();
                 Ok(())
             }
             Event::Go(how) => {
                 self.busy();
-                self.let_go_on(how);
+                self.d.course.goes_on(how);
                 Ok(())
             }
             Event::Stop => {
                 self.busy();
-                self.d.course.stopping = true;
+                self.d.course.stops(true);
                 self.cut_free();
                 Ok(())
             }
         }
-    }
-
-    fn take_ready(&mut self) -> Vec<OnDisk> {
-        let durable = self.seen.durable;
-        let ahead = &mut self.d.course.ahead;
-        let ready = ahead.partition_point(|(line, _)| *line <= durable);
-        ahead.drain(..ready).map(|(_, then)| then).collect()
-    }
-
-    /// Schedules an action for the time when a line is on disk.
-    fn when_durable(&mut self, line: Line, then: OnDisk) {
-        let ahead = &mut self.d.course.ahead;
-        let at = ahead.partition_point(|(before, _)| *before <= line);
-        ahead.insert(at, (line, then));
     }
 
     fn on_disk(&mut self, then: OnDisk) {
@@ -625,7 +592,7 @@ impl Job<'_, '_> {
             OnDisk::Reach(effect) => self.start_reach(effect),
             OnDisk::Probe(effect, of, attempt) => self.start_probe(effect, of, attempt),
             OnDisk::Receipt(id, fate) => self.out.told.push(Say::Receipt(id, fate)),
-            OnDisk::Look => self.d.mail.look = true,
+            OnDisk::Look => self.d.mail.look(),
         }
     }
 
@@ -658,7 +625,7 @@ impl Job<'_, '_> {
 
     /// Returns true if something was heard and waits for room.
     pub(crate) fn has_heard(&self) -> bool {
-        !self.d.course.heard.is_empty()
+        self.d.course.next_heard().is_some()
     }
 
     /// Returns true if everything that was made is on disk.
@@ -684,7 +651,7 @@ impl Job<'_, '_> {
 
     /// Returns true if nothing may begin: the session is paused or being stopped, or others may own it.
     fn is_halted(&self) -> bool {
-        self.d.ledger.paused || self.d.course.stopping || !self.seen.engine.is_live()
+        self.d.ledger.paused || self.d.course.is_stopping() || !self.seen.engine.is_live()
     }
 
     /// Returns the next effect whose `Started` is on disk while nothing may begin any more.
@@ -708,12 +675,12 @@ impl Job<'_, '_> {
     /// is on disk.
     pub(crate) fn is_done(&self) -> bool {
         let runs = |out: &Out| matches!(out.state, OutState::Running | OutState::Starting(_));
-        self.d.course.stopping
+        self.d.course.is_stopping()
             && self.is_idle()
             && self.next_branch().is_none()
             && !self.d.effects.outs().values().any(runs)
             && !self.d.effects.at_work().values().any(|world| *world)
-            && self.reaching_now() == 0
+            && self.d.people.running() == 0
     }
 
     fn is_step(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Ends of attempts: the outcome is offered, the attempt is tried again, or the effect is in doubt.
 
 use super::draft::{Draft, Note};
-use super::{Came, Do, Job, Judged, Stop, reach};
+use super::{Came, Do, Job, Judged, Stop};
 use crate::ledger::Amount;
 use crate::limiter::Ended;
 use crate::model::BoundModel;
@@ -43,8 +43,7 @@ impl Job<'_, '_> {
 
     /// Handles the end of a short delay before another attempt of an effect, or of the notification of a person.
     pub(super) fn again(&mut self, effect: Id, attempt: u32) {
-        if self.d.people.reaching.get(&effect) == Some(&reach::State::Soon) {
-            self.d.people.reaching.remove(&effect);
+        if self.d.people.delay_is_over(effect) {
             return;
         }
         self.d.effects.delay_is_over(effect, attempt);
@@ -117,7 +116,7 @@ impl Job<'_, '_> {
             failure.retry,
             tries,
             times,
-            self.d.bound.values.seed,
+            self.d.bound.values().seed,
             effect,
             now,
         );
@@ -221,7 +220,7 @@ impl Job<'_, '_> {
                 wanted,
                 attempt,
                 attempts,
-                self.d.bound.values.seed,
+                self.d.bound.values().seed,
                 effect,
                 now,
             );
@@ -338,7 +337,12 @@ impl Job<'_, '_> {
         let out = self.d.effects.out(effect)?;
         let chain = self.network().chain(out.asked.as_ref()?);
         let name = chain.get(out.rung).copied()?;
-        self.d.bound.values.models.iter().find(|m| m.name == *name)
+        self.d
+            .bound
+            .values()
+            .models
+            .iter()
+            .find(|m| m.name == *name)
     }
 
     /// Returns the texts streamed so far by outstanding model calls of a branch.

@@ -1,91 +1,34 @@
 //! The parts of a driver: plain data.
 
 mod branches;
+mod course;
 mod doubts;
 mod effects;
+mod mail;
 mod outages;
+mod people;
+mod servers;
+mod who;
 
 pub(crate) use branches::{Branches, KeptBranch, ToAdopt, ToOpen};
+pub(crate) use course::{Course, Stepping};
 pub(crate) use doubts::Doubts;
 pub(crate) use effects::{Effects, KeptOut, Out, OutState};
+pub(crate) use mail::Mail;
 pub(crate) use outages::{Outages, Seat};
+pub(crate) use people::People;
+pub(crate) use servers::{Following, OpenAt};
+pub(crate) use who::{Bound, Who};
 
 use super::types::Event;
-use super::{Driver, cancel, due, rest, step};
-use crate::bind::Values;
-use crate::load::Since;
+use super::{Driver, due};
 use crate::session::Fate;
-use crate::store::{Claim, InboxMessage, SessionId, SessionState};
-use imbl::OrdMap;
-use std::collections::VecDeque;
-use std::sync::Arc;
-use steersman_machine::network::Network;
+use crate::store::InboxMessage;
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::Why;
-use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::tick::effect::{Cancelled, Offered, Said};
 use steersman_machine::view::mapping::Raw;
-
-/// The owner of a session, and the lines that it writes.
-#[derive(Clone)]
-pub(super) struct Who {
-    pub(super) session: SessionId,
-    pub(super) claim: Claim,
-    /// Random number that makes ids unique after a backup is restored. Written with the first line of this owner.
-    pub(super) mark: u64,
-    /// True once the first line of this owner was made.
-    pub(super) claimed: bool,
-    /// The last line that was made, and the next one.
-    pub(super) last: Line,
-    pub(super) next: Line,
-    /// Amount written since the ledger's last checkpoint.
-    pub(super) since: Since,
-}
-
-/// The network and the values that a session is bound to.
-#[derive(Clone, Default)]
-pub(super) struct Bound {
-    /// `None` until the session has begun.
-    pub(super) network: Option<Arc<Network>>,
-    pub(super) values: Arc<Values>,
-    /// True once the store knows what a program needs to drive the session.
-    pub(super) needs_told: bool,
-}
-
-/// The session's inbox as its owner has read it.
-#[derive(Clone, Default)]
-pub(super) struct Mail {
-    /// Messages already read, by id; removed when they are taken.
-    pub(super) known: OrdMap<Name, InboxMessage>,
-    /// Events that match no open wait so far.
-    pub(super) events: Vec<InboxMessage>,
-    pub(super) look: bool,
-    /// Look at the inbox again once the pending time-outs are written.
-    pub(super) late: bool,
-    /// Number of messages that were ever delivered, as of the last time that the inbox was read to its end.
-    pub(super) delivered: u64,
-}
-
-/// The course of a session: everything that was heard, everything that waits for the disk, and orders for the whole session.
-#[derive(Clone)]
-pub(super) struct Course {
-    /// Everything that was heard and was not handled yet.
-    pub(super) heard: VecDeque<Arc<Heard>>,
-    /// Actions to take once a line is on disk, in the order of lines.
-    pub(super) ahead: VecDeque<(Line, OnDisk)>,
-    /// Numbers of lines and bytes in the batches after the last urgent one. The store may sync these batches later.
-    pub(super) unhurried: (u64, usize),
-    /// The state shown in session lists, as it was last written.
-    pub(super) shown: Arc<SessionState>,
-    /// Says if the session stops after each line.
-    pub(super) stepping: step::Stepping,
-    /// True once a stop was requested.
-    pub(super) stopping: bool,
-    /// A cancel of the whole session that has not reached all branches.
-    pub(super) cancelling: Option<Arc<cancel::Everything>>,
-    /// State that an earlier driver of the same owner left, until it is restored.
-    pub(super) kept: Option<Arc<rest::Kept>>,
-}
 
 /// Something that was heard and waits for its turn.
 #[derive(Clone)]
@@ -154,9 +97,14 @@ impl Driver {
     /// Checks the invariants of all parts by a recount. Returns what is wrong. While what an earlier driver left is not restored,
     /// the parts do not agree yet.
     pub(super) fn recount(&self) -> Result<(), String> {
-        if self.course.kept.is_some() {
+        if self.course.is_to_restore() {
             return Ok(());
         }
+        self.course.recount()?;
+        self.mail.recount(|id| self.ledger.accepted(id))?;
+        let reached = |effect| self.ledger.reached(effect).is_some();
+        self.people.recount(reached)?;
+        self.servers.recount()?;
         self.branches.recount()?;
         self.effects.recount()?;
         let live = self.branches.live();

@@ -67,7 +67,7 @@ impl Job<'_, '_> {
 
     /// Returns the next effect in doubt whose probe should be asked now.
     pub(super) fn next_probe(&self) -> Option<Id> {
-        if self.d.bound.network.is_none() || self.is_halted() {
+        if self.d.bound.network().is_none() || self.is_halted() {
             return None;
         }
         let owed = |of: &Id| match self.d.ledger.probe(*of) {
@@ -111,7 +111,9 @@ impl Job<'_, '_> {
         draft.urgent = true;
         self.write(draft)?;
         for (effect, of, attempt) in begun {
-            self.when_durable(line, OnDisk::Probe(effect, of, attempt));
+            self.d
+                .course
+                .when_durable(line, OnDisk::Probe(effect, of, attempt));
         }
         Ok(())
     }
@@ -210,7 +212,7 @@ impl Job<'_, '_> {
         let args = Json::Object(args);
         let run = ToolRun {
             network: self.network().clone(),
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             mark: self.mark_of(effect),
             effect,
             attempt,
@@ -222,7 +224,7 @@ impl Job<'_, '_> {
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
-            folder: self.d.bound.values.folder(),
+            folder: self.d.bound.values().folder(),
             artifacts: self.artifacts(of),
             scope: self.scope(of, Some(args)),
         };
@@ -331,7 +333,7 @@ impl Job<'_, '_> {
         };
         let probe = self.probe_of(of).and_then(|probe| self.tool_def(probe));
         let attempts = 1 + probe.map_or(0, |def| def.retry);
-        let (now, seed) = (self.seen.now, self.d.bound.values.seed);
+        let (now, seed) = (self.seen.now, self.d.bound.values().seed);
         let next =
             wanted.map(|wanted| retry::next(wanted, failed + 1, attempts, seed, effect, now));
         let again = match next {

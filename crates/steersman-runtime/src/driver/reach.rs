@@ -12,7 +12,6 @@ use crate::ledger::Record;
 use crate::retry::{self, Next};
 use crate::toolset::ToolRun;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::slice;
 use std::sync::Arc;
 use steersman_machine::stored::commit::{LedgerEntry, Reaching};
@@ -21,24 +20,6 @@ use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::{ToolWork, Work};
 use steersman_machine::view;
 use steersman_machine::view::mapping::Raw;
-
-/// State, in this process, of an effect that notifies a person.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// An attempt's line is on its way to the disk, or the attempt runs.
-    Running,
-    /// Another attempt follows soon.
-    Soon,
-    /// The notification ended. The line that says so is written or is being written.
-    Over,
-}
-
-/// The people that are notified.
-#[derive(Clone, Default)]
-pub(super) struct People {
-    /// Effects that notify people, with their state in this process.
-    pub(super) reaching: BTreeMap<Id, State>,
-}
 
 /// A notification to make.
 pub(super) struct Wanted {
@@ -59,15 +40,9 @@ struct Question {
 }
 
 impl Job<'_, '_> {
-    /// Returns the number of attempts that are on their way to the disk or run.
-    pub(super) fn reaching_now(&self) -> usize {
-        let running = self.d.people.reaching.values();
-        running.filter(|state| **state == State::Running).count()
-    }
-
     /// Returns the next notification to make.
     pub(super) fn next_reach(&self) -> Option<Wanted> {
-        let network = self.d.bound.network.as_ref()?;
+        let network = self.d.bound.network()?;
         let reachable = network.people.values().any(|person| person.reach.is_some());
         if !reachable || self.is_halted() {
             return None;
@@ -81,7 +56,7 @@ impl Job<'_, '_> {
             let before = match self.d.ledger.reach(of, by) {
                 Some((_, reach)) if reach.over => return None,
                 Some((_, reach)) if reach.again.is_some() => return None,
-                Some((effect, _)) if self.d.people.reaching.contains_key(&effect) => return None,
+                Some((effect, _)) if self.d.people.knows(effect) => return None,
                 Some((effect, reach)) => Some((effect, reach.attempt)),
                 None => None,
             };
@@ -96,13 +71,7 @@ impl Job<'_, '_> {
 
     /// Returns true if a person must still be notified. If this owner stops, the next one does it.
     pub(super) fn owes_reach(&self) -> bool {
-        let Some(network) = self
-            .d
-            .bound
-            .network
-            .as_ref()
-            .filter(|_| !self.d.ledger.paused)
-        else {
+        let Some(network) = self.d.bound.network().filter(|_| !self.d.ledger.paused) else {
             return false;
         };
         if network.people.values().all(|person| person.reach.is_none()) {
@@ -190,9 +159,9 @@ impl Job<'_, '_> {
             role,
             what: Reaching::Started { tool, attempt },
         });
-        self.d.people.reaching.insert(effect, State::Running);
+        self.d.people.begins(effect);
         self.write(draft)?;
-        self.when_durable(line, OnDisk::Reach(effect));
+        self.d.course.when_durable(line, OnDisk::Reach(effect));
         Ok(())
     }
 
@@ -200,7 +169,7 @@ impl Job<'_, '_> {
     pub(super) fn start_reach(&mut self, effect: Id) {
         let Some((run, timeout)) = self.reach_run(effect) else {
             // The question was answered meanwhile: nobody has to be notified.
-            self.d.people.reaching.remove(&effect);
+            self.d.people.forgets(effect);
             return;
         };
         let (attempt, class) = (run.attempt, run.work.class);
@@ -219,7 +188,7 @@ impl Job<'_, '_> {
         let due = question
             .due
             .map(|due| view::iso(due, &self.network().timezone));
-        let link = format!("{}/{}", self.d.who.session, reach.of);
+        let link = format!("{}/{}", self.d.who.session(), reach.of);
         let question = json!({
             "id": reach.of.to_string(),
             "text": &*question.text,
@@ -235,11 +204,11 @@ impl Job<'_, '_> {
             out.wish.agent,
             Some(json!({})),
             self.seen.engine,
-            self.d.bound.values.folder(),
+            self.d.bound.values().folder(),
         );
         let run = ToolRun {
             network: self.network().clone(),
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             mark: self.mark_of(effect),
             effect,
             attempt: reach.attempt,
@@ -251,7 +220,7 @@ impl Job<'_, '_> {
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
-            folder: self.d.bound.values.folder(),
+            folder: self.d.bound.values().folder(),
             artifacts: self.artifacts(reach.of),
             scope: Arc::new(scope.with("question", question).with("person", person)),
         };
@@ -286,7 +255,7 @@ impl Job<'_, '_> {
         let wanted = retry::wanted(&raw, Class::Idempotent);
         let fault = match raw {
             Raw::Done(_) | Raw::Made { .. } => {
-                self.d.people.reaching.insert(effect, State::Over);
+                self.d.people.is_over(effect);
                 return self.note_reach(effect, &reach, None);
             }
             Raw::Failed(fault) | Raw::NotPerformed(fault) | Raw::Unknown(fault) => fault,
@@ -295,10 +264,10 @@ impl Job<'_, '_> {
         let tool = person.and_then(|person| self.tool_def(person.reach.as_ref()?));
         let attempts = 1 + tool.map_or(0, |tool| tool.retry);
         let now = self.seen.now;
-        let seed = self.d.bound.values.seed;
+        let seed = self.d.bound.values().seed;
         let next = wanted.map(|wanted| retry::next(wanted, attempt, attempts, seed, effect, now));
         if let Some(Next::After(millis)) = next {
-            self.d.people.reaching.insert(effect, State::Soon);
+            self.d.people.again_soon(effect);
             self.out.orders.push(Do::Alarm {
                 effect,
                 attempt,
@@ -311,14 +280,14 @@ impl Job<'_, '_> {
         {
             return self.notify_later(effect, reach.of, at);
         }
-        self.d.people.reaching.insert(effect, State::Over);
+        self.d.people.is_over(effect);
         let why = format!("{}: {}", fault.code, fault.message);
         self.note_reach(effect, &reach, Some(&why))
     }
 
     /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
     fn notify_later(&mut self, effect: Id, of: Id, at: Time) -> Result<(), Stop> {
-        self.d.people.reaching.remove(&effect);
+        self.d.people.forgets(effect);
         let mut draft = self.draft(self.d.effects.outs()[&of].branch);
         draft.urgent = true;
         draft.ledger.push(LedgerEntry::Again { effect, at });

@@ -1,6 +1,7 @@
 //! New values or a new definition are bound on all branches that have ticks together: a session runs under one binding.
 
 use super::draft::Draft;
+use super::parts::Following;
 use super::{Job, Stop};
 use crate::bind::{self, Values};
 use crate::engine::EngineError;
@@ -50,7 +51,7 @@ impl Job<'_, '_> {
         config: Vec<(Name, String)>,
     ) -> Result<Acted, Stop> {
         let network = self.network().clone();
-        let mut values = (*self.d.bound.values).clone();
+        let mut values = self.d.bound.values().clone();
         for (name, text) in config {
             let value = match serde_json::from_str(&text) {
                 Ok(value) => value,
@@ -94,18 +95,18 @@ impl Job<'_, '_> {
         if let Some(why) = self.at_work() {
             return Ok(Err(why));
         }
-        let manifest = match bind::manifest(&self.d.who.session, new, values) {
+        let manifest = match bind::manifest(self.d.who.session(), new, values) {
             Ok(manifest) => manifest,
             Err(why) => return Ok(Err(why.to_string())),
         };
         let network = match self.found_network(new.source, manifest)? {
             Ok(network) => network,
             Err(why) => {
-                let session = self.d.who.session.clone();
+                let session = self.d.who.session().clone();
                 return Ok(Err(EngineError::Definition { session, why }.to_string()));
             }
         };
-        let values = match bind::open(&self.d.who.session, &network, new, values) {
+        let values = match bind::open(self.d.who.session(), &network, new, values) {
             Ok(values) => values,
             Err(why) => return Ok(Err(why.to_string())),
         };
@@ -131,9 +132,8 @@ impl Job<'_, '_> {
         let told = format!("{} -> {}", bound.digest.short(), new.digest.short());
         let why = Anew::Definition(message, &told, &carried);
         self.bind_anew(new, values, why)?;
-        self.d.bound.network = Some(network);
-        self.d.bound.needs_told = false;
-        self.d.servers = super::follow::Following::default();
+        self.d.bound.changes(network, true);
+        self.d.servers = Following::default();
         Ok(Ok(()))
     }
 
@@ -166,7 +166,7 @@ impl Job<'_, '_> {
         }
         let was = format!("there the definition was {}", then.digest.short());
         let text = self.values_of(then)?;
-        let manifest = bind::manifest(&self.d.who.session, then, &text)?;
+        let manifest = bind::manifest(self.d.who.session(), then, &text)?;
         let from = self.network_of(then.source, manifest)?;
         let cx = Cx {
             network: &from,
@@ -189,7 +189,7 @@ impl Job<'_, '_> {
         why: Anew<'_>,
     ) -> Result<(), Stop> {
         let text = serde_json::to_string(&values).expect("values are JSON");
-        let first = self.d.who.next;
+        let first = self.d.who.next();
         let binding = Binding {
             values: Body::new(first, 0),
             ..new.clone()
@@ -251,7 +251,7 @@ impl Job<'_, '_> {
             drafts.push(draft);
         }
         self.write_together(drafts)?;
-        self.d.bound.values = Arc::new(values);
+        self.d.bound.binds(values);
         self.d.branches.drop_caches();
         Ok(())
     }

@@ -80,7 +80,7 @@ impl Job<'_, '_> {
                 return Ok(Mapped::plain(How::Done, None, ERASED));
             };
             return codec::kept_outcome(&text).map_err(|what| StoreError::Corrupt {
-                place: format!("session `{}` line {at}", self.d.who.session),
+                place: format!("session `{}` line {at}", self.d.who.session()),
                 what: format!("a kept outcome cannot be read: {what}"),
             });
         }
@@ -176,8 +176,8 @@ impl Job<'_, '_> {
             self.drop_said(draft, message, "left behind", text);
         } else if let Some(message) = offer.message.take_if(|message| is_event(message)) {
             // The event met a wait that is over: it is for the next wait.
-            self.d.mail.events.push(message);
-            self.d.mail.look = true;
+            self.d.mail.events_wait([message]);
+            self.d.mail.look();
         } else if let Some(message) = offer.message {
             draft.accept(&message);
             let why = "nobody waits for this any more".to_owned();
@@ -368,7 +368,7 @@ impl Job<'_, '_> {
             agent,
             args,
             self.seen.engine,
-            self.d.bound.values.folder(),
+            self.d.bound.values().folder(),
         ))
     }
 }

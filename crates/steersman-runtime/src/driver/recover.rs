@@ -6,7 +6,6 @@ use super::{Answered, Heard, Job, Stop, Want};
 use crate::bind;
 use crate::engine::EngineError;
 use crate::ledger::{Progress, Record};
-use std::sync::Arc;
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{About, Binding, LedgerEntry, Why};
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
@@ -45,16 +44,14 @@ impl Job<'_, '_> {
 
     /// Loads the network and the values of a binding into the driver.
     pub(super) fn bind(&mut self, binding: &Binding, values: &str) -> Result<(), Stop> {
-        let session = self.d.who.session.clone();
+        let session = self.d.who.session().clone();
         let manifest = bind::manifest(&session, binding, values)?;
         let network = self.network_of(binding.source, manifest)?;
         let values = bind::open(&session, &network, binding, values)?;
         let key = (binding.source, manifest);
         let network = self.seen.engine.with_natives(network, &values, key);
         let network = network.map_err(EngineError::from)?;
-        self.d.bound.values = Arc::new(values);
-        self.d.bound.network = Some(network);
-        self.d.bound.needs_told = false;
+        self.d.bound.begins(network, values);
         Ok(())
     }
 
@@ -66,7 +63,7 @@ impl Job<'_, '_> {
             .live()
             .iter()
             .map(|(id, b)| (*id, &b.snapshot));
-        let binding = bind::common(&self.d.who.session, snapshots)?;
+        let binding = bind::common(self.d.who.session(), snapshots)?;
         let Some(binding) = binding.cloned() else {
             return Ok(());
         };
@@ -77,11 +74,11 @@ impl Job<'_, '_> {
     /// Takes up the outstanding effects of all branches: questions wait again, an `unsafe` tool call that had started is in doubt, and
     /// all other effects begin, unless a hold keeps them.
     pub(super) fn recover(&mut self) -> Result<(), Stop> {
-        if self.d.bound.network.is_none() {
+        if self.d.bound.network().is_none() {
             return Ok(());
         }
         let mut draft = self.draft(self.d.ledger.current);
-        if !self.d.who.claimed {
+        if !self.d.who.has_claimed() {
             self.settle_earlier(&mut draft);
         }
         self.find_searches();
@@ -97,7 +94,7 @@ impl Job<'_, '_> {
         self.write(left)?;
         self.know_left()?;
         for id in ids.into_iter().rev() {
-            self.d.course.heard.push_front(Arc::new(Heard::Ask(id)));
+            self.d.course.hears_first(Heard::Ask(id));
         }
         Ok(())
     }
@@ -106,7 +103,7 @@ impl Job<'_, '_> {
     pub(super) fn take_up_branch(&mut self, id: Id) -> Result<(), Stop> {
         let wishes = self.wished_on(id)?;
         self.take_up_all(self.draft(id), id, wishes)?;
-        self.d.course.heard.push_front(Arc::new(Heard::Ask(id)));
+        self.d.course.hears_first(Heard::Ask(id));
         Ok(())
     }
 
@@ -307,7 +304,7 @@ impl Job<'_, '_> {
 
     /// Asks the machine for the next time at which this branch must be offered the clock, and stores it.
     pub(super) fn deadline(&mut self, id: Id) -> Result<(), Stop> {
-        if self.d.bound.network.is_none() {
+        if self.d.bound.network().is_none() {
             return Ok(());
         }
         let snapshot = &self.d.branches.live()[&id].snapshot;

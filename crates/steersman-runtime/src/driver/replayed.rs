@@ -79,7 +79,7 @@ impl Job<'_, '_> {
             .filter_map(|name| {
                 self.d
                     .bound
-                    .values
+                    .values()
                     .models
                     .iter()
                     .find(|bound| bound.name == *name)

@@ -1,36 +1,30 @@
 //! State of a session that only its owner has and no store holds: it is kept while the session is parked, or between two events of an
 //! executor that keeps nothing in memory.
 
-use super::parts::{KeptBranch, KeptOut};
+use super::parts::{KeptBranch, KeptOut, Stepping};
 use super::{
-    Bound, Branches, Course, Doubts, Driver, Effects, Heard, Job, Mail, OnDisk, OutState, Outages,
-    Stop, Who, explore, follow, reach, step,
+    Bound, Branches, Course, Doubts, Driver, Effects, Following, Heard, Job, Mail, OutState,
+    Outages, People, Stop, Who, explore,
 };
 use crate::engine::EngineError;
 use crate::ledger::Ledger;
 use crate::load::Since;
-use crate::store::{Claim, Left, SessionState};
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use crate::store::{Claim, Left};
+use std::collections::BTreeMap;
 use steersman_machine::stored::ids::{Id, Line, Time};
 
 /// State that the owner of a session has and no store holds. A driver that is opened with it goes on as if it had stayed in memory.
 pub(crate) struct Rest {
     mark: u64,
     claimed: bool,
-    shown: Arc<SessionState>,
     mail: Mail,
     effects: Effects,
     outages: Outages,
     doubts: Doubts,
-    people: reach::People,
+    people: People,
     searches: explore::Searches,
-    servers: follow::Following,
-    /// Actions that wait for lines on their way to the disk.
-    ahead: VecDeque<(Line, OnDisk)>,
-    unhurried: (u64, usize),
-    stepping: step::Stepping,
-    stopping: bool,
+    servers: Following,
+    course: Course,
     kept: Kept,
 }
 
@@ -65,18 +59,14 @@ impl Rest {
         Self {
             mark,
             claimed: false,
-            shown: Arc::default(),
             mail: Mail::default(),
             effects: Effects::default(),
             outages: Outages::default(),
             doubts: Doubts::default(),
-            people: reach::People::default(),
+            people: People::default(),
             searches: explore::Searches::default(),
-            servers: follow::Following::default(),
-            ahead: VecDeque::new(),
-            unhurried: (0, 0),
-            stepping: step::Stepping::Free,
-            stopping: false,
+            servers: Following::default(),
+            course: Course::default(),
             kept: Kept {
                 recovers: true,
                 ..Kept::default()
@@ -92,17 +82,10 @@ impl Driver {
         let live = branches.filter(|id| ledger.has_ticks(*id));
         let restores = (!rest.kept.recovers).then_some(Heard::Restore);
         let heard = live.map(Heard::Load).chain([Heard::Bind]).chain(restores);
-        let heard = heard.map(Arc::new).collect();
+        let mut course = rest.course;
+        course.opens(heard, rest.kept);
         Self {
-            who: Who {
-                session: claim.session.clone(),
-                last: claim.head,
-                next: claim.first,
-                claim,
-                mark: rest.mark,
-                claimed: rest.claimed,
-                since,
-            },
+            who: Who::new(claim, rest.mark, rest.claimed, since),
             bound: Bound::default(),
             ledger,
             branches: Branches::default(),
@@ -113,16 +96,7 @@ impl Driver {
             people: rest.people,
             searches: rest.searches,
             servers: rest.servers,
-            course: Course {
-                heard,
-                ahead: rest.ahead,
-                unhurried: rest.unhurried,
-                shown: rest.shown,
-                stepping: rest.stepping,
-                stopping: rest.stopping,
-                cancelling: None,
-                kept: Some(Arc::new(rest.kept)),
-            },
+            course,
         }
     }
 
@@ -147,23 +121,19 @@ impl Driver {
         let (effects, outs) = effects.closes(parks);
         let (doubts, left) = doubts.closes(parks);
         let mut rest = Rest {
-            mark: who.mark,
-            claimed: who.claimed,
-            shown: course.shown.clone(),
-            mail: std::mem::take(mail),
+            mark: who.mark(),
+            claimed: who.has_claimed(),
+            mail: mail.closes(parks),
             people: std::mem::take(people),
             searches: std::mem::take(searches),
             servers: std::mem::take(servers),
-            ahead: std::mem::take(&mut course.ahead),
-            unhurried: course.unhurried,
-            stepping: course.stepping,
-            stopping: course.stopping,
+            course: course.closes(parks),
             kept: Kept {
                 recovers: parks,
                 branches,
                 outs,
                 left,
-                needs_told: bound.needs_told,
+                needs_told: bound.has_told_needs(),
             },
             effects,
             outages: std::mem::take(outages),
@@ -171,35 +141,31 @@ impl Driver {
         };
         if parks {
             rest = Rest {
-                mail: Mail {
-                    delivered: rest.mail.delivered,
-                    ..Mail::default()
-                },
+                mail: rest.mail,
                 effects: rest.effects,
                 outages: rest.outages,
                 servers: rest.servers,
-                shown: rest.shown,
+                course: rest.course,
                 claimed: rest.claimed,
                 kept: rest.kept,
                 ..Rest::new(rest.mark)
             };
         }
-        (who.last, who.next, rest)
+        (who.last(), who.next(), rest)
     }
 }
 
 impl Job<'_, '_> {
     /// Takes up what an earlier driver of the same owner left, as it was. What the log says of it is read again.
     pub(super) fn restore(&mut self) -> Result<(), Stop> {
-        let Some(kept) = self.d.course.kept.take() else {
+        let Some(kept) = self.d.course.take_kept() else {
             return Ok(());
         };
-        let kept = Arc::unwrap_or_clone(kept);
         if kept.recovers {
             self.completes(kept);
             return Ok(());
         }
-        self.d.bound.needs_told = kept.needs_told;
+        self.d.bound.restores(kept.needs_told);
         let mut wishes = BTreeMap::new();
         let has_outs = !kept.outs.is_empty();
         for (id, kept) in kept.branches {
@@ -212,7 +178,7 @@ impl Job<'_, '_> {
             let branch = kept.branch;
             let Some(wish) = wishes.remove(&(branch, effect)) else {
                 return Err(Stop::Fault(EngineError::Broken {
-                    session: self.d.who.session.clone(),
+                    session: self.d.who.session().clone(),
                     what: format!("nothing wishes {effect}, which was outstanding"),
                 }));
             };
@@ -238,11 +204,10 @@ impl Job<'_, '_> {
     /// Returns true if the session waits for the outside and nothing that it needs is in memory only, so that it may be parked
     /// now or later.
     pub(crate) fn is_parkable(&self) -> bool {
-        let known = &self.d.mail.known;
-        self.d.bound.network.is_some()
+        self.d.bound.network().is_some()
             && self.is_quiet()
             && !self.is_halted()
-            && self.d.course.stepping == step::Stepping::Free
+            && self.d.course.stepping() == Stepping::Free
             && self.d.effects.outs().iter().all(|(id, out)| match out.state {
                 // A held model call may have a reservation, which is in memory only; one that waits for its place has none.
                 OutState::Held => !out.is_model() || self.seen.leaves.is_seated(*id),
@@ -250,8 +215,8 @@ impl Job<'_, '_> {
                 _ => false,
             })
             // Known messages are looked at in every turn of the loop.
-            && known.is_empty()
-            && !self.d.owes_receipts()
+            && self.d.mail.is_empty()
+            && !self.d.course.owes_receipt(None)
             && self.d.effects.next().is_none()
     }
 
@@ -263,7 +228,7 @@ impl Job<'_, '_> {
     /// Frees everything that can be read again.
     pub(crate) fn park(&mut self) -> Asleep {
         let (due, left) = (self.next_due(), self.leaves());
-        let owes = self.d.who.claimed && !self.d.ledger.slice.is_zero();
+        let owes = self.d.who.has_claimed() && !self.d.ledger.slice.is_zero();
         let (_, next, rest) = self.d.closes(true);
         Asleep {
             rest,

@@ -27,7 +27,7 @@ impl Job<'_, '_> {
             let out = &self.d.effects.outs()[&id];
             return Some(Arc::new(MemoryTools {
                 engine: self.seen.engine.clone(),
-                part: self.d.who.claim.scope.clone(),
+                part: self.d.who.claim().scope.clone(),
                 past: self.seen.reader.clone(),
                 snapshot: self.d.branches.live()[&out.branch].snapshot.clone(),
                 agent: out.wish.agent,
@@ -56,7 +56,7 @@ impl Job<'_, '_> {
             snapshot,
             agent,
             branch,
-            mark: self.d.who.mark,
+            mark: self.d.who.mark(),
             upto: call.line(),
             unseen,
             embedder: self.embedder(branch, agent),
@@ -75,7 +75,7 @@ impl Job<'_, '_> {
                 agent,
                 None,
                 self.seen.engine,
-                self.d.bound.values.folder(),
+                self.d.bound.values().folder(),
             );
             let tool = notes::SEARCH;
             Ok(Embedder {

@@ -24,7 +24,7 @@ impl Job<'_, '_> {
     /// Returns how the session stands, once nothing is left to do; `None` if something is on its way to the disk.
     pub(crate) fn standing(&mut self) -> Option<Stood> {
         if self.stands() && !self.is_quiet() {
-            if !self.is_idle() || self.d.mail.look || self.d.mail.late {
+            if !self.is_idle() || self.d.mail.looks() || self.d.mail.is_late() {
                 return None;
             }
             let mut outs = self.d.effects.outs().values();
@@ -46,12 +46,14 @@ impl Job<'_, '_> {
     /// Returns true if the driver has nothing to do and everything is on disk; effects may run.
     pub(super) fn is_still(&self) -> bool {
         self.is_idle()
-            && !self.d.mail.look
-            && !self.d.mail.late
+            && !self.d.mail.looks()
+            && !self.d.mail.is_late()
             && self.next_branch().is_none()
             && self.next_search().is_none()
             && !self.d.servers.has_come()
-            && (self.d.effects.next().is_none() || self.d.ledger.paused || self.d.course.stopping)
+            && (self.d.effects.next().is_none()
+                || self.d.ledger.paused
+                || self.d.course.is_stopping())
     }
 
     /// Returns the outside events of which one must happen before the session continues.
@@ -93,7 +95,7 @@ impl Job<'_, '_> {
                 + left.count()
                 + self.d.doubts.probing()
                 + self.d.searches.judging()
-                + self.reaching_now()
+                + self.d.people.running()
                 + usize::from(self.d.servers.is_asking()),
             due: soon.chain(self.next_due()).min(),
             place: self.place_out(),
@@ -105,14 +107,14 @@ impl Job<'_, '_> {
         self.is_still()
             && !self.is_probing()
             && !self.d.servers.is_asking()
-            && self.reaching_now() == 0
+            && self.d.people.running() == 0
             && self.d.searches.judging() == 0
             && self.d.effects.outs().iter().all(|(id, out)| match out.state {
                 OutState::Stands | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
                 // The effect that it waits for decides whether the session is quiet.
                 OutState::Queued if self.d.effects.waits_for_another(*id) => true,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {
-                    self.d.ledger.paused || self.d.course.stopping
+                    self.d.ledger.paused || self.d.course.is_stopping()
                 }
                 OutState::Starting(_) | OutState::Running | OutState::Over => false,
             })
@@ -125,7 +127,7 @@ impl Job<'_, '_> {
         let Some(branch) = self.d.branches.live().get(&self.d.ledger.current) else {
             return Settled::Empty;
         };
-        let Some(network) = &self.d.bound.network else {
+        let Some(network) = self.d.bound.network() else {
             return Settled::Empty;
         };
         settled(
@@ -164,7 +166,7 @@ impl Job<'_, '_> {
     pub(super) fn changed_info(&mut self, now: Time) -> Option<SessionState> {
         let rerun = self.seen.engine.0.recorded.as_ref();
         let state = self.info(rerun.and_then(|rerun| rerun.listed_at()).unwrap_or(now));
-        if shown_parts(&state) == shown_parts(&self.d.course.shown) {
+        if shown_parts(&state) == shown_parts(self.d.course.shown()) {
             return None;
         }
         let branch = self.d.branches.live().get(&self.d.ledger.current);
@@ -173,14 +175,14 @@ impl Job<'_, '_> {
             last: last.unwrap_or_default(),
             ..state
         };
-        self.d.course.shown = Arc::new(state.clone());
+        self.d.course.shows(state.clone());
         Some(state)
     }
 
     /// Returns true if lists show an outdated state: something came to rest without a line, for example a probe that decides
     /// nothing.
     pub(super) fn is_misshown(&self) -> bool {
-        shown_parts(&self.info(self.d.course.shown.updated)) != shown_parts(&self.d.course.shown)
+        shown_parts(&self.info(self.d.course.shown().updated)) != shown_parts(self.d.course.shown())
     }
 
     fn info(&self, now: Time) -> SessionState {
@@ -208,9 +210,9 @@ impl Job<'_, '_> {
             micros: self.d.ledger.spent.micros,
             tokens: self.d.ledger.spent.tokens,
             model_calls: self.d.ledger.calls,
-            definition: self.d.course.shown.definition.clone(),
+            definition: self.d.course.shown().definition.clone(),
             waits: pending::list(&[]).into(),
-            outcome: self.d.course.shown.outcome.clone(),
+            outcome: self.d.course.shown().outcome.clone(),
             ..SessionState::default()
         };
         if let Some(branch) = self.d.branches.live().get(&self.d.ledger.current)
@@ -219,7 +221,7 @@ impl Job<'_, '_> {
             state.definition = binding.digest.short().into();
         }
         let current = self.d.branches.live().contains_key(&self.d.ledger.current);
-        if !busy && !offered && !self.owes_reach() && current && self.d.bound.network.is_some() {
+        if !busy && !offered && !self.owes_reach() && current && self.d.bound.network().is_some() {
             let settled = self.settled();
             state.status = settled.word().into();
             state.waits = pending::list(&self.pending(None)).into();

@@ -137,7 +137,9 @@ impl Job<'_, '_> {
         }
         if before > self.seen.durable {
             let attempt = self.d.effects.starts_behind(id, before);
-            self.when_durable(before, OnDisk::Start(id, attempt));
+            self.d
+                .course
+                .when_durable(before, OnDisk::Start(id, attempt));
             return Ok(());
         }
         let transport = match self.model_transport(branch, agent, &request.model, &bound) {
@@ -154,7 +156,7 @@ impl Job<'_, '_> {
         let request = seeded(request, seed, tried);
         let call = ModelCall {
             effect: id,
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             attempt,
             agent: path,
             def: self.d.branches.live()[&branch]
@@ -310,7 +312,7 @@ impl Job<'_, '_> {
         };
         let def = self.network().models.get(&request.model);
         let ask = Ask {
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             model: bound.label(),
             rate: def.and_then(|def| def.rate),
             tokens: super::budget::expected(request, super::budget::sent(request)),
@@ -320,7 +322,13 @@ impl Job<'_, '_> {
     }
 
     pub(super) fn model(&self, name: &str) -> Result<(BoundModel, Arc<dyn Model>), String> {
-        let bound = self.d.bound.values.models.iter().find(|m| &*m.name == name);
+        let bound = self
+            .d
+            .bound
+            .values()
+            .models
+            .iter()
+            .find(|m| &*m.name == name);
         let bound = bound.ok_or_else(|| format!("model `{name}` is not bound"))?;
         let model = self.seen.engine.0.models.model(bound);
         Ok((bound.clone(), model.map_err(|e| e.to_string())?))
@@ -420,12 +428,12 @@ impl Job<'_, '_> {
     pub(super) fn tool_run(&self, id: Id, tool: &ToolWork, scope: Arc<TransportScope>) -> ToolRun {
         ToolRun {
             network: self.network().clone(),
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             mark: self.mark_of(id),
             effect: id,
             attempt: self.d.effects.outs()[&id].attempt,
             work: tool.clone(),
-            folder: self.d.bound.values.folder(),
+            folder: self.d.bound.values().folder(),
             artifacts: self.artifacts(id),
             scope,
         }
@@ -444,7 +452,10 @@ impl Job<'_, '_> {
 
     /// Returns the mark of the owner that wished an effect: the key that a service sees is the same for every attempt.
     pub(super) fn mark_of(&self, id: Id) -> u64 {
-        self.d.ledger.mark_at(id.line()).unwrap_or(self.d.who.mark)
+        self.d
+            .ledger
+            .mark_at(id.line())
+            .unwrap_or(self.d.who.mark())
     }
 
     /// Returns the artifacts that a tool sees: those of its agent.
@@ -528,7 +539,7 @@ impl Job<'_, '_> {
             // The agent may send it again.
             Err(full) => Raw::NotPerformed(Fault::new(Code::Failed, full)),
         };
-        self.d.mail.look = true;
+        self.d.mail.look();
         self.answer_raw(id, raw, Vec::new());
         Ok(())
     }
@@ -573,7 +584,7 @@ impl Job<'_, '_> {
             agent,
             None,
             self.seen.engine,
-            self.d.bound.values.folder(),
+            self.d.bound.values().folder(),
         );
         let render = |template: &steersman_machine::values::expression::Template| {
             template

@@ -1,7 +1,7 @@
 //! A turn of the driver on a branch (not a turn of an agent): one tick over the waiting offers, and the line with its result.
 
 use super::draft::{Draft, Note, Offer};
-use super::{Do, HALF, Job, OnDisk, OutState, Say, Stop, What};
+use super::{Do, Job, OnDisk, OutState, Say, Stop, What};
 use crate::session::Fate;
 use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row, StoreAccepted};
 use std::collections::BTreeSet;
@@ -23,7 +23,9 @@ impl Job<'_, '_> {
     pub(super) fn turn(&mut self, id: Id) -> Result<(), Stop> {
         let now = self.now(id);
         // Until the first line is written, only the message that starts the session is read. Read the others now.
-        self.d.mail.look |= self.is_to_begin();
+        if self.is_to_begin() {
+            self.d.mail.look();
+        }
         let Some(mut offers) = self.d.branches.take_offers(id) else {
             return Ok(());
         };
@@ -71,7 +73,7 @@ impl Job<'_, '_> {
         offers: &mut Vec<Offer>,
         offered: &mut Vec<Offered>,
     ) -> Result<Result<Step, String>, Stop> {
-        let line = self.d.who.next;
+        let line = self.d.who.next();
         loop {
             let before = self.d.branches.live()[&id].snapshot.clone();
             let mut step = self.ask(|cx| tick(cx, before, line, now, offered))?;
@@ -92,7 +94,7 @@ impl Job<'_, '_> {
                 }
                 _ if offers.iter().all(|offer| offer.message.is_some()) => return Ok(Err(why)),
                 _ => {
-                    let what = || format!("line {line} of session `{}`", self.d.who.session);
+                    let what = || format!("line {line} of session `{}`", self.d.who.session());
                     store::within(what, size)?;
                 }
             }
@@ -107,7 +109,7 @@ impl Job<'_, '_> {
         offered: Vec<Offered>,
     ) -> Result<(), Stop> {
         let moved = step.commit.is_some();
-        let mut draft = Draft::of(self.d.who.next, id, &mut step);
+        let mut draft = Draft::of(self.d.who.next(), id, &mut step);
         self.d.branches.ticked(id, step.snapshot.clone());
         let mut left = std::mem::take(&mut step.left);
         let mut again = false;
@@ -204,7 +206,7 @@ impl Job<'_, '_> {
 
     /// Sends the receipt of a message to its sender, once the line is on disk.
     pub(super) fn receipt(&mut self, draft: &mut Draft, id: &Name, fate: Fate) {
-        self.d.mail.known.remove(id);
+        self.d.mail.is_accepted(id);
         draft.urgent |= self.seen.leaves.is_awaited(id);
         draft.then.push(OnDisk::Receipt(id.clone(), fate));
     }
@@ -300,7 +302,7 @@ impl Job<'_, '_> {
 
     /// Writes lines of several branches in one batch: all of them are stored, or none.
     pub(super) fn write_together(&mut self, drafts: Vec<Draft>) -> Result<(), Stop> {
-        let (mut all, mut then, mut last) = (Batch::default(), Vec::new(), self.d.who.next);
+        let (mut all, mut then, mut last) = (Batch::default(), Vec::new(), self.d.who.next());
         for draft in drafts {
             last = draft.n;
             let (batch, follows) = self.prepared(draft)?;
@@ -320,7 +322,7 @@ impl Job<'_, '_> {
         }
         self.append(last, all)?;
         for then in then {
-            self.when_durable(last, then);
+            self.d.course.when_durable(last, then);
         }
         Ok(())
     }
@@ -333,12 +335,7 @@ impl Job<'_, '_> {
         if !self.in_place && !self.has_room(lines, bytes) {
             return Err(Stop::Room);
         }
-        let unhurried = (
-            self.d.course.unhurried.0 + lines,
-            self.d.course.unhurried.1 + bytes,
-        );
-        batch.urgent |= unhurried.0 >= HALF.0 || unhurried.1 >= HALF.1;
-        self.d.course.unhurried = if batch.urgent { (0, 0) } else { unhurried };
+        batch.urgent = self.d.course.appends(lines, bytes, batch.urgent);
         // Contents that the job made before its lines
         batch.blobs.append(&mut self.out.blobs);
         self.seen.past.coming().add(last, &batch.blobs);
@@ -352,24 +349,23 @@ impl Job<'_, '_> {
             return;
         }
         let blobs = std::mem::take(&mut self.out.blobs);
-        self.seen.past.coming().add(self.d.who.next, &blobs);
+        self.seen.past.coming().add(self.d.who.next(), &blobs);
         let batch = Batch {
             blobs,
             urgent: true,
             ..Batch::default()
         };
-        self.out.batches.push((self.d.who.last, batch));
+        self.out.batches.push((self.d.who.last(), batch));
     }
 
     /// Encodes a line for the store and folds it into the owner's state. Returns the batch, and the actions to take when it is
     /// on disk.
     fn prepared(&mut self, mut draft: Draft) -> Result<(Batch, Vec<OnDisk>), Stop> {
         let mut tells_accepted = false;
-        if !self.d.who.claimed {
-            self.d.who.claimed = true;
+        if !self.d.who.has_claimed() {
+            let accepted = self.d.who.claims();
             let process = &self.seen.engine.0.options.process;
-            let claimed = process.claimed(self.d.who.claim.epoch, self.d.who.mark);
-            let accepted = self.d.who.claim.accepted.take();
+            let claimed = process.claimed(self.d.who.claim().epoch, self.d.who.mark());
             tells_accepted = accepted.is_some();
             let accepted =
                 accepted.map(|StoreAccepted { at, was }| LedgerEntry::StoreAccepted { at, was });
@@ -397,8 +393,8 @@ impl Job<'_, '_> {
             bodies: draft.bodies,
         };
         let blobs = codec::spill(&mut line);
-        let (bytes, hash) = codec::encode(&line, &branch.hash, &self.d.who.claim.salt);
-        let what = || format!("line {} of session `{}`", line.n, self.d.who.session);
+        let (bytes, hash) = codec::encode(&line, &branch.hash, &self.d.who.claim().salt);
+        let what = || format!("line {} of session `{}`", line.n, self.d.who.session());
         store::within(what, bytes.len())?;
         let contents = draft.contents.into_iter().map(|content| {
             let hash = *blake3::hash(&content.bytes).as_bytes();
@@ -411,11 +407,13 @@ impl Job<'_, '_> {
         }
         self.d.branches.wrote(&line, hash, draft.folds);
         self.d.ledger.fold(&line, &hash);
-        self.made_line(&line);
+        if line.commit.is_some() {
+            self.d.course.made_commit();
+        }
         self.d.effects.look_behind();
         let line = Arc::new(line);
         self.seen.past.add(line.clone());
-        (self.d.who.last, self.d.who.next) = (line.n, line.n.next());
+        self.d.who.wrote(line.n);
         let mut batch = Batch {
             rows: vec![Row {
                 n: line.n,
@@ -459,8 +457,8 @@ impl Job<'_, '_> {
     /// Adds the checkpoints that are due: of the ledger, and of the branch that was written to.
     fn add_checkpoints(&mut self, batch: &mut Batch, id: Id, at: Line) {
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
-        let (salt, ledger) = (self.d.who.claim.salt, &self.d.ledger);
-        let of_ledger = self.d.who.since.checkpoint(bytes, || ledger.encode(&salt));
+        let (salt, ledger) = (self.d.who.claim().salt, &self.d.ledger);
+        let of_ledger = self.d.who.checkpoint(bytes, || ledger.encode(&salt));
         let of_branch = self.d.branches.checkpoint(id, bytes, |snapshot, hash| {
             checkpoint::encode_snapshot(snapshot, at, hash, &salt)
         });

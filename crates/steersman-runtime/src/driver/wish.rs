@@ -186,7 +186,7 @@ impl Job<'_, '_> {
             }
             return Ok(());
         }
-        let (epoch, sealer) = (self.d.who.claim.epoch, self.seen.engine.sealer());
+        let (epoch, sealer) = (self.d.who.claim().epoch, self.seen.engine.sealer());
         if self.await_turn(id) {
             return Ok(());
         }
@@ -273,7 +273,7 @@ impl Job<'_, '_> {
         match turn {
             Ok(()) => {
                 self.seen.leaves.accept(id);
-                if self.d.ledger.paused || self.d.course.stopping {
+                if self.d.ledger.paused || self.d.course.is_stopping() {
                     self.seen.leaves.give_slot(id);
                 }
                 self.d.effects.wakes(id);
@@ -343,7 +343,7 @@ impl Job<'_, '_> {
         let (place, rate) = toolset.place(&run)?;
         let limiters = &self.seen.engine.0.options.limiters;
         let ask = Ask {
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             rate: Some(rate),
             unbroken: true,
             ..Ask::default()

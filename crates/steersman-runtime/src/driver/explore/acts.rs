@@ -31,7 +31,7 @@ impl Job<'_, '_> {
             Err(why) => return Ok(Err(why)),
         };
         let plan = Plan {
-            seed: plan.seed.or(Some(self.d.bound.values.seed)),
+            seed: plan.seed.or(Some(self.d.bound.values().seed)),
             ..plan
         };
         let from = branch.unwrap_or(self.d.ledger.current);
@@ -105,7 +105,7 @@ impl Job<'_, '_> {
             let json: Json = serde_json::from_str(&self.seen.past.text(plan)).ok()?;
             json["seed"].as_u64()
         });
-        let seed = seed.unwrap_or(self.d.bound.values.seed);
+        let seed = seed.unwrap_or(self.d.bound.values().seed);
         let name: Name = match known {
             Some((_, number)) => format!("search {number}").into(),
             None => match self.judge_number(branch) {

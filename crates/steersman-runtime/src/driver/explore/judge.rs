@@ -127,7 +127,7 @@ impl Job<'_, '_> {
         let store = self.seen.engine.store().clone();
         let run = ToolRun {
             network: self.network().clone(),
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             mark: self.mark_of(effect),
             effect,
             attempt: 1,
@@ -139,7 +139,7 @@ impl Job<'_, '_> {
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
-            folder: self.d.bound.values.folder(),
+            folder: self.d.bound.values().folder(),
             artifacts: Artifacts::new(store, snapshot.clone(), agent)
                 .and_coming(self.seen.past.coming()),
             scope: self.scope_in(
