@@ -58,7 +58,9 @@ use crate::engine::{Durability, EngineError};
 use crate::ledger::Ledger;
 use crate::store::{AHEAD_BYTES, AHEAD_LINES};
 use draft::Offer;
-use parts::{Bound, Branches, Course, Doubts, Effects, Following, Mail, Outages, People, Who};
+use parts::{
+    Bound, Branches, Course, Doubts, Effects, Following, Mail, Outages, People, Searches, Who,
+};
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
@@ -78,7 +80,7 @@ pub(crate) struct Driver {
     doubts: Doubts,
     mail: Mail,
     people: People,
-    searches: explore::Searches,
+    searches: Searches,
     servers: Following,
     course: Course,
 }

@@ -7,6 +7,7 @@ mod effects;
 mod mail;
 mod outages;
 mod people;
+mod searches;
 mod servers;
 mod who;
 
@@ -17,6 +18,7 @@ pub(crate) use effects::{Effects, KeptOut, Out, OutState};
 pub(crate) use mail::Mail;
 pub(crate) use outages::{Outages, Seat};
 pub(crate) use people::People;
+pub(crate) use searches::{Judging, Node, Part, Searches, Todo};
 pub(crate) use servers::{Following, OpenAt};
 pub(crate) use who::{Bound, Who};
 
@@ -104,6 +106,7 @@ impl Driver {
         self.mail.recount(|id| self.ledger.accepted(id))?;
         let reached = |effect| self.ledger.reached(effect).is_some();
         self.people.recount(reached)?;
+        self.searches.recount()?;
         self.servers.recount()?;
         self.branches.recount()?;
         self.effects.recount()?;

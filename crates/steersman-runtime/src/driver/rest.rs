@@ -4,7 +4,7 @@
 use super::parts::{KeptBranch, KeptOut, Stepping};
 use super::{
     Bound, Branches, Course, Doubts, Driver, Effects, Following, Heard, Job, Mail, OutState,
-    Outages, People, Stop, Who, explore,
+    Outages, People, Searches, Stop, Who,
 };
 use crate::engine::EngineError;
 use crate::ledger::Ledger;
@@ -22,7 +22,7 @@ pub(crate) struct Rest {
     outages: Outages,
     doubts: Doubts,
     people: People,
-    searches: explore::Searches,
+    searches: Searches,
     servers: Following,
     course: Course,
     kept: Kept,
@@ -64,7 +64,7 @@ impl Rest {
             outages: Outages::default(),
             doubts: Doubts::default(),
             people: People::default(),
-            searches: explore::Searches::default(),
+            searches: Searches::default(),
             servers: Following::default(),
             course: Course::default(),
             kept: Kept {

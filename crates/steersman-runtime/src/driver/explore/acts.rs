@@ -3,7 +3,6 @@
 use super::super::branches::{Acted, ToBegin, said};
 use super::super::draft::Draft;
 use super::super::{Job, Stop};
-use super::Exploring;
 use crate::store::InboxMessage;
 use serde_json::Value as Json;
 use steersman_definition::search_plan;
@@ -69,8 +68,8 @@ impl Job<'_, '_> {
                 plan,
             },
         });
-        self.d.searches.tried.insert(branch, branch);
-        self.d.searches.open.insert(branch, Exploring::default());
+        self.d.searches.begins(branch);
+        self.d.searches.tries_branch(branch, branch);
     }
 
     /// Ends searches with their best results so far, on request of a person; `None` means all searches.
@@ -79,14 +78,7 @@ impl Job<'_, '_> {
         message: &InboxMessage,
         of: Option<Id>,
     ) -> Result<Acted, Stop> {
-        let open = self.d.searches.open.iter_mut();
-        let wanted = open.filter(|(id, _)| of.is_none_or(|of| of == **id));
-        let mut any = false;
-        for (_, open) in wanted {
-            open.stop = Some(Why::Stopped);
-            any = true;
-        }
-        if !any {
+        if !self.d.searches.stop(of, Why::Stopped) {
             return Ok(Err("nothing is being searched".to_owned()));
         }
         self.accept_with(message, Vec::new())?;
@@ -122,7 +114,7 @@ impl Job<'_, '_> {
     }
 
     fn judge_number(&self, branch: Id) -> Option<usize> {
-        if !self.d.searches.judges.contains(&branch) {
+        if !self.d.searches.is_judge(branch) {
             return None;
         }
         self.d
