@@ -1,4 +1,18 @@
-//! The parts of a driver: plain data.
+//! The parts of a driver: plain data, each in a module of its own with private fields.
+//!
+//! A part gets what it needs as arguments and knows no other part. Its methods tell what happens to the session, and its doc comment
+//! states its invariants, which its `recount` checks: in programs with debug assertions after each job ([`Driver::recount`]).
+//! What needs several parts, the log or the view is decided by [`Job`](super::Job).
+//!
+//! | part | holds |
+//! |---|---|
+//! | [`Who`], [`Bound`] | the owner and its lines; network and values |
+//! | [`Branches`] | the branches that have ticks, what is offered to them, and what follows for branches from a line |
+//! | [`Effects`] | the effects that are out, with the table of their states, their queues, and the budget |
+//! | [`Outages`], [`Doubts`] | model calls whose places do not answer; effects in doubt that no branch waits for, and probes |
+//! | [`Mail`], [`People`] | the inbox as it was read; who is notified |
+//! | [`Searches`], [`Following`] | searches over branches; tool lists of servers |
+//! | [`Course`] | what was heard, what waits for the disk, step mode, stop and cancel, what lists show |
 
 mod branches;
 mod course;
@@ -9,6 +23,8 @@ mod outages;
 mod people;
 mod searches;
 mod servers;
+#[cfg(test)]
+mod tests;
 mod who;
 
 pub(crate) use branches::{Branches, KeptBranch, ToAdopt, ToOpen};
