@@ -41,7 +41,7 @@ impl Job<'_, '_> {
             }
         }
         match self.step_that_fits(id, now, &mut offers, &mut offered)? {
-            Ok(step) if self.in_place && (may_want(&step) || self.may_repeat(&step)) => {
+            Ok(step) if self.in_place && (may_want(&step, &offers) || self.may_repeat(&step)) => {
                 self.d.branches.puts_back(id, offers);
                 Err(Stop::Copy)
             }
@@ -545,10 +545,17 @@ impl Job<'_, '_> {
     }
 }
 
-/// Returns true if more than lines in memory may be needed to take a step: an outcome came too late, or an effect is stopped.
-fn may_want(step: &Step) -> bool {
+/// Returns true if more than lines in memory may be needed to take a step: an outcome came too late, or an effect is stopped whose
+/// outcome the step did not take.
+fn may_want(step: &Step, offers: &[Offer]) -> bool {
+    let is_left = |index| step.left.iter().any(|(left, _)| *left == index);
+    let is_over = |effect| {
+        let mut offers = offers.iter().enumerate();
+        offers.any(|(index, offer)| offer.what.effect() == Some(effect) && !is_left(index))
+    };
     let mut left = step.left.iter();
-    !step.stop.is_empty() || left.any(|(_, until)| *until == Until::Stale)
+    step.stop.iter().any(|effect| !is_over(*effect))
+        || left.any(|(_, until)| *until == Until::Stale)
 }
 
 /// Returns the estimated size of a step's line in bytes. All texts that can be blobs count as moved out of the line. The ledger
