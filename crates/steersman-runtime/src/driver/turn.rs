@@ -84,7 +84,7 @@ impl Job<'_, '_> {
             if offers.len() > 1 {
                 let half = offers.len() / 2;
                 offered.truncate(half);
-                self.d.branches.offers_again(id, offers.drain(half..));
+                self.d.branches.puts_back(id, offers.split_off(half));
                 continue;
             }
             let why = format!("its line would have {size} bytes; a line has at most {MAX_LINE}");
