@@ -109,7 +109,7 @@ fn seeds() -> Vec<Vec<u8>> {
         let text = String::from_utf8_lossy(file);
         for line in text.lines() {
             if let Some(at) = line.find("{{").or_else(|| line.find("{%")) {
-                all.push(line[at..].as_bytes().to_vec());
+                all.push(line.as_bytes()[at..].to_vec());
             }
             for key in ["requires: ", "when: ", "if: ", "score: ", "that: "] {
                 if let Some((_, expr)) = line.split_once(key) {

@@ -107,7 +107,7 @@ impl<'a> Mutations<'a> {
                 let from = behind(other, self.range(other).start);
                 let line = other[from..behind(other, from)].iter().copied();
                 let at = behind(bytes.as_slice(), at.start);
-                let to = if random % 2 == 0 {
+                let to = if random.is_multiple_of(2) {
                     at
                 } else {
                     behind(bytes.as_slice(), at)

@@ -19,6 +19,7 @@ fn corpus(target: Target) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Checks an input. If it breaks the target, it is saved and named before the panic goes on.
+#[expect(clippy::print_stdout, reason = "shown with the panic of the test")]
 fn check(target: Target, name: &str, input: &[u8]) {
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| target.run(input))) else {
         return;

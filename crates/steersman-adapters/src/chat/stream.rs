@@ -315,7 +315,7 @@ impl Decoder {
             }
         }
         if matches!(self.thought, Thought::Behind) {
-            text = text.trim_start().to_owned();
+            text.drain(..text.len() - text.trim_start().len());
             if !text.is_empty() {
                 self.thought = Thought::Over;
             }

@@ -80,7 +80,7 @@ impl World {
                 let id = session.id().to_owned();
                 session.stop().await;
                 let session = self.steersman.session(&id).await.unwrap();
-                session.ask("roll").await.unwrap();
+                drop(session.ask("roll").await.unwrap());
                 session.stop().await;
                 return self.is_read(&id).await;
             }
@@ -101,7 +101,7 @@ impl World {
         };
         let session = self.steersman.start_with(&self.network, options).await;
         let session = session.unwrap();
-        session.settled().await.unwrap();
+        drop(session.settled().await.unwrap());
         session
     }
 
@@ -141,7 +141,7 @@ async fn fork(session: &Session) {
         ..Fork::default()
     };
     let branch = session.fork(fork).await.unwrap();
-    session.settled().await.unwrap();
+    drop(session.settled().await.unwrap());
     session.adopt(branch).await.unwrap();
 }
 
@@ -157,6 +157,6 @@ async fn search(session: &Session) {
         ..Search::here(plan)
     };
     let search = session.search(search).await.unwrap();
-    session.settled().await.unwrap();
+    drop(session.settled().await.unwrap());
     session.adopt_found(search).await.unwrap();
 }

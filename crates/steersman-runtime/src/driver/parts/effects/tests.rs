@@ -216,11 +216,13 @@ fn a_late_wake_wakes_only_what_may_begin() {
     assert_eq!((effects.next(), effects.outs().len()), (None, 0));
 }
 
+/// Lines on which escrow was drawn; the whole slice, the line on disk, what is reserved, and the line to wait for.
+type Escrow<'a> = (&'a [(u64, u64)], [u64; 4]);
+
 #[test]
 fn calls_wait_for_the_line_that_covers_what_is_reserved() {
     let amount = |tokens| Amount::new(tokens, 0);
-    // Lines on which escrow was drawn, the whole slice, the line on disk, what is reserved, and the line to wait for.
-    let cases: &[(&[(u64, u64)], [u64; 4])] = &[
+    let cases: &[Escrow<'_>] = &[
         (&[], [100, 0, 100, 0]),
         (&[(3, 50)], [100, 0, 50, 0]),
         (&[(3, 50)], [100, 0, 51, 3]),
