@@ -63,6 +63,7 @@ use parts::{
 };
 use std::sync::Arc;
 use steersman_machine::network::Network;
+use steersman_machine::stored::bounds::MAX_LINE;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::tick::effect::Work;
 use steersman_machine::view::Cx;
@@ -179,7 +180,7 @@ impl Driver {
                 return Ok(Went::Still);
             };
             // A job in place makes at most two lines.
-            let has_room = self.job(seen, out).has_room(2, 0);
+            let has_room = self.job(seen, out).has_room(2, 2 * MAX_LINE);
             let in_place = if next == Next::OnDisk && self.wakes_only(seen.durable) {
                 self.does(next, seen, out, true)
             } else if has_room && seen.past.is_whole() && self.is_hot(next, seen) {

@@ -331,7 +331,7 @@ impl Job<'_, '_> {
     fn append(&mut self, last: Line, mut batch: Batch) -> Result<(), Stop> {
         let lines = batch.rows.len() as u64;
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
-        // A job in place has room for its lines, and may exceed the bound of bytes by them.
+        // A job in place has room for the largest lines.
         if !self.in_place && !self.has_room(lines, bytes) {
             return Err(Stop::Room);
         }
