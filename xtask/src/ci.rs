@@ -48,7 +48,7 @@ const STAGES: [Stage; 5] = [
     Stage {
         name: "tests",
         cargo: &["test", "--workspace"],
-        budget: Duration::from_mins(12),
+        budget: Duration::from_mins(18),
     },
     Stage {
         name: "docs",
