@@ -3,6 +3,8 @@
 mod api;
 mod ci;
 mod counterpart;
+mod counts;
+mod features;
 mod graph;
 mod house;
 mod long;
@@ -13,7 +15,7 @@ mod tidy;
 
 use std::process::{Command, ExitCode};
 
-const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | mutants [NAME]... | tidy | api | house [CRATE]";
+const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | mutants [NAME]... | tidy | api | house [CRATE] | counts [--write]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +27,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(&tidy::root()).map_err(|faults| faults.join("\n")),
         ["house"] => house::print(&tidy::root()),
         ["house", name] => graph::of_crate(&tidy::root(), name).map(|graph| graph.print()),
+        ["counts"] => counts::check(false),
+        ["counts", "--write"] => counts::check(true),
         ["api"] => api::check(&tidy::root(), true),
         _ => Err(USE.to_owned()),
     };

@@ -3,10 +3,13 @@
 //! `cargo bench -p steersman` runs all sections, `cargo bench -p steersman -- machine store` some of them: `machine`,
 //! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `branches`, `relevance`, `contexts`, `search`, `program`.
 //! `--quick` does about a hundredth of the work, to check that everything runs. A run without `--bench`, as by
-//! `cargo test --benches`, does the same. No figure fails the run.
+//! `cargo test --benches`, does the same. No figure fails the run. `--count PATH TIMES` runs one hot path so often, for
+//! `cargo xtask counts`.
 
 #[path = "figures/contexts.rs"]
 mod contexts;
+#[path = "figures/counts.rs"]
+mod counts;
 #[path = "figures/desk.rs"]
 mod desk;
 #[path = "figures/growth.rs"]
@@ -59,6 +62,12 @@ fn main() {
         && weigh == "--weigh"
     {
         machine::weigh(what, count.parse().expect("a number"));
+        return;
+    }
+    if let [count, path, times] = &args[..]
+        && count == "--count"
+    {
+        counts::run(path, times.parse().expect("a number"));
         return;
     }
     if let [serve, pieces] = &args[..]
