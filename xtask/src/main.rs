@@ -1,6 +1,7 @@
 //! Checks of the repository. `cargo xtask ci` runs exactly the checks of CI.
 
 mod api;
+mod bench;
 mod ci;
 mod counterpart;
 mod counts;
@@ -15,7 +16,7 @@ mod tidy;
 
 use std::process::{Command, ExitCode};
 
-const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | mutants [NAME]... | tidy | api | house [CRATE] | counts [--write]";
+const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | mutants [NAME]... | tidy | api | house [CRATE] | counts [--write] | bench [OPTION]...";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         ["house", name] => graph::of_crate(&tidy::root(), name).map(|graph| graph.print()),
         ["counts"] => counts::check(false),
         ["counts", "--write"] => counts::check(true),
+        ["bench", ref rest @ ..] => bench::bench(rest),
         ["api"] => api::check(&tidy::root(), true),
         _ => Err(USE.to_owned()),
     };
