@@ -13,7 +13,7 @@ struct Campaign {
     set: &'static [(&'static str, &'static str)],
 }
 
-const ALL: [Campaign; 8] = [
+const ALL: [Campaign; 9] = [
     Campaign {
         name: "random-sessions",
         shows: "the machine over 100,000 random sessions: fold, replay and codec agree",
@@ -123,17 +123,64 @@ const ALL: [Campaign; 8] = [
         cargo: &["test", "--release", "-p", "steersman-cli", "--test", "acts"],
         set: &[("STEERSMAN_ACTS", "900")],
     },
+    Campaign {
+        name: "soak",
+        shows: "sessions of all kinds for 30 minutes in one process: memory, handles and the WAL do not grow",
+        cargo: &["test", "--release", "-p", "steersman", "--test", "soak"],
+        set: &[(SOAK, "30")],
+    },
 ];
 
-/// Runs the named campaigns; all of them if no name is given.
-pub(crate) fn run_campaigns(names: &[&str]) -> Result<(), String> {
+/// The variable that has the minutes of the soak.
+const SOAK: &str = "STEERSMAN_SOAK";
+
+/// Runs what the words after `long` say: the named campaigns, or all. `fuzz` and `soak` take words of their own.
+pub(crate) fn all(words: &[&str]) -> Result<(), String> {
+    match words {
+        ["fuzz", rest @ ..] => crate::fuzz::campaign(rest),
+        ["soak", minutes] if minutes.parse::<f64>().is_ok() => {
+            let soak = ALL.iter().find(|campaign| campaign.name == "soak");
+            let soak = soak.expect("the soak is a campaign");
+            soak.run(&[(SOAK, *minutes)])
+        }
+        [] => {
+            run_campaigns(&[])?;
+            crate::fuzz::campaign(&[])
+        }
+        names => run_campaigns(names),
+    }
+}
+
+impl Campaign {
+    fn run(&self, set: &[(&str, &str)]) -> Result<(), String> {
+        let begun = Instant::now();
+        say(&format!("== {}: {}", self.name, self.shows));
+        let mut cargo = Command::new("cargo");
+        cargo.args(self.cargo);
+        if !self.cargo.contains(&"--") {
+            cargo.arg("--");
+        }
+        cargo.arg("--nocapture");
+        run(cargo.envs(set.iter().copied()))
+            .map_err(|why| format!("{} failed: {why}", self.name))?;
+        say(&format!(
+            "== {}: {} s",
+            self.name,
+            begun.elapsed().as_secs()
+        ));
+        Ok(())
+    }
+}
+
+/// Runs the named campaigns; all of [`ALL`] if no name is given.
+fn run_campaigns(names: &[&str]) -> Result<(), String> {
     if let Some(other) = names
         .iter()
         .find(|name| ALL.iter().all(|c| c.name != **name))
     {
         let known: Vec<&str> = ALL.iter().map(|campaign| campaign.name).collect();
         return Err(format!(
-            "`{other}` is not a campaign; the campaigns are {}",
+            "`{other}` is not a campaign; the campaigns are {}, fuzz",
             known.join(", ")
         ));
     }
@@ -141,21 +188,7 @@ pub(crate) fn run_campaigns(names: &[&str]) -> Result<(), String> {
         .iter()
         .filter(|c| names.is_empty() || names.contains(&c.name));
     for campaign in wanted {
-        let begun = Instant::now();
-        say(&format!("== {}: {}", campaign.name, campaign.shows));
-        let mut cargo = Command::new("cargo");
-        cargo.args(campaign.cargo);
-        if !campaign.cargo.contains(&"--") {
-            cargo.arg("--");
-        }
-        cargo.arg("--nocapture");
-        run(cargo.envs(campaign.set.iter().copied()))
-            .map_err(|why| format!("{} failed: {why}", campaign.name))?;
-        say(&format!(
-            "== {}: {} s",
-            campaign.name,
-            begun.elapsed().as_secs()
-        ));
+        campaign.run(campaign.set)?;
     }
     Ok(())
 }

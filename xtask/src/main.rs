@@ -3,6 +3,7 @@
 mod api;
 mod ci;
 mod counterpart;
+mod fuzz;
 mod graph;
 mod house;
 mod long;
@@ -13,14 +14,14 @@ mod tidy;
 
 use std::process::{Command, ExitCode};
 
-const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | mutants [NAME]... | tidy | api | house [CRATE]";
+const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | mutants [NAME]... | tidy | api | house [CRATE]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["ci", ref rest @ ..] => ci::run_stages(rest),
-        ["long", ref names @ ..] => long::run_campaigns(names),
+        ["long", ref names @ ..] => long::all(names),
         ["mutants", ref names @ ..] => mutants::run(&tidy::root(), names),
         ["tidy"] => tidy::check(&tidy::root()).map_err(|faults| faults.join("\n")),
         ["house"] => house::print(&tidy::root()),

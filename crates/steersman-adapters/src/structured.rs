@@ -160,12 +160,21 @@ fn said(text: Option<&str>, calls: &[CallSpec], style: Style, offered: bool) -> 
         Some(text) => parts.push(text.to_owned()),
         None => {}
     }
-    parts.extend(calls.iter().map(|call| {
-        let arguments =
-            serde_json::from_str::<Json>(&call.args).unwrap_or_else(|_| json!(call.args));
-        json!({ "tool": call.name, "arguments": arguments }).to_string()
-    }));
+    parts.extend(calls.iter().map(said_call));
     parts.join("\n")
+}
+
+/// Returns a call as an object. An object of arguments is written as the model wrote it, so that no digit of a number is lost;
+/// any other arguments are a text.
+fn said_call(call: &CallSpec) -> String {
+    let name = json!(call.name);
+    let with = |args: &str| format!(r#"{{"tool":{name},"arguments":{args}}}"#);
+    // The arguments alone, because a text that is no object could go on as further fields of the call; and the call, because
+    // an object may be too deep within it.
+    let is_object = serde_json::from_str::<Map<String, Json>>(&call.args).is_ok();
+    let object = is_object.then(|| with(&call.args));
+    let object = object.filter(|call| serde_json::from_str::<Json>(call).is_ok());
+    object.unwrap_or_else(|| with(&json!(call.args).to_string()))
 }
 
 /// Returns the schema of the answer: `anyOf` of a call for each tool, and of a plain answer if that is allowed.

@@ -5,7 +5,10 @@
 
 pub(crate) mod fault;
 mod left;
+mod reading;
 pub mod sse;
+
+pub use reading::Reading;
 
 use crate::masked::Mask;
 use crate::structured;
@@ -129,39 +132,28 @@ pub(crate) async fn exchange(
         decoder.whole(&String::from_utf8_lossy(&body), sink)?;
         return decoder.finish();
     }
-    let mut events = sse::Events::default();
-    let mut size = 0;
-    while !decoder.is_done() {
+    let mut reading = Reading::new(decoder);
+    while !reading.is_done() {
         match timeout_at(deadline, response.chunk()).await {
             Ok(Ok(Some(bytes))) => {
-                size += bytes.len();
-                let cut = events.push(&bytes);
-                let cut = cut.ok().filter(|_| size <= BODY_MAX);
-                let cut = cut.ok_or_else(|| broken(BodyError::TooLarge))?;
                 // Comments keep a connection open; only events show that the model is still at work.
-                if !cut.is_empty() {
+                if reading.push(&bytes, sink)? {
                     deadline = (Instant::now() + times.idle).min(end);
                 }
-                for event in cut {
-                    decoder.event(&event, sink)?;
-                }
-                if decoder.has_ended() {
+                if reading.has_ended() {
                     let (until, most) =
-                        *tail.get_or_insert((Instant::now() + TAIL, size + TAIL_MAX));
+                        *tail.get_or_insert((Instant::now() + TAIL, reading.size() + TAIL_MAX));
                     deadline = deadline.min(until);
-                    if size > most {
+                    if reading.size() > most {
                         break;
                     }
                 }
             }
             Ok(Ok(None)) => {
-                if let Some(event) = std::mem::take(&mut events).finish() {
-                    // An incomplete event at the end of a stream only shows that the stream was cut.
-                    drop(decoder.event(&event, sink));
-                }
+                reading.end(sink);
                 break;
             }
-            Ok(Err(_)) | Err(_) if decoder.has_ended() => break,
+            Ok(Err(_)) | Err(_) if reading.has_ended() => break,
             Ok(Err(error)) => {
                 let message = format!("the stream broke off: {}", transport::describe(error));
                 return Err(Failure::new(FailureCode::Truncated, message));
@@ -169,11 +161,11 @@ pub(crate) async fn exchange(
             Err(_) => return Err(late(&times, start, "no further event came")),
         }
     }
-    if decoder.is_done() {
+    if reading.is_done() {
         drain(response).await;
         kept.store(true, Ordering::Relaxed);
     }
-    decoder.finish()
+    reading.finish()
 }
 
 /// Sends the request. Its server may have closed a kept connection just before, often without notice. That shows quickly, and the

@@ -41,17 +41,24 @@ pub struct Decoder {
 }
 
 /// State of a text that may begin with reasoning in tags: some servers leave the tags in the text.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug)]
 enum Thought {
-    /// Only blanks came so far.
-    #[default]
-    Begins,
+    /// Only blanks came so far. Holds them: before reasoning they are not part of the answer.
+    Begins(String),
     /// Holds text that may still become the opening tag.
     Opening(String),
     /// Inside the tags. Holds text that may still become the closing tag.
     Inside(String),
+    /// After the closing tag, and only blanks came since. They are not part of the answer.
+    Behind,
     /// No reasoning can follow: all further text is the answer.
     Over,
+}
+
+impl Default for Thought {
+    fn default() -> Self {
+        Self::Begins(String::new())
+    }
 }
 
 const OPENS: &str = "<think>";
@@ -115,8 +122,10 @@ impl Decode for Decoder {
     }
 
     fn finish(mut self) -> Result<Answer, Failure> {
-        // The whole text was the beginning of a tag, and no tag followed.
-        if let Thought::Opening(before) = std::mem::take(&mut self.thought) {
+        // The whole text was blank or the beginning of a tag, and no tag followed.
+        if let Thought::Begins(before) | Thought::Opening(before) =
+            std::mem::take(&mut self.thought)
+        {
             self.text.push_str(&before);
         }
         if !self.has_ended() {
@@ -268,8 +277,12 @@ impl Decoder {
     /// Handles text. Reasoning in tags at the beginning is streamed as reasoning, and is not part of the answer.
     fn say(&mut self, text: String, sink: &dyn Sink) {
         let mut text = text;
-        if self.thought == Thought::Begins && !text.trim_start().is_empty() {
-            self.thought = Thought::Opening(String::new());
+        if let Thought::Begins(blanks) = &mut self.thought {
+            if text.trim_start().is_empty() {
+                blanks.push_str(&text);
+                return;
+            }
+            self.thought = Thought::Opening(std::mem::take(blanks));
         }
         if let Thought::Opening(before) = &mut self.thought {
             before.push_str(&text);
@@ -288,8 +301,8 @@ impl Decoder {
             before.push_str(&text);
             if let Some((inside, rest)) = before.split_once(CLOSES) {
                 think(inside, sink);
-                rest.trim_start().clone_into(&mut text);
-                self.thought = Thought::Over;
+                rest.clone_into(&mut text);
+                self.thought = Thought::Behind;
             } else {
                 // Keep back a possible beginning of the closing tag.
                 let kept = (1..CLOSES.len())
@@ -299,6 +312,12 @@ impl Decoder {
                 think(before, sink);
                 *before = rest;
                 return;
+            }
+        }
+        if matches!(self.thought, Thought::Behind) {
+            text.drain(..text.len() - text.trim_start().len());
+            if !text.is_empty() {
+                self.thought = Thought::Over;
             }
         }
         if !text.is_empty() {

@@ -670,10 +670,10 @@ impl Slot<'_> {
             },
             TextKind::Erased => Text::Erased { hash: *hash },
             TextKind::Other => {
-                match postcard::take_from_bytes(self.bytes).map_err(|e| malformed("text", &e))? {
-                    (Other::Parts(parts), []) => Text::Parts(parts),
-                    (_, rest) => return Err(CodecError::Trailing(rest.len())),
-                }
+                // Lists name no lines, so their form is the same from any base.
+                let other = near::read(self.bytes, Line::NONE);
+                let Other::Parts(parts) = other.map_err(|e| malformed("text", &e))?;
+                Text::Parts(parts)
             }
         })
     }
@@ -717,6 +717,7 @@ impl<'a> Input<'a> {
         Ok(self.take(1)?[0])
     }
 
+    /// Reads a number in its shortest form.
     fn number(&mut self) -> Result<u64, CodecError> {
         let mut v = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -727,7 +728,9 @@ impl<'a> Input<'a> {
             }
             v |= bits << shift;
             if byte < 0x80 {
-                return Ok(v);
+                let is_shortest = byte != 0 || shift == 0;
+                let longer = || malformed("number", &"it is longer than it has to be");
+                return is_shortest.then_some(v).ok_or_else(longer);
             }
         }
         Err(malformed("number", &"it is over 64 bits"))

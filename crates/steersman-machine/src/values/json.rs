@@ -75,7 +75,9 @@ fn rewritten(text: &str, other: impl Fn(&str) -> Option<String>) -> Cow<'_, str>
             b'-' | b'0'..=b'9' => {
                 let end = bytes[at..].iter().position(|byte| !is_of_number(*byte));
                 let end = end.map_or(bytes.len(), |len| at + len);
-                if let Some(number) = other(&text[at..end]) {
+                // A number is no key of an object: quotes would make JSON of what is none.
+                if let Some(number) = other(&text[at..end]).filter(|_| !is_before_colon(bytes, end))
+                {
                     out.push_str(&text[copied..at]);
                     out.push_str(&number);
                     copied = end;
@@ -100,6 +102,12 @@ pub(crate) fn is_beyond(number: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_digit())
         && number.parse::<i64>().is_err()
         && number.parse::<u64>().is_err()
+}
+
+/// Returns true if the next character from `at` on that is no blank is a colon.
+fn is_before_colon(bytes: &[u8], at: usize) -> bool {
+    let mut rest = bytes[at..].iter();
+    rest.find(|byte| !byte.is_ascii_whitespace()) == Some(&b':')
 }
 
 fn is_of_number(byte: u8) -> bool {

@@ -141,39 +141,6 @@ fn every_flipped_bit_is_found() {
     }
 }
 
-/// Random bytes, and lines with random bytes in them, give a result or an error, never a panic.
-#[test]
-fn nonsense_never_panics() {
-    let lines: Vec<Vec<u8>> = every().iter().map(|(_, line)| encoded(line)).collect();
-    arbtest::arbtest(|u| {
-        let mut bytes = if u.ratio(1, 2)? {
-            let mut bytes = vec![codec::VERSION];
-            bytes.extend(u.bytes(u.len().min(400))?);
-            bytes
-        } else {
-            u.choose(&lines)?.clone()
-        };
-        for _ in 0..u.int_in_range(0..=6)? {
-            if bytes.is_empty() {
-                break;
-            }
-            let at = u.choose_index(bytes.len())?;
-            match u.int_in_range(0..=3)? {
-                0 => bytes[at] = u.arbitrary()?,
-                1 => bytes.insert(at, u.arbitrary()?),
-                2 => bytes.truncate(at),
-                _ => drop(bytes.drain(at..u.int_in_range(at..=bytes.len() - 1)?)),
-            }
-        }
-        let _ = codec::decode(&bytes);
-        let _ = codec::peek(&bytes);
-        let _ = codec::verify(&bytes, &PREV, &SALT);
-        let _ = codec::erase(&bytes, 0, &SALT);
-        let _ = checkpoint::decode_snapshot(&bytes, &SALT);
-        Ok(())
-    });
-}
-
 /// Ids and line numbers are read back, however far they are from the number of the line, also if they are larger.
 #[test]
 fn ids_come_back_from_any_distance() {

@@ -11,7 +11,6 @@ use crate::pending::{PendingId, may};
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
-use std::sync::Arc;
 use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::stored::by::{By, Decider};
@@ -53,29 +52,20 @@ impl Job<'_, '_> {
             unreachable!("an answer is of the kind that was asked for");
         };
         let (mail, messages) = (*mail, messages.clone());
-        self.d.mail.look = false;
+        self.d.mail.was_read();
         let messages = messages.into_iter().map(Heard::Mail);
         let all = messages.chain([Heard::MailRead(mail)]);
-        self.d.course.heard.extend(all.map(Arc::new));
+        self.d.course.hears(all);
         Ok(())
     }
 
-    /// The rest of the inbox is read again later.
-    fn leaves_mail(&mut self) {
-        self.d
-            .course
-            .heard
-            .retain(|heard| !matches!(**heard, Heard::Mail(_) | Heard::MailRead(_)));
-    }
-
     pub(super) fn judge_mail(&mut self, message: InboxMessage) -> Result<(), Stop> {
-        let inbox = &self.d.mail;
-        if inbox.known.contains_key(&message.id) || self.d.ledger.accepted(&message.id) {
+        if self.d.mail.knows(&message.id) || self.d.ledger.accepted(&message.id) {
             return Ok(());
         }
         if self.is_to_begin() {
             // The first line decides which messages are valid: the rest is read after it.
-            self.leaves_mail();
+            self.d.course.leaves_mail();
             return Ok(());
         }
         self.busy();
@@ -83,17 +73,16 @@ impl Job<'_, '_> {
         let came = message.at.min(self.seen.now);
         // While the session is stopped after a line, due times are not handled.
         if !self.stands() && self.next_due().is_some_and(|due| due <= came) {
-            self.leaves_mail();
+            self.d.course.leaves_mail();
             self.time_passed(came);
-            self.d.mail.late = true;
+            self.d.mail.waits_for_time();
             return Ok(());
         }
-        let (id, known) = (message.id.clone(), message.clone());
-        self.d.mail.known.insert(id, known);
+        self.d.mail.is_judged(&message);
         match Message::decode(&message) {
             Ok(wanted) => self.act(message, wanted),
             // No message can be judged without the one that begins the session.
-            Err(error) if self.d.bound.network.is_none() => Err(EngineError::from(error).into()),
+            Err(error) if self.d.bound.network().is_none() => Err(EngineError::from(error).into()),
             Err(error) => {
                 // It stays in the inbox, where lists show it, and does not stop other messages.
                 let waits = Say::Waits(message.id, error.to_string());
@@ -111,7 +100,7 @@ impl Job<'_, '_> {
 
     /// Returns true if the first message is offered and was not taken yet.
     pub(super) fn is_to_begin(&self) -> bool {
-        let main = self.d.branches.live.get(&Id::MAIN);
+        let main = self.d.branches.live().get(&Id::MAIN);
         !self.has_commit() && main.is_some_and(|main| !main.offers.is_empty())
     }
 
@@ -121,7 +110,7 @@ impl Job<'_, '_> {
         if let Wanted::Start(begin) = wanted.wanted {
             return self.begin_session(message, *begin, by, came);
         }
-        if self.d.bound.network.is_none() || !self.has_commit() {
+        if self.d.bound.network().is_none() || !self.has_commit() {
             return self.refuse(message, "the session has not begun");
         }
         let acted = match wanted.wanted {
@@ -157,7 +146,7 @@ impl Job<'_, '_> {
             Wanted::Resolve { of, how } => self.resolve(&message, of, &by, how)?,
             Wanted::Cancel(what) => self.cancel(&message, &what, &by, branch),
             Wanted::Event { .. } => {
-                self.d.mail.events.push(message.clone());
+                self.d.mail.events_wait([message.clone()]);
                 Ok(())
             }
             Wanted::Pause(paused) => self.pause(&message, paused, by)?,
@@ -204,7 +193,7 @@ impl Job<'_, '_> {
             let snapshots = self
                 .d
                 .branches
-                .live
+                .live()
                 .iter()
                 .map(|(id, b)| (*id, &b.snapshot));
             unjoinable(cx, &self.d.ledger, &snapshots.collect(), branches)
@@ -235,7 +224,7 @@ impl Job<'_, '_> {
         by: By,
         came: Vec<NewArtifact>,
     ) -> Result<(), Stop> {
-        if self.d.bound.network.is_some() {
+        if self.d.bound.network().is_some() {
             return self.refuse(message, "the session has begun already");
         }
         self.bind(&begin.binding, &begin.values)?;
@@ -300,7 +289,7 @@ impl Job<'_, '_> {
         what: What,
     ) -> Acted {
         let branch = branch.unwrap_or(self.d.ledger.current);
-        if !self.d.branches.live.contains_key(&branch) {
+        if !self.d.branches.live().contains_key(&branch) {
             return Err(gone(branch));
         }
         let mut offer = Offer::new(what);
@@ -355,7 +344,7 @@ impl Job<'_, '_> {
         }
         may(self.network(), &hold.by, by)?;
         // If an answer is already offered, that answer decides.
-        match self.d.effects.outs.get(&effect) {
+        match self.d.effects.out(effect) {
             Some(out) if matches!(out.state, OutState::Over) => Err(not_open(effect)),
             _ => Ok(hold.why),
         }
@@ -369,7 +358,7 @@ impl Job<'_, '_> {
         by: By,
     ) -> Result<Acted, Stop> {
         let effect = of.effect;
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             return Ok(Err(not_open(effect)));
         };
         if let Work::Ask { to, options, .. } = &out.wish.work {
@@ -408,8 +397,10 @@ impl Job<'_, '_> {
             .ledger
             .hold(effect, Why::Input)
             .and_then(|h| h.about.as_ref()?.parameter().cloned());
-        if let (Some(out), Some(parameter)) = (self.d.effects.outs.get_mut(&effect), about) {
-            out.inputs.push((parameter, sealed.to_owned()));
+        if let Some(parameter) = about {
+            self.d
+                .effects
+                .is_given(effect, parameter, sealed.to_owned());
         }
         let mut draft = self.draft(branch);
         self.accepted(&mut draft, message);
@@ -437,7 +428,7 @@ impl Job<'_, '_> {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             return Ok(Err(not_open(effect)));
         };
         if let Some(args) = args {
@@ -466,12 +457,7 @@ impl Job<'_, '_> {
 
     /// Approves exactly the edited arguments: the machine checks them and wishes the call under a new effect.
     fn approve_edited(&mut self, message: &InboxMessage, effect: Id, by: By, args: &str) -> Acted {
-        let out = self
-            .d
-            .effects
-            .outs
-            .get(&effect)
-            .ok_or_else(|| not_open(effect))?;
+        let out = self.d.effects.out(effect).ok_or_else(|| not_open(effect))?;
         let tool = out.tool().ok_or_else(|| not_open(effect))?;
         let hold = self.d.ledger.hold(effect, Why::Approval);
         let asked = tool.next_approval(&out.approved);
@@ -515,7 +501,7 @@ impl Job<'_, '_> {
             text: Some(text),
         });
         let branch = out.branch;
-        self.state(effect, OutState::Over);
+        self.d.effects.is_over(effect);
         self.offer(branch, offer);
         Ok(())
     }
@@ -529,10 +515,10 @@ impl Job<'_, '_> {
         by: Decider,
         text: Option<String>,
     ) -> Result<(), Stop> {
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             return Ok(());
         };
-        let snapshot = &self.d.branches.live[&out.branch].snapshot;
+        let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let (owner, call) = (out.wish.agent, out.wish.call());
         let args: Json = out
             .tool()
@@ -577,7 +563,7 @@ impl Job<'_, '_> {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
-        if !self.d.effects.outs.contains_key(&effect) {
+        if !self.d.effects.outs().contains_key(&effect) {
             return Ok(Err(not_open(effect)));
         }
         let released = Note::Released {
@@ -623,8 +609,8 @@ impl Job<'_, '_> {
     }
 
     pub(super) fn last_offer(&mut self, effect: Id) -> Option<&mut Offer> {
-        let branch = self.d.effects.outs.get(&effect)?.branch;
-        self.d.branches.live.get_mut(&branch)?.offers.last_mut()
+        let branch = self.d.effects.out(effect)?.branch;
+        self.d.branches.last_offer(branch)
     }
 
     fn resolve(
@@ -637,7 +623,8 @@ impl Job<'_, '_> {
         let effect = of.effect;
         // An effect that no branch waits for never runs again: only its doubt can be resolved.
         let open = self.d.ledger.effect(effect).and_then(Record::open_hold);
-        let left = open.filter(|_| of.hold.is_none() && !self.d.effects.outs.contains_key(&effect));
+        let left =
+            open.filter(|_| of.hold.is_none() && !self.d.effects.outs().contains_key(&effect));
         let of = PendingId {
             hold: of.hold.or(left.map(|(at, _)| at)),
             ..of
@@ -651,7 +638,7 @@ impl Job<'_, '_> {
             Resolution::Fail => Release::GivenUp,
         };
         let released = Self::released(effect, Why::Doubt, ended, by.clone().into());
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             // Its branch no longer waits; the ledger still records the answer.
             return self.resolve_left(message, effect, released, how);
         };
@@ -692,7 +679,7 @@ impl Job<'_, '_> {
         let mut at_work = self
             .d
             .effects
-            .at_work
+            .at_work()
             .range((effect, 0)..=(effect, u32::MAX));
         if how == Resolution::NotPerformed && at_work.any(|(_, world)| *world) {
             return Ok(Err(format!(
@@ -728,14 +715,12 @@ impl Job<'_, '_> {
         message: Option<&InboxMessage>,
         by: Option<By>,
     ) {
-        let Some(out) = self.d.effects.outs.get_mut(&effect) else {
+        let Some((branch, attempt)) = self.d.effects.is_over(effect) else {
             return;
         };
-        out.state = OutState::Over;
-        let branch = out.branch;
         let mut offer = Offer::new(What::Raw {
             effect,
-            attempt: out.attempt,
+            attempt,
             raw,
             by,
             simulated: false,

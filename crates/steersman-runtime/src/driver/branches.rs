@@ -1,6 +1,7 @@
 //! Branches are opened, adopted, ended, superseded and made current.
 
 use super::draft::{Draft, Note, Offer};
+use super::parts::{ToAdopt, ToOpen};
 use super::{Answered, Job, Stop, Want, What};
 use crate::branches::{not_adoptable, not_all_act, searched, taken_label};
 use crate::inbox::Wanted;
@@ -27,15 +28,6 @@ const NOTHING_OWED: &str =
 
 /// Result of an act: `Ok` if its line is written or it is offered to a branch, otherwise why it is refused.
 pub(super) type Acted = Result<(), String>;
-
-/// A branch that an agent's fork asked for.
-#[derive(Clone)]
-pub(super) struct ToOpen {
-    branch: Id,
-    from: Id,
-    at: Line,
-    opened: Opened,
-}
 
 /// A branch that a person asks for.
 pub(super) struct ToBegin<'a> {
@@ -95,7 +87,7 @@ impl Job<'_, '_> {
                     fork: Some((scope, call, index, of)),
                     ..Opened::default()
                 };
-                self.d.branches.to_open.push(ToOpen {
+                self.d.branches.asks_to_open(ToOpen {
                     branch,
                     from: id,
                     at,
@@ -105,12 +97,17 @@ impl Job<'_, '_> {
             Request::Adopt { call, branch, at } => {
                 // After a rewind to a line before the adoption, the machine asks for it again. It repeats no real effect, because
                 // the ledger knows their outcomes.
-                let open = self.d.branches.live.get(&id).and_then(|b| {
+                let open = self.d.branches.live().get(&id).and_then(|b| {
                     let open = b.snapshot.call(call.0, call.1)?;
                     open.closed.is_none().then_some(())
                 });
                 if open.is_some() {
-                    self.d.branches.to_adopt.push((id, call, branch, at));
+                    self.d.branches.asks_to_adopt(ToAdopt {
+                        target: id,
+                        call,
+                        branch,
+                        at,
+                    });
                 }
             }
             Request::Supersede { branches } => {
@@ -127,21 +124,21 @@ impl Job<'_, '_> {
     pub(super) fn is_awaited(&self, branch: Id, but: Id) -> bool {
         self.d
             .branches
-            .live
+            .live()
             .iter()
             .any(|(id, b)| *id != but && awaits(&b.snapshot, branch))
     }
 
     /// Ends the ticks of a branch. Attempts that may change the world go on; the ledger notes their outcome.
     pub(super) fn supersede(&mut self, draft: &mut Draft, id: Id, after: Option<Line>) {
-        let Some(branch) = self.d.branches.live.get(&id) else {
+        let Some(branch) = self.d.branches.live().get(&id) else {
             return;
         };
         let after = after.unwrap_or(branch.snapshot.line);
         draft
             .ledger
             .push(LedgerEntry::Superseded { branch: id, after });
-        self.d.branches.left_behind.push(id);
+        self.d.branches.leaves(id);
     }
 
     /// Takes back the event waits of branches that this line supersedes, so that no event is delivered to a branch
@@ -156,7 +153,7 @@ impl Job<'_, '_> {
         if left.is_empty() {
             return;
         }
-        for out in self.d.effects.outs.values() {
+        for out in self.d.effects.outs().values() {
             if left.contains(&out.branch) {
                 Self::quit_waiting(draft, out);
             }
@@ -165,12 +162,12 @@ impl Job<'_, '_> {
 
     /// Removes a superseded branch from memory.
     pub(super) fn forget_branch(&mut self, id: Id) -> Result<(), Stop> {
-        self.d.branches.may_have_ended = true;
+        self.d.branches.may_have_ended();
         let mut draft = self.draft(id);
         let outs: Vec<Id> = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(_, out)| out.branch == id)
             .map(|(effect, _)| *effect)
@@ -180,20 +177,15 @@ impl Job<'_, '_> {
             self.end_effect(&mut draft, effect, false);
         }
         // Offers to the branch that no tick has read.
-        let branch = self.d.branches.live.get_mut(&id);
-        for mut offer in branch
-            .map(|b| std::mem::take(&mut b.offers))
-            .unwrap_or_default()
-        {
+        let offers = self.d.branches.take_if(id, |_| true);
+        for mut offer in offers.unwrap_or_default() {
             for unheard in std::mem::take(&mut offer.drops) {
                 self.left_over(&mut draft, unheard)?;
             }
             self.left_over(&mut draft, offer)?;
         }
         self.write(draft)?;
-        self.d.branches.live.remove(&id);
-        self.d.branches.fresh.remove(&id);
-        if self.d.branches.left_behind.is_empty() {
+        if self.d.branches.forgets(id) {
             self.retry_queued();
         }
         Ok(())
@@ -203,30 +195,25 @@ impl Job<'_, '_> {
     pub(super) fn open_asked(&mut self, open: ToOpen) -> Result<(), Stop> {
         let snapshot = self.snapshot_at(open.from, open.at)?;
         let hash = self.hash_at(open.at)?;
-        self.add_branch(
-            open.branch,
-            snapshot.clone(),
-            None,
-            Some(snapshot),
-            Since::default(),
-        );
-        if let Some(branch) = self.d.branches.live.get_mut(&open.branch) {
-            (branch.prev, branch.hash) = (open.at, hash);
-            branch.base.as_mut().expect("given").branch = open.branch;
-        }
+        let mut base = snapshot.clone();
+        base.branch = open.branch;
+        let (at, since) = ((open.at, hash), Since::default());
+        self.d
+            .branches
+            .begins(open.branch, snapshot, at, None, Some(base), since);
         let what = What::Offer(Box::new(Offered::Opened(open.opened)));
         self.offer(open.branch, Offer::new(what));
         Ok(())
     }
 
     /// Offers the adoption of a branch that a fork call chose.
-    pub(super) fn adopt_chosen(
-        &mut self,
-        target: Id,
-        call: (Id, Id),
-        branch: Id,
-        at: Line,
-    ) -> Result<(), Stop> {
+    pub(super) fn adopt_chosen(&mut self, adopt: ToAdopt) -> Result<(), Stop> {
+        let ToAdopt {
+            target,
+            call,
+            branch,
+            at,
+        } = adopt;
         if let Err(why) = self.offer_adoption(target, Some(call), branch, Some(at), None)? {
             let why = why.into();
             let refused = Offered::NotAdopted { call, branch, why };
@@ -238,7 +225,7 @@ impl Job<'_, '_> {
     /// Returns the snapshot of a branch after a line: from memory if the branch has ticks and is at that line, otherwise from
     /// disk.
     pub(super) fn snapshot_at(&mut self, id: Id, at: Line) -> Result<Snapshot, Stop> {
-        if let Some(branch) = self.d.branches.live.get(&id)
+        if let Some(branch) = self.d.branches.live().get(&id)
             && branch.snapshot.line == at
         {
             return Ok(branch.snapshot.clone());
@@ -276,7 +263,7 @@ impl Job<'_, '_> {
     /// Returns the last commit at or before a line on a branch's path; `None` if the line is not on it.
     pub(super) fn commit_at(&mut self, id: Id, at: Line) -> Result<Option<Line>, Stop> {
         let mut at = at;
-        if at > self.d.who.last || !self.is_there(at)? {
+        if at > self.d.who.last() || !self.is_there(at)? {
             return Ok(None);
         }
         while at.is_some() {
@@ -389,7 +376,7 @@ impl Job<'_, '_> {
             return Ok(Err(why));
         }
         // Values may have been bound again since that line: all branches that have ticks run under one binding.
-        let mut live = self.d.branches.live.values();
+        let mut live = self.d.branches.live().values();
         let bound = live.find_map(|branch| branch.snapshot.binding.clone());
         let rebound = bound.filter(|bound| snapshot.binding.as_ref() != Some(bound));
         if rebound.is_some() {
@@ -397,7 +384,7 @@ impl Job<'_, '_> {
         }
         opened.known = self.known_of(&snapshot)?;
         let (rewound, say) = (opened.rewound, opened.say.clone());
-        let (line, now) = (self.d.who.next, self.now(from));
+        let (line, now) = (self.d.who.next(), self.now(from));
         let offered = [Offered::Opened(opened)];
         let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
         if step.commit.is_none() {
@@ -419,16 +406,10 @@ impl Job<'_, '_> {
             .commit
             .as_ref()
             .and_then(|c| c.opening.as_ref()?.label.clone());
-        self.add_branch(
-            id,
-            step.snapshot.clone(),
-            label,
-            Some(snapshot),
-            Since::default(),
-        );
-        if let Some(branch) = self.d.branches.live.get_mut(&id) {
-            (branch.prev, branch.hash) = (at, hash);
-        }
+        let (now, since) = (step.snapshot.clone(), Since::default());
+        self.d
+            .branches
+            .begins(id, now, (at, hash), label, Some(snapshot), since);
         let mut draft = Draft::of(line, id, &mut step);
         draft.urgent = true;
         self.note_opened(&mut draft, (id, from, at), rewound);
@@ -482,7 +463,7 @@ impl Job<'_, '_> {
         if let Err(full) = self.put(id, message)? {
             return Ok(Err(full));
         }
-        self.d.mail.look = true;
+        self.d.mail.look();
         Ok(Ok(()))
     }
 
@@ -543,7 +524,7 @@ impl Job<'_, '_> {
         if let Some(here) = self
             .d
             .branches
-            .live
+            .live()
             .get(&target)
             .filter(|_| message.is_some())
             && let Some(why) = not_adoptable(&self.d.ledger, &here.snapshot, &from)
@@ -578,7 +559,7 @@ impl Job<'_, '_> {
     /// Offers the ends of branches to calls that wait for them, once enough branches have ended.
     pub(super) fn offer_ends(&mut self) -> Result<(), Stop> {
         let (mut waiting, mut over) = (Vec::new(), Vec::new());
-        for (id, branch) in &self.d.branches.live {
+        for (id, branch) in self.d.branches.live() {
             let offered = |call: (Id, Id)| {
                 branch.offers.iter().any(|offer| match &offer.what {
                     What::Offer(o) => {
@@ -656,7 +637,7 @@ impl Job<'_, '_> {
             let top = snapshot.top().map(|top| snapshot.agent(top).phase);
             top == Some(Phase::Resting)
         };
-        let live = self.d.branches.live.get(&id);
+        let live = self.d.branches.live().get(&id);
         known.superseded.is_some() || live.is_some_and(|branch| rests(&branch.snapshot))
     }
 
@@ -671,7 +652,7 @@ impl Job<'_, '_> {
         else {
             return Ok(None);
         };
-        let snapshot = match self.d.branches.live.get(&id) {
+        let snapshot = match self.d.branches.live().get(&id) {
             Some(branch) => branch.snapshot.clone(),
             None => self.snapshot_at(id, known.commit)?,
         };
@@ -705,7 +686,9 @@ impl Job<'_, '_> {
                 .iter()
                 .any(|p| matches!(&p.what, Interaction::Call(call) if call.target == Target::Wait))
         });
-        self.d.branches.may_have_ended |= changes || step.ended.is_some() || waits;
+        if changes || step.ended.is_some() || waits {
+            self.d.branches.may_have_ended();
+        }
         for effect in step.stop {
             self.stop_effect(&mut draft, effect);
         }

@@ -170,7 +170,7 @@ impl Job<'_, '_> {
     /// Returns the cost of an answer by its usage. Missing input or output counts are estimated: otherwise servers that report
     /// nothing would never draw on the budget.
     pub(super) fn spent(&self, answer: &Answer, effect: Id) -> (u64, Option<u64>) {
-        let out = &self.d.effects.outs[&effect];
+        let out = &self.d.effects.outs()[&effect];
         let usage = &answer.usage;
         let input = match usage.input {
             0 => out.sent,
@@ -201,7 +201,7 @@ impl Job<'_, '_> {
 
     /// Returns the session-wide limit of a budget. Limits of an answer or a task are counted by the machine.
     fn limit_of(&self, budget: Budget) -> Option<Limit> {
-        let limits = &self.d.bound.network.as_ref()?.limits;
+        let limits = &self.d.bound.network()?.limits;
         let limit = match budget {
             Budget::Tokens => limits.tokens,
             Budget::Cost => limits.cost,
@@ -231,18 +231,13 @@ impl Job<'_, '_> {
         )
     }
 
-    /// Returns the sum reserved by the calls that run.
-    fn reserved(&self) -> Amount {
-        let outs = self.d.effects.outs.values();
-        outs.fold(Amount::default(), |sum, out| sum.plus(out.reserved))
-    }
-
     /// Returns the assumed need of a call: the most that a call needed so far, or a guess before the first call.
     fn usual(&self) -> Amount {
-        let usual = if self.d.effects.dearest.is_zero() {
+        let dearest = self.d.effects.dearest();
+        let usual = if dearest.is_zero() {
             self.first()
         } else {
-            self.d.effects.dearest
+            dearest
         };
         self.limited(usual)
     }
@@ -251,14 +246,14 @@ impl Job<'_, '_> {
         let models = self
             .d
             .bound
-            .network
-            .iter()
+            .network()
+            .into_iter()
             .flat_map(|network| &network.models);
         let dearest = models.filter_map(|(name, def)| {
             let bound = self
                 .d
                 .bound
-                .values
+                .values()
                 .models
                 .iter()
                 .find(|m| m.name == *name)?;
@@ -275,13 +270,18 @@ impl Job<'_, '_> {
             return;
         };
         let wanted = self.usual();
-        let models = self.d.effects.outs.values().filter(|out| out.is_model());
+        let models = self.d.effects.outs().values().filter(|out| out.is_model());
         // Effects that a search keeps waiting may never begin, and held ones do not begin now.
         let begin = models.filter(|out| !matches!(out.state, OutState::Stands | OutState::Held));
         let wished = begin.filter(|out| out.reserved.is_zero()).count() as u64;
         let before = draft.ledger.iter().map(drawn);
         let before = before.fold(Amount::default(), Amount::plus);
-        let open = self.d.ledger.slice.plus(before).less(self.reserved());
+        let open = self
+            .d
+            .ledger
+            .slice
+            .plus(before)
+            .less(self.d.effects.reserved());
         let needed = wanted.times(wished + 1);
         if !open.covers(needed) {
             let ahead = self.ahead(wanted, needed, open, allowance);
@@ -329,39 +329,28 @@ impl Job<'_, '_> {
             });
             // A call waits for this escrow, or will soon.
             draft.urgent = true;
-            self.d.effects.drawn.push_back((draft.n, drawn));
+            self.d.effects.draws(draft.n, drawn);
         }
     }
 
     /// Returns the line that covers all reservations: the calls may begin when it is on disk.
     pub(super) fn covered_by(&mut self) -> Line {
-        let durable = self.seen.durable;
-        self.d.effects.drawn.retain(|(line, _)| *line > durable);
-        let ahead = self.d.effects.drawn.iter();
-        let ahead = ahead.fold(Amount::default(), |sum, (_, drawn)| sum.plus(*drawn));
-        let (mut covered, needed) = (self.d.ledger.slice.less(ahead), self.reserved());
-        let mut by = Line::NONE;
-        for (line, drawn) in &self.d.effects.drawn {
-            if covered.covers(needed) {
-                break;
-            }
-            (covered, by) = (covered.plus(*drawn), *line);
-        }
-        by
+        let slice = self.d.ledger.slice;
+        self.d.effects.covered_by(self.seen.durable, slice)
     }
 
     /// Returns the most that a call may cost: the tokens that it sends, and the longest answer of each model that may be asked.
     fn bound(&self, id: Id, request: &Request, sent: u64) -> Amount {
         let network = self.network();
-        let out = &self.d.effects.outs[&id];
-        let agent = self.d.branches.live[&out.branch]
+        let out = &self.d.effects.outs()[&id];
+        let agent = self.d.branches.live()[&out.branch]
             .snapshot
             .agent(out.wish.agent);
         let mut bound = Amount::default();
         for name in network.chain(&request.model) {
             let params = context::parameters_for(network, agent, name);
             let longest = longest(&params).unwrap_or(ANSWER);
-            let models = &self.d.bound.values.models;
+            let models = &self.d.bound.values().models;
             let price = models
                 .iter()
                 .find(|m| m.name == *name)
@@ -375,23 +364,22 @@ impl Job<'_, '_> {
     /// Reserves the bound of a call. Returns false if the call was queued, held or failed instead.
     pub(super) fn reserve(&mut self, id: Id, request: &Request) -> Result<bool, Stop> {
         let sent = sent(request);
-        self.d.effects.outs.get_mut(&id).expect("it is out").sent = sent;
+        self.d.effects.sends(id, sent);
         let Some(allowance) = self.allowance() else {
             return Ok(true);
         };
-        if !self.d.effects.outs[&id].reserved.is_zero() {
+        if !self.d.effects.outs()[&id].reserved.is_zero() {
             return Ok(true);
         }
         let bound = self.bound(id, request, sent);
-        self.d.effects.dearest = self.d.effects.dearest.at_least(bound);
-        let branch = self.d.effects.outs[&id].branch;
-        let held = self.reserved();
+        self.d.effects.needs(bound);
+        let branch = self.d.effects.outs()[&id].branch;
+        let held = self.d.effects.reserved();
         let free = allowance.less(self.d.ledger.spent);
         let left = free.less(held);
         // The limit would allow the call if the running calls had not reserved so much: it waits until they settle.
         if !left.covers(bound) && free.covers(bound) {
-            self.d.effects.outs.get_mut(&id).expect("it is out").state = OutState::Queued;
-            self.d.effects.short.insert(id);
+            self.d.effects.waits_for_budget(id);
             return Ok(false);
         }
         if left.tokens < bound.tokens {
@@ -420,28 +408,16 @@ impl Job<'_, '_> {
             self.draw(&mut draft, drawn, allowance, Amount::default());
             self.write(draft)?;
         }
-        self.d
-            .effects
-            .outs
-            .get_mut(&id)
-            .expect("it is out")
-            .reserved = bound;
-        self.retry_short();
+        self.d.effects.reserves(id, bound);
+        self.d.effects.retry_short();
         Ok(true)
-    }
-
-    /// Lets the first call that waits for reserved budget try again; if it may begin, the next one tries.
-    pub(super) fn retry_short(&mut self) {
-        if let Some(first) = self.d.effects.short.pop_first() {
-            self.d.effects.to_start.insert(first);
-        }
     }
 
     fn exhausted(&mut self, id: Id, short: Short) -> Result<bool, Stop> {
         let limit = self.limit_of(short.budget).expect("there is an allowance");
-        let branch = self.d.effects.outs[&id].branch;
+        let branch = self.d.effects.outs()[&id].branch;
         // The calls queued after it may need less, and must not wait for a call that never begins.
-        self.retry_short();
+        self.d.effects.retry_short();
         let (digest, ends, wants) = match short.budget {
             Budget::Tokens => (
                 Digest::of(b"tokens"),
@@ -477,7 +453,7 @@ impl Job<'_, '_> {
                     due: None,
                     about: None,
                 });
-                self.state(id, OutState::Held);
+                self.d.effects.is_held(id);
                 self.write(draft)?;
             }
             OnLimit::Answer | OnLimit::Fail | OnLimit::Finish => {
@@ -490,9 +466,9 @@ impl Job<'_, '_> {
     /// Replaces an impossible usage by the bound of the call, and returns the provider's claim. Taken as reported, such a
     /// number would use up the whole limit or, if it does not fit, count as nothing.
     pub(super) fn disbelieve(&self, effect: Id, usage: &mut Usage) -> Option<Claim> {
-        let out = self.d.effects.outs.get(&effect)?;
+        let out = self.d.effects.out(effect)?;
         let network = self.network();
-        let agent = self.d.branches.live[&out.branch]
+        let agent = self.d.branches.live()[&out.branch]
             .snapshot
             .agent(out.wish.agent);
         let asked = out.asked.as_ref().map(|asked| network.chain(asked));
@@ -518,15 +494,14 @@ impl Job<'_, '_> {
 
     /// Frees the reservation of a call that was paid.
     pub(super) fn unreserve(&mut self, id: Id, spent: Amount) {
-        self.d.effects.dearest = self.d.effects.dearest.at_least(self.limited(spent));
-        if let Some(out) = self.d.effects.outs.get_mut(&id) {
-            out.reserved = Amount::default();
-        }
+        let needed = self.limited(spent);
+        self.d.effects.needs(needed);
+        self.d.effects.reserves(id, Amount::default());
     }
 
     /// Gives back escrow that was drawn and not used, when the session rests.
     pub(super) fn settle_escrow(&mut self, draft: &mut Draft) {
-        let asks_models = self.d.effects.outs.values().any(Out::is_model);
+        let asks_models = self.d.effects.outs().values().any(Out::is_model);
         let drawn = draft
             .ledger
             .iter()
@@ -538,7 +513,7 @@ impl Job<'_, '_> {
     }
 
     pub(super) fn settle(&mut self, draft: &mut Draft) {
-        self.d.effects.drawn.clear();
+        self.d.effects.settles();
         draft.ledger.push(LedgerEntry::Settle {
             tokens: 0,
             micros: 0,
@@ -547,7 +522,7 @@ impl Job<'_, '_> {
 
     /// Returns true if something has to be written before an orderly release.
     pub(crate) fn owes(&mut self) -> bool {
-        let holds = self.d.who.claimed && !self.d.ledger.slice.is_zero();
+        let holds = self.d.who.has_claimed() && !self.d.ledger.slice.is_zero();
         holds || self.is_misshown()
     }
 
@@ -558,16 +533,14 @@ impl Job<'_, '_> {
         let reserved: Vec<Id> = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(_, out)| !out.reserved.is_zero() && out.attempt > 0)
             .map(|(id, _)| *id)
             .collect();
         for id in reserved {
-            self.abandon_spend(&mut draft, &self.d.effects.outs[&id]);
-            if let Some(out) = self.d.effects.outs.get_mut(&id) {
-                out.reserved = Amount::default();
-            }
+            self.abandon_spend(&mut draft, &self.d.effects.outs()[&id]);
+            self.d.effects.reserves(id, Amount::default());
         }
         self.settle(&mut draft);
         draft.urgent = true;
@@ -596,7 +569,7 @@ impl Job<'_, '_> {
             granted: true,
         });
         draft.note(Self::released(id, Why::Budget, Release::Go, by.into()));
-        self.state(id, OutState::Ready);
+        self.d.effects.is_ready(id);
         draft.ready.push(id);
     }
 }

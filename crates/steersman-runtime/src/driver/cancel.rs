@@ -8,7 +8,6 @@ use crate::inbox::CancelWhat;
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::ids::Id;
@@ -48,12 +47,7 @@ impl Job<'_, '_> {
     }
 
     fn cancel_effect(&mut self, message: &InboxMessage, effect: Id, by: &By) -> Acted {
-        let out = self
-            .d
-            .effects
-            .outs
-            .get(&effect)
-            .ok_or_else(|| not_open(effect))?;
+        let out = self.d.effects.out(effect).ok_or_else(|| not_open(effect))?;
         let agent = out.wish.agent;
         let what = match out.wish.call() {
             Some(call) => Cancelled::Call(agent, call),
@@ -65,7 +59,7 @@ impl Job<'_, '_> {
     /// Ends all branches, the current one first: the branches that its agents opened end with it. The message is taken with the
     /// last line that ends a branch: an owner that takes over before that line finds it in the inbox, and ends the rest.
     fn cancel_session(&mut self, message: &InboxMessage, by: &By) {
-        self.d.course.cancelling = Some(Arc::new(Everything {
+        self.d.course.cancels(Some(Everything {
             message: message.clone(),
             by: by.clone(),
             ended: BTreeSet::new(),
@@ -77,33 +71,33 @@ impl Job<'_, '_> {
     pub(super) fn cancel_next(&mut self, all: &Everything) -> Result<(), Stop> {
         if let Some(now) = all.now {
             let waits = |offer: &Offer| matches!(offer.what, What::Cancel(Cancelled::All, _));
-            let known = self.d.branches.live.get(&now);
+            let known = self.d.branches.live().get(&now);
             let has_more = known.is_some_and(|branch| branch.offers.iter().any(waits));
-            if self.d.branches.fresh.contains(&now) && has_more {
+            if self.d.branches.is_fresh(now) && has_more {
                 return self.turn(now);
             }
         }
         let mut ended = all.ended.clone();
         ended.extend(all.now);
         let current = self.d.ledger.current;
-        let branches = self.d.branches.live.iter();
+        let branches = self.d.branches.live().iter();
         let open = branches.filter(|(id, b)| !ended.contains(*id) && is_open(&b.snapshot));
         let mut open: Vec<Id> = open.map(|(id, _)| *id).collect();
         open.sort_by_key(|id| *id != current);
         let mut open = open.into_iter();
         let next = open.next().unwrap_or(current);
-        let known = self.d.branches.live.get(&next);
+        let known = self.d.branches.live().get(&next);
         let with_it = known.map_or_else(BTreeSet::new, |b| left_with(&b.snapshot));
         let mut offer = Offer::new(What::Cancel(Cancelled::All, all.by.clone()));
         if open.all(|other| with_it.contains(&other)) {
             offer.message = Some(all.message.clone());
             offer.ends_others = !ended.is_empty();
             self.offer(next, offer);
-            self.d.course.cancelling = None;
+            self.d.course.cancels(None);
             return Ok(());
         }
         self.offer(next, offer);
-        self.d.course.cancelling = Some(Arc::new(Everything {
+        self.d.course.cancels(Some(Everything {
             message: all.message.clone(),
             by: all.by.clone(),
             ended,
@@ -115,12 +109,9 @@ impl Job<'_, '_> {
     /// Ends a branch. Messages that wait for it are dropped when the cancel is taken; later messages are taken.
     fn cancel_branch(&mut self, message: &InboxMessage, by: &By, branch: Option<Id>) -> Acted {
         let id = branch.unwrap_or(self.d.ledger.current);
-        let Some(known) = self.d.branches.live.get_mut(&id) else {
+        let Some(said) = self.d.branches.take_if(id, is_queued) else {
             return Err(gone(id));
         };
-        let offers = std::mem::take(&mut known.offers).into_iter();
-        let (said, rest): (Vec<Offer>, Vec<Offer>) = offers.partition(is_queued);
-        known.offers = rest;
         let mut cancel = Offer::new(What::Cancel(Cancelled::All, by.clone()));
         cancel.message = Some(message.clone());
         cancel.drops = said;
@@ -152,12 +143,8 @@ impl Job<'_, '_> {
 
     /// Puts back the messages that a cancel would have dropped, because the cancel was not taken.
     pub(super) fn keep_unheard(&mut self, branch: Option<Id>, unheard: Vec<Offer>) {
-        let Some(id) = branch.filter(|_| !unheard.is_empty()) else {
-            return;
-        };
-        if let Some(branch) = self.d.branches.live.get_mut(&id) {
-            branch.offers.extend(unheard);
-            self.d.branches.fresh.insert(id);
+        if let Some(id) = branch.filter(|_| !unheard.is_empty()) {
+            self.d.branches.offers_again(id, unheard);
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::bind;
 use crate::branches::{adopted_already, not_adoptable, not_all_act, searched};
 use crate::ledger::Progress;
 use crate::store::InboxMessage;
-use std::sync::Arc;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::{Id, Line};
@@ -51,7 +50,7 @@ impl Job<'_, '_> {
                     branch: target,
                     after: forked,
                 });
-                self.d.branches.left_behind.push(target);
+                self.d.branches.leaves(target);
             }
             entries.push(LedgerEntry::Current(branch));
             self.accept_with(message, entries)?;
@@ -181,27 +180,24 @@ impl Job<'_, '_> {
             let others = self
                 .d
                 .branches
-                .live
+                .live()
                 .iter()
                 .map(|(id, b)| (*id, &b.snapshot));
-            let bound = bind::common(&self.d.who.session, others.chain([(branch, &left)]));
+            let bound = bind::common(self.d.who.session(), others.chain([(branch, &left)]));
             if let Err(refused) = bound {
                 return Ok(Err(refused.to_string()));
             }
         }
         self.accept_with(message, vec![LedgerEntry::Current(branch)])?;
         if superseded {
-            self.d
-                .course
-                .heard
-                .push_front(Arc::new(Heard::Current(branch)));
+            self.d.course.hears_first(Heard::Current(branch));
         }
         Ok(Ok(()))
     }
 
     /// Loads a branch that was superseded and was made current.
     pub(super) fn drive_again(&mut self, branch: Id) -> Result<(), Stop> {
-        self.catch_up(self.d.who.last)?;
+        self.catch_up(self.d.who.last())?;
         self.load_branch(branch)?;
         self.take_up_branch(branch)
     }

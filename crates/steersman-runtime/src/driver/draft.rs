@@ -48,13 +48,13 @@ impl Job<'_, '_> {
     /// Begins a line of a branch. If the branch has no ticks any more, the line belongs to the current branch, which always has
     /// ticks: ledger entries about an effect, a search or a message do not depend on the line's branch.
     pub(super) fn draft(&self, branch: Id) -> Draft {
-        let has_ticks = self.d.branches.live.contains_key(&branch);
+        let has_ticks = self.d.branches.live().contains_key(&branch);
         let on = if has_ticks {
             branch
         } else {
             self.d.ledger.current
         };
-        Draft::new(self.d.who.next, on)
+        Draft::new(self.d.who.next(), on)
     }
 }
 

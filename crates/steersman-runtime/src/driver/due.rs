@@ -2,7 +2,6 @@
 
 use super::draft::Offer;
 use super::{Heard, Job, OutState, Stop, What};
-use std::sync::Arc;
 use steersman_machine::network::OnTimeout;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codes::Code;
@@ -36,19 +35,19 @@ impl Job<'_, '_> {
         let outs = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter_map(|(id, out)| match out.state {
                 OutState::Later(at) => Some((at, Due::Effect(*id))),
                 OutState::Waits => Some((out.wish.due?, Due::Effect(*id))),
                 _ => None,
             });
-        let held = self.d.effects.outs.iter();
+        let held = self.d.effects.outs().iter();
         let held = held.filter(|(_, out)| matches!(out.state, OutState::Held));
         let holds = held.filter_map(|(id, _)| self.d.ledger.effect(*id));
         let holds = holds.flat_map(|record| record.holds.values());
         let holds = holds.filter_map(|hold| Some((hold.due?, Due::Hold(hold.effect, hold.why))));
-        let branches = self.d.branches.live.iter();
+        let branches = self.d.branches.live().iter();
         let branches = branches.filter_map(|(id, b)| Some((b.deadline?, Due::Branch(*id))));
         let probes = self.probes_again();
         let probes = probes.map(|(at, of)| (at, Due::Probe(of)));
@@ -69,7 +68,7 @@ impl Job<'_, '_> {
         let due = self.dues().filter(|(at, _)| *at <= by_then);
         let due: Vec<Due> = due.map(|(_, due)| due).collect();
         for due in due.into_iter().rev() {
-            self.d.course.heard.push_front(Arc::new(Heard::Due(due)));
+            self.d.course.hears_first(Heard::Due(due));
         }
     }
 
@@ -80,10 +79,8 @@ impl Job<'_, '_> {
             Due::Probe(of) => self.probe(of),
             Due::Reach(effect) => self.reach_again(effect),
             Due::Branch(id) => {
-                if let Some(branch) = self.d.branches.live.get_mut(&id) {
-                    // Asked for once; the resulting line sets the next deadline.
-                    branch.deadline = None;
-                }
+                // Asked for once; the resulting line sets the next deadline.
+                self.d.branches.waits_until(id, None);
                 self.offer(id, Offer::new(What::Offer(Box::new(Offered::Clock))));
                 Ok(())
             }
@@ -91,14 +88,13 @@ impl Job<'_, '_> {
     }
 
     fn effect_is_due(&mut self, effect: Id) -> Result<(), Stop> {
-        if !self.d.effects.outs.contains_key(&effect) {
+        if !self.d.effects.outs().contains_key(&effect) {
             return Ok(());
         }
         self.busy();
-        let out = &self.d.effects.outs[&effect];
+        let out = &self.d.effects.outs()[&effect];
         if matches!(out.state, OutState::Later(_)) {
-            self.state(effect, OutState::Soon(self.seen.now));
-            self.d.effects.to_start.insert(effect);
+            self.d.effects.tries_now(effect, self.seen.now);
             return Ok(());
         }
         match &out.wish.work {
@@ -116,8 +112,8 @@ impl Job<'_, '_> {
 
     /// Handles a wait whose time has come: it is over, or continues with its remaining parts.
     fn wait_is_due(&mut self, effect: Id) -> Result<(), Stop> {
-        let branch = self.d.effects.outs[&effect].branch;
-        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let branch = self.d.effects.outs()[&effect].branch;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
         match self.ask(|cx| wait::due(cx, snapshot, effect))? {
             Meets::Over(raw) => self.answer_raw(effect, raw, Vec::new()),
             Meets::Part => self.offer_came(effect, Came::Time, None),
@@ -132,7 +128,7 @@ impl Job<'_, '_> {
         let Some(by) = self.d.ledger.hold(effect, why).map(|hold| hold.by.clone()) else {
             return Ok(());
         };
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             return Ok(());
         };
         if !matches!(out.state, OutState::Held) {

@@ -15,22 +15,22 @@ use steersman_machine::tick::wait::Meets;
 impl Job<'_, '_> {
     /// Matches events in the inbox and in the store's box with the waits that are open on the current branch.
     pub(super) fn match_events(&mut self) -> Result<(), Stop> {
-        let mut events = std::mem::take(&mut self.d.mail.events).into_iter();
+        let mut events = self.d.mail.take_events().into_iter();
         while let Some(message) = events.next() {
             let Some((event, fields, came)) = event_of(&message) else {
                 continue;
             };
             let Ok(fields) = serde_json::from_str::<Json>(&fields) else {
                 self.refuse(message, "the fields are not JSON")?;
-                self.d.mail.events.extend(events);
-                self.d.course.heard.push_front(Arc::new(Heard::Events));
+                self.d.mail.events_wait(events);
+                self.d.course.hears_first(Heard::Events);
                 return Ok(());
             };
             if let Some((effect, meets)) = self.wait_for(&event, &fields)? {
                 self.meet(effect, meets, &event, fields, came, Some(&message));
             } else {
                 self.tell_that_it_waits(&message, &event);
-                self.d.mail.events.push(message);
+                self.d.mail.events_wait([message]);
             }
         }
         self.match_box()
@@ -42,13 +42,13 @@ impl Job<'_, '_> {
     }
 
     fn match_box(&mut self) -> Result<(), Stop> {
-        if self.d.bound.network.is_none() {
+        if self.d.bound.network().is_none() {
             return Ok(());
         }
         let open: Vec<(Id, Name, Arc<str>)> = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(_, out)| {
                 out.branch == self.d.ledger.current && matches!(out.state, OutState::Waits)
@@ -90,7 +90,7 @@ impl Job<'_, '_> {
 
     /// Returns the oldest open wait that an event is for, and the event's effect on it.
     fn wait_for(&self, event: &str, fields: &Json) -> Result<Option<(Id, Meets)>, Stop> {
-        for (id, out) in &self.d.effects.outs {
+        for (id, out) in self.d.effects.outs() {
             let Work::Event { any } = &out.wish.work else {
                 continue;
             };
@@ -99,7 +99,7 @@ impl Job<'_, '_> {
             if !here || !any.iter().any(meets) {
                 continue;
             }
-            let snapshot = &self.d.branches.live[&out.branch].snapshot;
+            let snapshot = &self.d.branches.live()[&out.branch].snapshot;
             let meets = self.ask(|cx| wait::event(cx, snapshot, *id, event, fields))?;
             if meets != Meets::Nothing {
                 return Ok(Some((*id, meets)));
@@ -139,14 +139,12 @@ impl Job<'_, '_> {
 
     /// Offers the part that arrived for a wait of several parts.
     pub(super) fn offer_came(&mut self, effect: Id, came: Came, message: Option<&InboxMessage>) {
-        let Some(out) = self.d.effects.outs.get_mut(&effect) else {
+        let Some((branch, attempt)) = self.d.effects.is_over(effect) else {
             return;
         };
-        out.state = OutState::Over;
-        let branch = out.branch;
         let mut offer = Offer::new(What::Offer(Box::new(Offered::Outcome {
             effect,
-            attempt: out.attempt,
+            attempt,
             outcome: Outcome::Came(came),
         })));
         offer.message = message.cloned();

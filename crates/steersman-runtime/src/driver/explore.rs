@@ -7,10 +7,10 @@
 
 mod acts;
 mod judge;
-mod nodes;
 
 use super::branches::Acted;
 use super::draft::{Draft, Note, Offer};
+use super::parts::{Part, Searches, Todo};
 use super::{Do, Job, OutState, Stop, What};
 use crate::branches::not_adoptable;
 use crate::ledger::{Search, answers};
@@ -31,84 +31,6 @@ use steersman_machine::tick::tick;
 
 /// Reason why an agent answers without its search: the search found nothing.
 const NOTHING: &str = "no branch came to anything";
-
-/// A node of a search: a branch, and a line of it.
-pub(crate) type Node = (Id, Line);
-
-/// A search that is not over, with the data that its owner has in addition to the log.
-#[derive(Clone, Default)]
-pub(crate) struct Exploring {
-    /// Branches that run in this round.
-    running: BTreeSet<Id>,
-    /// Nodes that are being judged.
-    judging: BTreeMap<(Id, Line), judge::Judging>,
-    /// Snapshots and line hashes of nodes: new branches begin there. Other nodes are read from disk.
-    nodes: nodes::Nodes,
-    /// Branches that the round has still to begin or to continue.
-    todo: Option<Todo>,
-    /// Set if the search must end, to the reason.
-    stop: Option<Why>,
-    /// Set if no more model calls may begin, for this reason: the search ends when all running branches have stopped.
-    short: Option<Why>,
-}
-
-/// The rest of a round: each part is a job of its own.
-#[derive(Clone)]
-struct Todo {
-    plan: Arc<Plan>,
-    /// The nodes that are still to be judged.
-    judged: VecDeque<Node>,
-    /// The runs, the next one first, each with the node from which it begins.
-    runs: VecDeque<(Run, Node)>,
-    /// The best node before the round.
-    best: Option<Node>,
-}
-
-/// All searches of a session that have something to do.
-#[derive(Clone, Default)]
-pub(crate) struct Searches {
-    /// Searches that are not over.
-    open: BTreeMap<Id, Exploring>,
-    /// Branches that these searches try, and their roots, each with its search.
-    tried: BTreeMap<Id, Id>,
-    /// Branches on which an agent judges.
-    judges: BTreeSet<Id>,
-    /// Searches that are over and whose winner has still to be adopted.
-    to_adopt: BTreeSet<Id>,
-    /// Searches whose winner could not be adopted, with the reason.
-    refused: BTreeMap<Id, String>,
-    /// The search whose next round is planned before anything else.
-    plans: Option<Id>,
-    /// Calls of agents that answer without their search, with their branches.
-    standing: VecDeque<(Id, Id)>,
-}
-
-impl Searches {
-    /// Returns the search that tries a branch.
-    pub(super) fn tries(&self, branch: Id) -> Option<Id> {
-        self.tried.get(&branch).copied()
-    }
-
-    /// Returns the search that goes on before anything else.
-    pub(super) fn goes_on(&self) -> Option<Id> {
-        let runs = |(id, open): (&Id, &Exploring)| open.todo.as_ref().map(|_| *id);
-        self.plans.or_else(|| self.open.iter().find_map(runs))
-    }
-
-    pub(super) fn has_standing(&self) -> bool {
-        !self.standing.is_empty()
-    }
-
-    pub(super) fn take_standing(&mut self) -> Option<(Id, Id)> {
-        self.standing.pop_front()
-    }
-
-    /// Returns the number of tools that judge now.
-    pub(super) fn judging(&self) -> usize {
-        let all = self.open.values().flat_map(|open| open.judging.values());
-        all.filter(|judging| judging.runs()).count()
-    }
-}
 
 /// Returns the node at which a block begins.
 fn begins(run: Run) -> usize {
@@ -132,11 +54,11 @@ impl Job<'_, '_> {
         if wish.work != Work::Model || wish.what != Want::Step {
             return Ok(false);
         }
-        let snapshot = &self.d.branches.live[&branch].snapshot;
-        if self.d.searches.tried.contains_key(&branch) {
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
+        if self.d.searches.tries(branch).is_some() {
             return Ok(search::begins_block(snapshot, wish.agent));
         }
-        if self.d.searches.judges.contains(&branch) {
+        if self.d.searches.is_judge(branch) {
             return Ok(false);
         }
         if let Some(known) = self.d.ledger.search(wish.id) {
@@ -145,13 +67,13 @@ impl Job<'_, '_> {
             }
             match &known.over {
                 None => {}
-                Some((Some(_), _)) => drop(self.d.searches.to_adopt.insert(wish.id)),
+                Some((Some(_), _)) => self.d.searches.adopts(wish.id),
                 Some((None, _)) => return Ok(false),
             }
             return Ok(true);
         }
         let snapshot = snapshot.clone();
-        let seed = self.d.bound.values.seed;
+        let seed = self.d.bound.values().seed;
         let plan = self.ask(|cx| search::policy(cx, &snapshot, wish.agent).cloned())?;
         let Some(plan) = plan else {
             return Ok(false);
@@ -177,76 +99,64 @@ impl Job<'_, '_> {
                 plan,
             },
         });
-        self.d.searches.open.insert(wish.id, Exploring::default());
+        self.d.searches.begins(wish.id);
         Ok(true)
     }
 
     /// Restores the searches that are not over from the log, at a takeover.
     pub(super) fn find_searches(&mut self) {
-        let mut found = Searches::default();
+        self.d.searches = Searches::default();
         for (id, known) in self.d.ledger.searches() {
             if known.over.is_some() {
                 continue;
             }
-            found.open.insert(id, Exploring::default());
-            if known.agent.is_none() {
-                found.tried.insert(known.branch, id);
+            self.d.searches.begins(id);
+            let root = known.agent.is_none().then_some(&known.branch);
+            for branch in known.tried.iter().chain(root) {
+                self.d.searches.tries_branch(id, *branch);
             }
-            found
-                .tried
-                .extend(known.tried.iter().map(|branch| (*branch, id)));
-            found
-                .judges
-                .extend(known.judged.iter().map(|(branch, _)| *branch));
+            for (branch, _) in &known.judged {
+                self.d.searches.judges_on(*branch);
+            }
         }
-        self.d.searches = found;
     }
 
     /// Returns the next search that has something to do.
     pub(super) fn next_search(&self) -> Option<Id> {
         let all = &self.d.searches;
-        if self.is_halted() || (all.open.is_empty() && all.to_adopt.is_empty()) {
+        if self.is_halted() || all.is_empty() {
             return None;
         }
-        let waits = all.to_adopt.iter().chain(all.refused.keys()).next();
-        if let Some(id) = waits {
-            return Some(*id);
+        if let Some(id) = all.next_to_adopt() {
+            return Some(id);
         }
-        let outs = self.d.effects.outs.values();
+        let outs = self.d.effects.outs().values();
         let busy: BTreeSet<Id> = outs
             .filter(|out| !matches!(out.state, OutState::Stands))
             .map(|out| out.branch)
             .collect();
         // A message to a branch in the middle of an exchange waits there for the end of the exchange.
-        let rests = |branch: &Id| !busy.contains(branch) && !self.d.branches.fresh.contains(branch);
-        let due = |(id, open): (&Id, &Exploring)| {
-            let judged = open.judging.values().all(|judging| judging.is_over(&rests));
-            let gone = self.is_unwanted(*id);
-            (gone || open.stop.is_some() || (judged && open.running.iter().all(rests)))
-                .then_some(*id)
-        };
-        all.open.iter().find_map(due)
+        let rests = |branch: &Id| !busy.contains(branch) && !self.d.branches.is_fresh(*branch);
+        all.next_due(rests, |id| self.is_unwanted(id))
     }
 
     /// Returns true if no agent waits for its search any more, because its model call is no longer wished.
     fn is_unwanted(&self, id: Id) -> bool {
         let agents = self.d.ledger.search(id).is_some_and(|s| s.agent.is_some());
-        agents && !self.d.effects.outs.contains_key(&id)
+        agents && !self.d.effects.outs().contains_key(&id)
     }
 
     // ---- one step of a search
 
     /// Writes the results of the round, and begins the next one.
     pub(super) fn explore(&mut self, id: Id) -> Result<(), Stop> {
-        if let Some(why) = self.d.searches.refused.remove(&id) {
-            self.d.searches.to_adopt.remove(&id);
-            return self.without(id, &why);
-        }
-        if self.d.searches.to_adopt.remove(&id) {
-            return self.adopt_found(id);
+        match self.d.searches.take_to_adopt(id) {
+            Some(Err(why)) => return self.without(id, &why),
+            Some(Ok(())) => return self.adopt_found(id),
+            None => {}
         }
         let Some(known) = self.d.ledger.search(id) else {
-            self.d.searches.open.remove(&id);
+            self.d.searches.ends(id);
             return Ok(());
         };
         if self.is_unwanted(id) {
@@ -258,13 +168,13 @@ impl Job<'_, '_> {
         self.note_stood(id)?;
         self.note_judged(id)?;
         // Branches of judges that are over are left behind first.
-        self.d.searches.plans = Some(id);
+        self.d.searches.plans(id);
         Ok(())
     }
 
     /// Plans the next round of a search, or begins the next run of the round.
     pub(super) fn explore_on(&mut self, id: Id) -> Result<(), Stop> {
-        if self.d.searches.plans.take().is_none() {
+        if !self.d.searches.take_plan() {
             return self.run_next(id);
         }
         let Some(known) = self.d.ledger.search(id) else {
@@ -277,11 +187,10 @@ impl Job<'_, '_> {
         let tree = self.d.ledger.tree(known);
         let place = |i: usize| (tree.nodes[i].branch, tree.nodes[i].at);
         let best = || search::best(&tree).map(place);
-        let open = self.d.searches.open.get(&id);
-        if let Some(why) = open.and_then(|open| open.stop) {
+        if let Some(why) = self.d.searches.stop_of(id) {
             return self.end_search(id, best(), why, NOTHING);
         }
-        let next = match open.and_then(|open| open.short) {
+        let next = match self.d.searches.short_of(id) {
             Some(why) => search::cut(&tree, why),
             None => search::next(&plan, &tree),
         };
@@ -296,48 +205,31 @@ impl Job<'_, '_> {
                     runs: VecDeque::new(),
                     best: None,
                 };
-                self.goes_on_with(id, todo);
+                self.d.searches.begins_round(id, todo);
                 return Ok(());
             }
             Next::Run(runs) => runs,
         };
-        if let Some(open) = self.d.searches.open.get_mut(&id) {
-            open.nodes
-                .forget(&runs.iter().copied().map(begins).map(place).collect());
-        }
+        let begun = runs.iter().copied().map(begins).map(place).collect();
+        self.d.searches.forget_nodes(id, &begun);
         let todo = Todo {
             plan: Arc::new(plan),
             judged: VecDeque::new(),
             runs: runs.iter().map(|run| (*run, place(begins(*run)))).collect(),
             best: best(),
         };
-        self.goes_on_with(id, todo);
+        self.d.searches.begins_round(id, todo);
         Ok(())
     }
 
-    fn goes_on_with(&mut self, id: Id, todo: Todo) {
-        let has_more = !todo.runs.is_empty() || !todo.judged.is_empty();
-        if let Some(open) = self.d.searches.open.get_mut(&id) {
-            open.todo = Some(todo).filter(|_| has_more);
-        }
-    }
-
     fn run_next(&mut self, id: Id) -> Result<(), Stop> {
-        let Some(open) = self.d.searches.open.get_mut(&id) else {
+        let Some((plan, best, part)) = self.d.searches.take_part(id) else {
             return Ok(());
         };
-        let Some(mut todo) = open.todo.take() else {
-            return Ok(());
+        let (run, from) = match part {
+            Part::Judge(of) => return self.judge(id, &plan, of),
+            Part::Run(run, from) => (run, from),
         };
-        let (plan, best) = (todo.plan.clone(), todo.best);
-        if let Some(of) = todo.judged.pop_front() {
-            self.goes_on_with(id, todo);
-            return self.judge(id, &plan, of);
-        }
-        let Some((run, from)) = todo.runs.pop_front() else {
-            return Ok(());
-        };
-        self.goes_on_with(id, todo);
         let begun = match run {
             Run::On(_) => self.go_on(id, from.0, Some(from.1))?,
             Run::Open { number, .. } => self.try_from(id, &plan, number, from)?,
@@ -356,12 +248,10 @@ impl Job<'_, '_> {
 
     /// Writes which branches of the round have stopped, in the order of their numbers.
     fn note_stood(&mut self, id: Id) -> Result<(), Stop> {
-        let (Some(open), Some(known)) =
-            (self.d.searches.open.get_mut(&id), self.d.ledger.search(id))
-        else {
+        let Some(known) = self.d.ledger.search(id) else {
             return Ok(());
         };
-        let running = std::mem::take(&mut open.running);
+        let running = self.d.searches.take_running(id);
         let mut ran: Vec<(u32, Id)> = running
             .into_iter()
             .filter_map(|branch| {
@@ -406,10 +296,9 @@ impl Job<'_, '_> {
                     micros: cost.micros,
                 },
             });
-            if let Some(hash) = self.d.branches.live.get(&branch).map(|b| b.hash)
-                && let Some(open) = self.d.searches.open.get_mut(&id)
-            {
-                open.nodes.keep((branch, at), (snapshot, hash));
+            if let Some(hash) = self.d.branches.live().get(&branch).map(|b| b.hash) {
+                let found = (snapshot, hash);
+                self.d.searches.keep_node(id, (branch, at), found);
             }
         }
         self.write(draft)
@@ -421,7 +310,7 @@ impl Job<'_, '_> {
         let mut outs = self
             .d
             .effects
-            .outs
+            .outs()
             .values()
             .filter(|out| out.branch == branch);
         let ends_block = |out: &super::Out| {
@@ -474,12 +363,11 @@ impl Job<'_, '_> {
         let tries = self.d.searches.tries(branch);
         let judged = self.d.ledger.searches().find(judges).map(|(id, _)| id);
         let found = tries.or(judged);
-        let Some(open) = found.and_then(|id| self.d.searches.open.get_mut(&id)) else {
+        if !found.is_some_and(|id| self.d.searches.runs_short(id, why)) {
             return false;
-        };
-        open.short = Some(why);
+        }
         if tries.is_some() {
-            self.state(call, OutState::Stands);
+            self.d.effects.stands(call);
         } else {
             self.fail(call, FailureCode::Limit, used);
         }
@@ -488,24 +376,19 @@ impl Job<'_, '_> {
 
     /// Returns the snapshot of a node and the hash of its line.
     fn node(&mut self, id: Id, of: (Id, Line)) -> Result<(Snapshot, Hash), Stop> {
-        let open = self.d.searches.open.get_mut(&id);
-        if let Some(known) = open.and_then(|open| open.nodes.kept(of)) {
+        if let Some(known) = self.d.searches.node(id, of) {
             return Ok(known);
         }
         let snapshot = self.snapshot_at(of.0, of.1)?;
         let hash = self.hash_at(of.1)?;
         let found = (snapshot, hash);
-        if let Some(open) = self.d.searches.open.get_mut(&id) {
-            open.nodes.keep(of, found.clone());
-        }
+        self.d.searches.keep_node(id, of, found.clone());
         Ok(found)
     }
 
     /// Begins the model calls at which a branch waits, unless the branch has moved on already.
     fn go_on(&mut self, id: Id, branch: Id, from: Option<Line>) -> Result<Acted, Stop> {
-        if let Some(open) = self.d.searches.open.get_mut(&id) {
-            open.running.insert(branch);
-        }
+        self.d.searches.runs(id, branch);
         let at = self.d.ledger.branch(branch).map(|b| b.commit);
         if from.is_some() && at != from {
             return Ok(Ok(()));
@@ -513,7 +396,7 @@ impl Job<'_, '_> {
         let stands: Vec<Id> = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(_, out)| out.branch == branch && matches!(out.state, OutState::Stands))
             .map(|(effect, _)| *effect)
@@ -525,9 +408,13 @@ impl Job<'_, '_> {
     pub(super) fn begin_standing(&mut self, branch: Id, stands: Vec<Id>) -> Result<(), Stop> {
         let mut draft = self.draft(branch);
         for effect in stands {
-            self.state(effect, OutState::Ready);
+            // The line that ended its search may have ended the call, too.
+            if self.d.effects.out(effect).is_none() {
+                continue;
+            }
+            self.d.effects.is_ready(effect);
             self.draw_escrow(&mut draft);
-            self.d.effects.to_start.insert(effect);
+            self.d.effects.wakes(effect);
         }
         self.busy();
         self.write(draft)
@@ -546,7 +433,7 @@ impl Job<'_, '_> {
         let opened = known.and_then(|known| known.tried.get(number as usize - 1));
         if let Some(branch) = opened.copied() {
             let (before, _) = self.node(id, from)?;
-            let here = self.d.branches.live.get(&branch);
+            let here = self.d.branches.live().get(&branch);
             let since = here.map(|b| search::spent_since(&b.snapshot, &before));
             let begun = since.is_none_or(|since| since.calls > 0);
             let at = if begun { Some(Line::NONE) } else { None };
@@ -578,7 +465,7 @@ impl Job<'_, '_> {
     ) -> Result<Result<Id, String>, Stop> {
         let (mut snapshot, hash) = self.node(id, from)?;
         let judges = opened.judge.is_some();
-        let bound = self.d.branches.live.values().next();
+        let bound = self.d.branches.live().values().next();
         let bound = bound.and_then(|branch| branch.snapshot.binding.clone());
         let rebound = bound.filter(|bound| snapshot.binding.as_ref() != Some(bound));
         if rebound.is_some() {
@@ -588,7 +475,7 @@ impl Job<'_, '_> {
             known: self.known_of(&snapshot)?,
             ..opened
         };
-        let (line, now) = (self.d.who.next, self.now(from.0).max(snapshot.now));
+        let (line, now) = (self.d.who.next(), self.now(from.0).max(snapshot.now));
         let offered = [Offered::Opened(opened)];
         let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
         let Some(commit) = &mut step.commit else {
@@ -599,15 +486,16 @@ impl Job<'_, '_> {
         }
         let branch = step.snapshot.branch;
         if judges {
-            self.d.searches.judges.insert(branch);
+            self.d.searches.judges_on(branch);
         } else {
-            self.d.searches.tried.insert(branch, id);
+            self.d.searches.tries_branch(id, branch);
         }
         let base = Some(snapshot);
-        self.add_branch(branch, step.snapshot.clone(), None, base, Since::default());
-        if let Some(known) = self.d.branches.live.get_mut(&branch) {
-            (known.prev, known.hash) = (from.1, hash);
-        }
+        let (snapshot, at) = (step.snapshot.clone(), (from.1, hash));
+        let since = Since::default();
+        self.d
+            .branches
+            .begins(branch, snapshot, at, None, base, since);
         let mut draft = Draft::of(line, branch, &mut step);
         draft.ledger.push(LedgerEntry::Opened {
             branch,
@@ -631,7 +519,7 @@ impl Job<'_, '_> {
         why: Why,
         reason: &str,
     ) -> Result<(), Stop> {
-        if self.d.searches.open.remove(&id).is_some() {
+        if self.d.searches.ends(id) {
             self.out.orders.push(Do::CutJudges(id));
         }
         let Some(known) = self.d.ledger.search(id) else {
@@ -641,7 +529,7 @@ impl Job<'_, '_> {
         let judges = known.judged.iter().map(|(branch, _)| *branch);
         let tried = known.tried.iter().copied().chain(judges);
         let all: Vec<Id> = tried.chain(by_person.then_some(root)).collect();
-        let waits = self.d.effects.outs.get(&id).map(|out| out.branch);
+        let waits = self.d.effects.out(id).map(|out| out.branch);
         let waits = waits.filter(|_| !by_person);
         let mut draft = self.draft(root);
         draft.urgent = true;
@@ -654,8 +542,7 @@ impl Job<'_, '_> {
         });
         // All in one line: branches that outlive their search would continue outside of it.
         for branch in all {
-            self.d.searches.tried.remove(&branch);
-            self.d.searches.judges.remove(&branch);
+            self.d.searches.leaves(branch);
             let known = self.d.ledger.branch(branch);
             if known.is_some_and(|b| b.superseded.is_none()) {
                 self.supersede(&mut draft, branch, None);
@@ -669,9 +556,9 @@ impl Job<'_, '_> {
         if waits.is_some() && winner.is_some() {
             self.adopt_found(id)?;
         }
-        let waits = waits.filter(|_| winner.is_none());
-        let standing = waits.map(|branch| (branch, id));
-        self.d.searches.standing.extend(standing);
+        if let Some(branch) = waits.filter(|_| winner.is_none()) {
+            self.d.searches.answers_without(id, branch);
+        }
         Ok(())
     }
 
@@ -684,7 +571,7 @@ impl Job<'_, '_> {
         };
         let (branch, at) = self.adopted_from(branch, at, target)?;
         let from = self.as_branch_of(target, branch, at)?;
-        if let Some(here) = self.d.branches.live.get(&target)
+        if let Some(here) = self.d.branches.live().get(&target)
             && let Some(why) = not_adoptable(&self.d.ledger, &here.snapshot, &from)
         {
             return self.without(id, &why);
@@ -706,18 +593,17 @@ impl Job<'_, '_> {
     pub(super) fn not_adopted(&mut self, target: Option<Id>, why: &str) {
         let won = |(id, known): &(Id, &Search)| {
             let over = known.over.is_some() && known.without.is_none();
-            over && Some(known.branch) == target && self.d.effects.outs.contains_key(id)
+            over && Some(known.branch) == target && self.d.effects.outs().contains_key(id)
         };
         let found = self.d.ledger.searches().find(won).map(|(id, _)| id);
         if let Some(id) = found {
-            self.d.searches.to_adopt.insert(id);
-            self.d.searches.refused.insert(id, why.to_owned());
+            self.d.searches.refuses(id, why);
         }
     }
 
     /// Lets the agent of a search whose winner was not adopted answer without the search.
     fn without(&mut self, id: Id, why: &str) -> Result<(), Stop> {
-        let Some(branch) = self.d.effects.outs.get(&id).map(|out| out.branch) else {
+        let Some(branch) = self.d.effects.out(id).map(|out| out.branch) else {
             return Ok(());
         };
         let mut draft = self.draft(branch);

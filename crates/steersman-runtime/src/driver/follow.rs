@@ -5,14 +5,14 @@
 //! its own. Open calls keep their tools, and so do branches that begin where calls are open: the new manifest has these tools
 //! unchanged.
 
+use super::parts::OpenAt;
 use super::rebind::Anew;
 use super::{Answered, Do, Job, Stop, Want};
 use crate::bind::{self, ManifestHash, Values};
 use crate::engine::EngineError;
 use crate::past::ERASED;
-use crate::servers::{self, Listed, Marks};
+use crate::servers::{self, Listed};
 use crate::toolset::Asked;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::network::manifest::Manifest;
@@ -26,96 +26,48 @@ const TOLD: usize = 2_000;
 /// Stands in for the message id where a changed list is refused: there is no message.
 const REFRESH: &str = "refresh";
 
-/// An open call: its branch, and its key there.
-type OpenAt = (Id, (Id, Id));
-
-/// State of the tool lists that a session follows.
-#[derive(Clone, Default)]
-pub(super) struct Following {
-    /// Mark of each list when its server was last asked; absent before.
-    marks: Marks,
-    /// Servers are being asked.
-    asking: bool,
-    /// The answers of the servers. They are applied when no branch has anything new to do: a branch that is about to open has
-    /// no line yet that a new binding could follow.
-    came: Option<Vec<Listed>>,
-    /// Model calls that wait for the answers of servers.
-    waiting: BTreeSet<Id>,
-    /// Open calls whose tools were kept unchanged, by branch. When one of them is over, the lists are checked again.
-    kept: BTreeSet<OpenAt>,
-}
-
-impl Following {
-    pub(super) fn is_asking(&self) -> bool {
-        self.asking
-    }
-
-    /// Stores the answers of servers; they are applied later.
-    pub(super) fn came(&mut self, lists: Vec<Listed>) {
-        self.came = Some(lists);
-    }
-
-    pub(super) fn has_come(&self) -> bool {
-        self.came.is_some()
-    }
-
-    pub(super) fn take(&mut self) -> Option<Vec<Listed>> {
-        self.came.take()
-    }
-}
-
 impl Job<'_, '_> {
     /// Returns true if a model call has to wait because a followed list may have changed: the servers are asked first.
     pub(super) fn asks_servers_first(&mut self, call: Id) -> bool {
         let network = self.network().clone();
-        if self.d.bound.values.manifest.is_none()
+        if self.d.bound.values().manifest.is_none()
             || !network.mcp.values().any(|server| server.follows)
         {
             return false;
         }
-        if self.d.servers.asking {
-            self.d.servers.waiting.insert(call);
+        if self.d.servers.is_asking() {
+            self.d.servers.asks(call);
             return true;
         }
         let over = |(branch, call): &OpenAt| {
-            let branch = self.d.branches.live.get(branch);
+            let branch = self.d.branches.live().get(branch);
             branch.is_none_or(|branch| !branch.snapshot.calls.contains_key(call))
         };
-        if self.d.servers.kept.iter().any(over) {
-            self.d.servers.kept.clear();
-            self.d.servers.marks.clear();
-        }
-        let marks = servers::marks(self.seen.engine, &network, &self.d.bound.values);
-        let stale = |(name, mark): (Name, _)| {
-            let known = self.d.servers.marks.get(&name);
-            (known != Some(&mark)).then_some(name)
-        };
-        let stale: Vec<Name> = marks.into_iter().filter_map(stale).collect();
+        self.d.servers.look_at_kept(over);
+        let marks = servers::marks(self.seen.engine, &network, self.d.bound.values());
+        let stale = self.d.servers.stale(marks);
         if stale.is_empty() {
             return false;
         }
-        self.d.servers.asking = true;
-        self.d.servers.waiting.insert(call);
+        self.d.servers.asks(call);
         self.out.orders.push(Do::List(stale));
         true
     }
 
     /// Applies the changes that servers reported, server by server, and reports those that do not fit.
     pub(super) fn lists_came(&mut self, lists: Vec<Listed>) -> Result<(), Stop> {
-        self.d.servers.asking = false;
-        self.d
-            .effects
-            .to_start
-            .extend(std::mem::take(&mut self.d.servers.waiting));
-        let (Some(hash), Some(definition)) = (self.d.bound.values.manifest, self.definition()?)
+        for call in self.d.servers.applies() {
+            self.d.effects.wakes(call);
+        }
+        let (Some(hash), Some(definition)) = (self.d.bound.values().manifest, self.definition()?)
         else {
             return Ok(());
         };
         let mut manifest = self.manifest(hash)?;
         let (mut told, mut refused) = (Vec::new(), Vec::new());
         for listed in lists {
+            self.d.servers.asked(&listed);
             let server = listed.server;
-            self.d.servers.marks.insert(server.clone(), listed.mark);
             let mut listing = match listed.asked {
                 Asked::Offers(listing) => listing,
                 Asked::Failed(fault) => {
@@ -133,7 +85,7 @@ impl Job<'_, '_> {
             let tools = tools.chain(unsettled).collect();
             let kept = listing.keep(&older, &tools);
             let keeps = open.into_iter().filter(|(_, tool)| kept.contains(tool));
-            self.d.servers.kept.extend(keeps.map(|(call, _)| call));
+            self.d.servers.keeps(keeps.map(|(call, _)| call));
             if listing == older {
                 continue;
             }
@@ -160,11 +112,11 @@ impl Job<'_, '_> {
         &mut self,
         snapshot: &Snapshot,
     ) -> Result<Result<(), String>, Stop> {
-        let (Some(binding), Some(now)) = (&snapshot.binding, self.d.bound.values.manifest) else {
+        let (Some(binding), Some(now)) = (&snapshot.binding, self.d.bound.values().manifest) else {
             return Ok(Ok(()));
         };
         let text = self.values_of(binding)?;
-        let then = bind::manifest(&self.d.who.session, binding, &text)?;
+        let then = bind::manifest(self.d.who.session(), binding, &text)?;
         let (Some(then), Some(definition)) = (then, self.definition()?) else {
             return Ok(Ok(()));
         };
@@ -193,13 +145,13 @@ impl Job<'_, '_> {
                 "calls are open there whose tools have changed, and their former tools do not fit the present ones: {why}"
             )));
         }
-        self.d.servers.marks.clear();
+        self.d.servers.forgets_marks();
         self.bind_manifest(&definition, manifest, &told).map(Ok)
     }
 
     /// Returns the session's definition as it was written, without the lists of servers; `None` before the session has begun.
     fn definition(&mut self) -> Result<Option<Arc<Network>>, Stop> {
-        let mut branches = self.d.branches.live.values();
+        let mut branches = self.d.branches.live().values();
         let Some(binding) = branches.find_map(|branch| branch.snapshot.binding.clone()) else {
             return Ok(None);
         };
@@ -221,7 +173,7 @@ impl Job<'_, '_> {
         match self.found_network(source, manifest)? {
             Ok(network) => Ok(network),
             Err(why) => {
-                let session = self.d.who.session.clone();
+                let session = self.d.who.session().clone();
                 Err(EngineError::Definition { session, why }.into())
             }
         }
@@ -248,7 +200,7 @@ impl Job<'_, '_> {
 
     /// Returns the open calls of a server's tools, on branches that have ticks.
     fn open_calls(&self, server: &Name) -> Vec<(OpenAt, String)> {
-        let branches = self.d.branches.live.iter();
+        let branches = self.d.branches.live().iter();
         let open = branches.flat_map(|(id, branch)| {
             open_in(&branch.snapshot, server).map(|(call, tool)| ((*id, call), tool))
         });
@@ -267,9 +219,9 @@ impl Job<'_, '_> {
             return Ok(());
         };
         let hash = ManifestHash::of(&text);
-        let mut bound = self.d.branches.live.values();
+        let mut bound = self.d.branches.live().values();
         let bound = bound.find_map(|b| b.snapshot.binding.clone());
-        let Some(bound) = bound.filter(|_| self.d.bound.values.manifest != Some(hash)) else {
+        let Some(bound) = bound.filter(|_| self.d.bound.values().manifest != Some(hash)) else {
             return Ok(());
         };
         self.out.blobs.push((hash.0, text.as_bytes().into()));
@@ -278,12 +230,12 @@ impl Job<'_, '_> {
             .remember((bound.source, Some(hash)), network.clone());
         let values = Values {
             manifest: Some(hash),
-            ..(*self.d.bound.values).clone()
+            ..self.d.bound.values().clone()
         };
         let new = bind::binding(&network, bound.entry.clone(), &values);
         let told = clipped(told);
         self.bind_anew(&new, values, Anew::Servers(&told))?;
-        self.d.bound.network = Some(network);
+        self.d.bound.changes(network, false);
         Ok(())
     }
 

@@ -15,11 +15,10 @@ impl Job<'_, '_> {
     /// Returns true if a call may not begin now because of an equal one: it then waits for the end of that one, is answered, or
     /// is held. Checked each time the call is about to begin: an equal one may have begun meanwhile.
     pub(super) fn is_guarded(&mut self, draft: &mut Draft, id: Id) -> Result<bool, Stop> {
-        let out = &self.d.effects.outs[&id];
+        let out = &self.d.effects.outs()[&id];
         let Some(tool) = out.tool().cloned() else {
             return Ok(false);
         };
-        let agent = out.wish.agent;
         let begins = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Started { .. });
         if !self.d.ledger.has_begun() && !draft.ledger.iter().any(begins) {
             return Ok(false);
@@ -30,7 +29,6 @@ impl Job<'_, '_> {
             Verdict::Repeats(_) if tool.next_approval(&out.approved).is_some() => return Ok(false),
             verdict => {
                 self.seen.leaves.give_slot(id);
-                self.unqueue(id, agent);
                 self.keeps_from(draft, id, &tool, verdict)?;
             }
         }
@@ -38,13 +36,13 @@ impl Job<'_, '_> {
     }
 
     fn beginning<'a>(&'a self, draft: &'a Draft, id: Id, tool: &ToolWork) -> Beginning<'a> {
-        let out = &self.d.effects.outs[&id];
+        let out = &self.d.effects.outs()[&id];
         Beginning {
             effect: id,
             branch: out.branch,
             digests: out.digests(self.seen.engine.sealer()),
             class: tool.class,
-            epoch: self.d.who.claim.epoch,
+            epoch: self.d.who.claim().epoch,
             may_repeat: self.tool_def(&tool.tool).is_some_and(|t| t.repeat_allowed),
             word: out.word,
             line: draft.n,
@@ -61,9 +59,9 @@ impl Job<'_, '_> {
     ) -> Result<(), Stop> {
         match verdict {
             Verdict::Begins => {}
-            Verdict::Waits(before) => self.waits_behind(id, before),
+            Verdict::Waits(before) => self.d.effects.waits_behind(id, before),
             Verdict::Doubted(equal) if self.is_tried_again(equal, tool.class) => {
-                self.waits_behind(id, equal.effect);
+                self.d.effects.waits_behind(id, equal.effect);
             }
             Verdict::Doubted(equal) => {
                 let message = format!("{} It is not started while that is open.", equal.said());
@@ -84,7 +82,7 @@ impl Job<'_, '_> {
                     due: None,
                     about: Some(equal.about()),
                 });
-                self.state(id, OutState::Held);
+                self.d.effects.is_held(id);
             }
             Verdict::Repeats(equal) => {
                 let (code, text) = self.instead_of(equal, None)?;
@@ -96,25 +94,9 @@ impl Job<'_, '_> {
 
     /// Returns true if the equal effect is one that this process tries again under its key: it ends without a person.
     fn is_tried_again(&self, equal: Equal, class: Class) -> bool {
-        let out = self.d.effects.outs.get(&equal.effect);
+        let out = self.d.effects.out(equal.effect);
         let ends = |out: &Out| !matches!(out.state, OutState::Held | OutState::Over);
         class == Class::Idempotent && !equal.recorded && out.is_some_and(ends)
-    }
-
-    fn waits_behind(&mut self, id: Id, before: Id) {
-        self.state(id, OutState::Queued);
-        self.d.effects.behind.insert(id, before);
-    }
-
-    /// Returns true if the effect waits for the end of an equal outstanding effect.
-    pub(super) fn waits_for_another(&self, id: Id) -> bool {
-        let before = self.d.effects.behind.get(&id);
-        before.is_some_and(|before| self.d.effects.outs.contains_key(before))
-    }
-
-    /// A line was written: effects that wait for the end of an equal one are checked again.
-    pub(super) fn look_behind(&mut self) {
-        self.d.effects.to_start.extend(self.d.effects.behind.keys());
     }
 
     /// Returns the code and the text that a model reads instead of a repetition that was not allowed: that the call was not
@@ -151,7 +133,7 @@ impl Job<'_, '_> {
     /// Returns the equal effect that a hold of this effect names, in its present state.
     pub(super) fn held_about(&self, id: Id, why: Why) -> Option<Equal> {
         let about = self.d.ledger.hold(id, why)?.about.clone()?;
-        let out = self.d.effects.outs.get(&id)?;
+        let out = self.d.effects.out(id)?;
         let tool = out.tool()?;
         let draft = Draft::default();
         let mut equals = self.d.ledger.equals(self.beginning(&draft, id, tool));
@@ -168,7 +150,7 @@ impl Job<'_, '_> {
         approval: &Approval,
         now: Time,
     ) {
-        let out = &self.d.effects.outs[&id];
+        let out = &self.d.effects.outs()[&id];
         let Some(tool) = out.tool() else {
             return;
         };
@@ -177,7 +159,7 @@ impl Job<'_, '_> {
         let equals = self.d.ledger.equals(self.beginning(draft, id, tool));
         let before = equals.filter(repeats).max_by_key(|equal| equal.at);
         let beside = || {
-            let mut outs = self.d.effects.outs.range(..id);
+            let mut outs = self.d.effects.outs().range(..id);
             let sealer = self.seen.engine.sealer();
             let same = |out: &Out| out.touches_world() && out.digest(sealer) == digest;
             let waits = |out: &Out| !matches!(out.state, OutState::Over);
@@ -199,7 +181,7 @@ impl Job<'_, '_> {
             due: approval.timeout.map(|ms| now.plus(ms)),
             about: before.map(|equal| equal.about()),
         });
-        self.state(id, OutState::Held);
+        self.d.effects.is_held(id);
     }
 
     /// A person approved a call that was presented as a repetition: the ledger records this, and nobody is asked twice.
@@ -216,8 +198,6 @@ impl Job<'_, '_> {
             by: by.clone().into(),
             body: None,
         });
-        if let Some(out) = self.d.effects.outs.get_mut(&id) {
-            out.word = out.word.max(Some(at));
-        }
+        self.d.effects.may_repeat(id, Some(at));
     }
 }

@@ -6,19 +6,11 @@ use super::draft::{Draft, NewHold, Note};
 use super::{Job, Stop};
 use crate::pending::{self, Pending};
 use steersman_machine::network::{ANYBODY, OnDoubt, ToolDef};
-use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{Release, Why};
 use steersman_machine::stored::ids::{Bodies, Digest, Id, Name};
 use steersman_machine::tick::effect::{Wish, Work};
 use steersman_machine::view::Cx;
-
-/// An effect in doubt that no branch waits for, with the last snapshot where one did.
-#[derive(Clone)]
-pub(super) struct Left {
-    snapshot: Snapshot,
-    wish: Wish,
-}
 
 impl Job<'_, '_> {
     /// Opens the doubt of an effect. Returns false if its definition asks nobody: the doubt is then given up.
@@ -57,7 +49,7 @@ impl Job<'_, '_> {
     /// Opens the doubt of an effect for which no branch waits any more, if the effect may have happened. The doubt is given up if
     /// the definition asks nobody.
     pub(super) fn leaves_in_doubt(&mut self, draft: &mut Draft, effect: Id, tool: &Name) {
-        let epoch = self.d.who.claim.epoch;
+        let epoch = self.d.who.claim().epoch;
         let Some(record) = self.d.ledger.effect(effect) else {
             return;
         };
@@ -68,7 +60,7 @@ impl Job<'_, '_> {
         if !self.d.ledger.is_doubted(effect, &draft.ledger) {
             return;
         }
-        self.d.effects.left_now.push(effect);
+        self.d.doubts.leaves(effect);
         if self.d.ledger.hold(effect, Why::Doubt).is_some() || draft.holds(effect, Why::Doubt) {
             return;
         }
@@ -86,7 +78,7 @@ impl Job<'_, '_> {
         effect: Option<Id>,
     ) -> Result<(), Stop> {
         if let Some(effect) = effect
-            && !self.d.effects.outs.contains_key(&effect)
+            && !self.d.effects.outs().contains_key(&effect)
             && self.d.ledger.is_doubted(effect, &draft.ledger)
             && let Some(tool) = self.tool_left(effect)?
         {
@@ -98,13 +90,16 @@ impl Job<'_, '_> {
     /// Opens the doubts that earlier owners left. Nobody runs their effects that had begun and that no branch waits for.
     pub(super) fn find_left(&mut self, draft: &mut Draft) -> Result<(), Stop> {
         let doubted = self.d.ledger.effects().filter(|(id, record)| {
-            let open = self.d.ledger.may_have_happened(*id, self.d.who.claim.epoch);
-            open && record.digest.is_some() && !self.d.effects.outs.contains_key(id)
+            let open = self
+                .d
+                .ledger
+                .may_have_happened(*id, self.d.who.claim().epoch);
+            open && record.digest.is_some() && !self.d.effects.outs().contains_key(id)
         });
         let doubted: Vec<Id> = doubted.map(|(id, _)| id).collect();
         for effect in doubted {
             if self.d.ledger.hold(effect, Why::Doubt).is_some() {
-                self.d.effects.left_now.push(effect);
+                self.d.doubts.leaves(effect);
             } else if let Some(tool) = self.tool_left(effect)? {
                 self.leaves_in_doubt(draft, effect, &tool);
             }
@@ -116,7 +111,7 @@ impl Job<'_, '_> {
     pub(super) fn unsettled(&self) -> impl Iterator<Item = Id> {
         let effects = self.d.ledger.effects().filter(|(id, record)| {
             let in_doubt = self.d.ledger.hold(*id, Why::Doubt).is_some();
-            (record.progress.is_started() || in_doubt) && !self.d.effects.outs.contains_key(id)
+            (record.progress.is_started() || in_doubt) && !self.d.effects.outs().contains_key(id)
         });
         effects.map(|(id, _)| id)
     }
@@ -144,7 +139,7 @@ impl Job<'_, '_> {
 
     /// Loads the snapshots of effects that were left in doubt, so that lists can show them.
     pub(super) fn know_left(&mut self) -> Result<(), Stop> {
-        let effects = std::mem::take(&mut self.d.effects.left_now);
+        let effects = self.d.doubts.take_unread();
         self.know(effects)
     }
 
@@ -152,14 +147,13 @@ impl Job<'_, '_> {
     pub(super) fn know(&mut self, effects: Vec<Id>) -> Result<(), Stop> {
         for effect in effects {
             if let Some((snapshot, wish)) = self.stood(effect)? {
-                self.d.effects.left.insert(effect, Left { snapshot, wish });
+                self.d.doubts.is_left(effect, snapshot, wish);
             }
         }
-        let (ledger, outs) = (&self.d.ledger, &self.d.effects.outs);
+        let ledger = &self.d.ledger;
         self.d
-            .effects
-            .left
-            .retain(|id, _| ledger.hold(*id, Why::Doubt).is_some() && !outs.contains_key(id));
+            .doubts
+            .keep(|id| ledger.hold(id, Why::Doubt).is_some());
         Ok(())
     }
 
@@ -169,10 +163,9 @@ impl Job<'_, '_> {
             network: self.network(),
             bodies: &*self.seen.past as &dyn Bodies,
         };
-        let here = self.d.effects.left.iter();
-        let here = here.filter(move |(id, _)| !self.d.effects.outs.contains_key(id));
-        here.filter(move |(_, left)| of.is_none_or(|of| left.snapshot.branch == of))
-            .filter_map(move |(_, left)| {
+        let left = self.d.doubts.left().values();
+        left.filter(move |left| of.is_none_or(|of| left.snapshot.branch == of))
+            .filter_map(move |left| {
                 let since = self.seen.past.wished_at(left.wish.id);
                 pending::left(&cx, &self.d.ledger, &left.snapshot, &left.wish, since)
             })

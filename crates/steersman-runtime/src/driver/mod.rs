@@ -49,7 +49,7 @@ mod turn;
 mod types;
 mod wish;
 
-pub(crate) use parts::{Branch, Heard, OnDisk, Out, OutState, What};
+pub(crate) use parts::{Heard, OnDisk, Out, OutState, Seat, What};
 pub(crate) use types::*;
 pub(crate) use wish::digests as tool_digests;
 
@@ -58,9 +58,12 @@ use crate::engine::{Durability, EngineError};
 use crate::ledger::Ledger;
 use crate::store::{AHEAD_BYTES, AHEAD_LINES};
 use draft::Offer;
-use parts::{Bound, Branches, Course, Effects, Mail, Who};
+use parts::{
+    Bound, Branches, Course, Doubts, Effects, Following, Mail, Outages, People, Searches, Who,
+};
 use std::sync::Arc;
 use steersman_machine::network::Network;
+use steersman_machine::stored::bounds::MAX_LINE;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::tick::effect::Work;
 use steersman_machine::view::Cx;
@@ -74,10 +77,12 @@ pub(crate) struct Driver {
     ledger: Ledger,
     branches: Branches,
     effects: Effects,
+    outages: Outages,
+    doubts: Doubts,
     mail: Mail,
-    people: reach::People,
-    searches: explore::Searches,
-    servers: follow::Following,
+    people: People,
+    searches: Searches,
+    servers: Following,
     course: Course,
 }
 
@@ -168,17 +173,14 @@ impl Driver {
         seen: &mut Captured<'_>,
         out: &mut Turned,
     ) -> Result<Went, EngineError> {
-        let events = events
-            .into_iter()
-            .map(|event| Arc::new(Heard::Event(event)));
-        self.course.heard.extend(events);
+        self.course.hears(events.into_iter().map(Heard::Event));
         loop {
             let mark = out.mark();
             let Some(next) = self.job(seen, out).next() else {
                 return Ok(Went::Still);
             };
             // A job in place makes at most two lines.
-            let has_room = self.job(seen, out).has_room(2, 0);
+            let has_room = self.job(seen, out).has_room(2, 2 * MAX_LINE);
             let in_place = if next == Next::OnDisk && self.wakes_only(seen.durable) {
                 self.does(next, seen, out, true)
             } else if has_room && seen.past.is_whole() && self.is_hot(next, seen) {
@@ -194,7 +196,7 @@ impl Driver {
                 done => done,
             };
             match done {
-                Ok(()) => {}
+                Ok(()) => debug_assert_eq!(self.recount(), Ok(()), "after {next:?}"),
                 Err(Stop::Wants | Stop::Copy) => {
                     out.back_to(mark);
                     return Ok(Went::Wants);
@@ -216,22 +218,21 @@ impl Driver {
 
     /// Returns true if lines up to this one only wake effects, tell fates or let the inbox be read.
     fn wakes_only(&self, durable: Line) -> bool {
-        let ready = self.course.ahead.iter();
-        let mut ready = ready.take_while(|(line, _)| *line <= durable);
-        ready.all(|(_, then)| !matches!(then, OnDisk::Reach(_) | OnDisk::Probe(..)))
+        let mut ready = self.course.on_disk(durable);
+        ready.all(|then| !matches!(then, OnDisk::Reach(_) | OnDisk::Probe(..)))
     }
 
     /// Returns true if a job is done without a copy while everything of the session is in memory: it wants nothing else, or
     /// stops before it changes anything ([`Stop::Copy`]).
     fn is_hot(&self, next: Next, seen: &Captured<'_>) -> bool {
         // The next line looks at the snapshots where these effects were open.
-        if !self.effects.left_now.is_empty() {
+        if self.doubts.has_unread() {
             return false;
         }
         match next {
             Next::Tick(_) => true,
             Next::Begin(effect) => {
-                let out = self.effects.outs.get(&effect);
+                let out = self.effects.out(effect);
                 // A call that may not be repeated is answered with what the first one gave, which may be an artifact.
                 let repeats = !seen.engine.0.options.user_reachable;
                 out.is_some_and(|out| match out.wish.work {
@@ -242,7 +243,7 @@ impl Driver {
                     _ => false,
                 })
             }
-            Next::Heard => match self.course.heard.front().map(|heard| &**heard) {
+            Next::Heard => match self.course.next_heard() {
                 Some(Heard::Event(Event::Ended {
                     effect,
                     attempt,
@@ -250,7 +251,7 @@ impl Driver {
                 })) => match came {
                     Came::Model(_) => true,
                     Came::Tool(_) => {
-                        let out = self.effects.outs.get(effect);
+                        let out = self.effects.out(*effect);
                         out.is_some_and(|out| out.attempt == *attempt)
                     }
                     Came::Probe(..) | Came::Reach(_) | Came::Judge(..) => false,
@@ -281,7 +282,7 @@ impl Driver {
         }
         let wants = seen.answers.wanted.keys();
         Err(Stop::Fault(EngineError::Broken {
-            session: self.who.session.clone(),
+            session: self.who.session().clone(),
             what: format!(
                 "{next:?} was done in place and wants {:?}, {:?}",
                 wants.collect::<Vec<_>>(),
@@ -326,23 +327,22 @@ impl Driver {
 
     /// Takes up what the last owner left, once the session was read.
     pub(crate) fn begin(&mut self) {
-        let begins = [Heard::Recover, Heard::Restore];
-        self.course.heard.extend(begins.map(Arc::new));
+        self.course.hears([Heard::Recover, Heard::Restore]);
     }
 
     /// Writes the last line of this owner.
     pub(crate) fn gives_back(&mut self) {
-        self.course.heard.push_back(Arc::new(Heard::GiveBack));
+        self.course.hears([Heard::GiveBack]);
     }
 
     /// Returns the network, once the session has begun, and its values.
     pub(crate) fn bound(&self) -> (Option<&Arc<Network>>, &Values) {
-        (self.bound.network.as_ref(), &self.bound.values)
+        (self.bound.network(), self.bound.values())
     }
 
     /// Returns true if an effect is outstanding.
     pub(crate) fn is_out(&self, effect: Id) -> bool {
-        self.effects.outs.contains_key(&effect)
+        self.effects.outs().contains_key(&effect)
     }
 
     /// Looks at the session between two calls of [`Driver::once`], when nothing is left to do.
@@ -364,24 +364,13 @@ impl Driver {
     /// Returns the network. Panics if the session has not begun.
     fn network(&self) -> &Arc<Network> {
         self.bound
-            .network
-            .as_ref()
+            .network()
             .expect("a session that has begun is bound")
     }
 
     /// Returns true if this message was accepted in a line that is on disk.
     pub(crate) fn is_accepted(&self, id: &Name) -> bool {
-        self.ledger.accepted(id) && !self.has_soon(id)
-    }
-
-    fn has_soon(&self, id: &Name) -> bool {
-        let mut ahead = self.course.ahead.iter();
-        ahead.any(|(_, then)| matches!(then, OnDisk::Receipt(of, _) if of == id))
-    }
-
-    fn owes_receipts(&self) -> bool {
-        let mut ahead = self.course.ahead.iter();
-        ahead.any(|(_, then)| matches!(then, OnDisk::Receipt(..)))
+        self.ledger.accepted(id) && !self.course.owes_receipt(Some(id))
     }
 }
 
@@ -416,19 +405,18 @@ impl Job<'_, '_> {
         if let Some(follows) = self.follows() {
             return Some(Next::Follows(follows));
         }
-        if !self.d.course.heard.is_empty() {
+        if self.has_heard() {
             return Some(Next::Heard);
         }
         let (durable, stands) = (self.seen.durable, self.stands());
-        let ahead = self.d.course.ahead.front();
-        if ahead.is_some_and(|(line, _)| *line <= durable) {
+        if self.d.course.on_disk(durable).next().is_some() {
             return Some(Next::OnDisk);
         }
-        let waits = if self.d.mail.look {
+        let waits = if self.d.mail.looks() {
             Some(Next::Inbox)
         } else if let Some(branch) = self.next_branch().filter(|_| !stands) {
             Some(Next::Tick(branch))
-        } else if self.d.mail.late {
+        } else if self.d.mail.is_late() {
             Some(Next::Late)
         } else if self.d.servers.has_come() {
             Some(Next::Lists)
@@ -449,35 +437,27 @@ impl Job<'_, '_> {
 
     /// Returns what follows from the last line, before anything else.
     fn follows(&self) -> Option<Follows> {
-        let (d, branches) = (&self.d, &self.d.branches);
-        if !branches.over.is_empty() {
-            Some(Follows::Over)
-        } else if !branches.left_behind.is_empty() {
-            Some(Follows::Leave)
-        } else if !branches.to_open.is_empty() {
-            Some(Follows::Open)
-        } else if !branches.to_adopt.is_empty() {
-            Some(Follows::Adopt)
-        } else if branches.may_have_ended {
-            Some(Follows::Ends)
+        let d = &self.d;
+        if let Some(follows) = d.branches.follows() {
+            Some(follows)
         } else if d.searches.has_standing() {
             Some(Follows::Stands)
         } else if let Some(search) = d.searches.goes_on() {
             Some(Follows::Search(search))
         } else {
-            d.course.cancelling.as_ref().map(|_| Follows::Cancel)
+            d.course.cancelling().map(|_| Follows::Cancel)
         }
     }
 
     fn does(&mut self, next: Next) -> Result<(), Stop> {
         match next {
             Next::Follows(follows) => self.does_follow(follows),
-            Next::Heard => match self.d.course.heard.pop_front() {
+            Next::Heard => match self.d.course.take_heard() {
                 Some(heard) => self.hear(heard),
                 None => Ok(()),
             },
             Next::OnDisk => {
-                for then in self.take_ready() {
+                for then in self.d.course.take_on_disk(self.seen.durable) {
                     self.on_disk(then);
                 }
                 Ok(())
@@ -486,8 +466,7 @@ impl Job<'_, '_> {
             Next::Inbox => self.read_inbox(),
             Next::Tick(branch) => self.turn(branch),
             Next::Late => {
-                self.d.mail.late = false;
-                self.d.mail.look = true;
+                self.d.mail.time_passed();
                 Ok(())
             }
             Next::Lists => match self.d.servers.take() {
@@ -495,7 +474,7 @@ impl Job<'_, '_> {
                 None => Ok(()),
             },
             Next::Begin(effect) => {
-                self.d.effects.to_start.remove(&effect);
+                self.d.effects.is_taken(effect);
                 self.start(effect)
             }
             Next::NotBegun(effect) => self.not_begun(effect),
@@ -511,7 +490,7 @@ impl Job<'_, '_> {
     fn does_follow(&mut self, follows: Follows) -> Result<(), Stop> {
         match follows {
             Follows::Over => {
-                let Some((branch, offer)) = self.d.branches.over.pop_front() else {
+                let Some((branch, offer)) = self.d.branches.take_over() else {
                     return Ok(());
                 };
                 let mut draft = self.draft(branch);
@@ -519,19 +498,19 @@ impl Job<'_, '_> {
                 self.write(draft)
             }
             Follows::Leave => {
-                let branch = self.d.branches.left_behind.remove(0);
-                self.forget_branch(branch)
+                let left = self.d.branches.take_left();
+                left.map_or(Ok(()), |branch| self.forget_branch(branch))
             }
             Follows::Open => {
-                let open = self.d.branches.to_open.remove(0);
-                self.open_asked(open)
+                let open = self.d.branches.take_open();
+                open.map_or(Ok(()), |open| self.open_asked(open))
             }
             Follows::Adopt => {
-                let (target, call, branch, at) = self.d.branches.to_adopt.remove(0);
-                self.adopt_chosen(target, call, branch, at)
+                let adopt = self.d.branches.take_adopt();
+                adopt.map_or(Ok(()), |adopt| self.adopt_chosen(adopt))
             }
             Follows::Ends => {
-                self.d.branches.may_have_ended = false;
+                self.d.branches.looks_at_ends();
                 self.offer_ends()
             }
             Follows::Stands => match self.d.searches.take_standing() {
@@ -539,21 +518,20 @@ impl Job<'_, '_> {
                 None => Ok(()),
             },
             Follows::Search(search) => self.explore_on(search),
-            Follows::Cancel => match self.d.course.cancelling.clone() {
+            Follows::Cancel => match self.d.course.cancelling().cloned() {
                 Some(all) => self.cancel_next(&all),
                 None => Ok(()),
             },
         }
     }
 
-    fn hear(&mut self, heard: Arc<Heard>) -> Result<(), Stop> {
-        match Arc::unwrap_or_clone(heard) {
+    fn hear(&mut self, heard: Heard) -> Result<(), Stop> {
+        match heard {
             Heard::Event(event) => self.happened(event),
             Heard::Due(due) => self.came_due(due),
             Heard::Mail(message) => self.judge_mail(message),
             Heard::MailRead(mail) => {
-                // A message that arrives from now on makes the session due for an owner.
-                self.d.mail.delivered = mail;
+                self.d.mail.was_judged(mail);
                 self.match_events()
             }
             Heard::Load(branch) => self.load_branch(branch),
@@ -592,49 +570,32 @@ impl Job<'_, '_> {
                 Ok(())
             }
             Event::Look => {
-                self.d.mail.look = true;
+                self.d.mail.look();
                 Ok(())
             }
             Event::Go(how) => {
                 self.busy();
-                self.let_go_on(how);
+                self.d.course.goes_on(how);
                 Ok(())
             }
             Event::Stop => {
                 self.busy();
-                self.d.course.stopping = true;
+                self.d.course.stops(true);
                 self.cut_free();
                 Ok(())
             }
         }
     }
 
-    fn take_ready(&mut self) -> Vec<OnDisk> {
-        let durable = self.seen.durable;
-        let ahead = &mut self.d.course.ahead;
-        let ready = ahead.partition_point(|(line, _)| *line <= durable);
-        ahead.drain(..ready).map(|(_, then)| then).collect()
-    }
-
-    /// Schedules an action for the time when a line is on disk.
-    fn when_durable(&mut self, line: Line, then: OnDisk) {
-        let ahead = &mut self.d.course.ahead;
-        let at = ahead.partition_point(|(before, _)| *before <= line);
-        ahead.insert(at, (line, then));
-    }
-
     fn on_disk(&mut self, then: OnDisk) {
         match then {
             OnDisk::Start(effect, attempt) => {
-                let out = self.d.effects.outs.get(&effect);
-                if out.is_some_and(|out| out.attempt == attempt) {
-                    self.d.effects.to_start.insert(effect);
-                }
+                self.d.effects.line_is_on_disk(effect, attempt);
             }
             OnDisk::Reach(effect) => self.start_reach(effect),
             OnDisk::Probe(effect, of, attempt) => self.start_probe(effect, of, attempt),
             OnDisk::Receipt(id, fate) => self.out.told.push(Say::Receipt(id, fate)),
-            OnDisk::Look => self.d.mail.look = true,
+            OnDisk::Look => self.d.mail.look(),
         }
     }
 
@@ -667,7 +628,7 @@ impl Job<'_, '_> {
 
     /// Returns true if something was heard and waits for room.
     pub(crate) fn has_heard(&self) -> bool {
-        !self.d.course.heard.is_empty()
+        self.d.course.next_heard().is_some()
     }
 
     /// Returns true if everything that was made is on disk.
@@ -677,7 +638,7 @@ impl Job<'_, '_> {
 
     /// Returns the first branch, by id, that has something new; `main` comes first.
     fn next_branch(&self) -> Option<Id> {
-        self.d.branches.fresh.first().copied()
+        self.d.branches.next_fresh()
     }
 
     /// Returns the next effect that may begin. Nothing begins while the session is paused or being stopped.
@@ -688,35 +649,22 @@ impl Job<'_, '_> {
         if self.stands() {
             return self.next_granted();
         }
-        self.d.effects.to_start.first().copied()
+        self.d.effects.next()
     }
 
     /// Returns true if nothing may begin: the session is paused or being stopped, or others may own it.
     fn is_halted(&self) -> bool {
-        self.d.ledger.paused || self.d.course.stopping || !self.seen.engine.is_live()
+        self.d.ledger.paused || self.d.course.is_stopping() || !self.seen.engine.is_live()
     }
 
     /// Returns the next effect whose `Started` is on disk while nothing may begin any more.
     fn next_not_begun(&self) -> Option<Id> {
-        let starting = |id: &&Id| {
-            let out = self.d.effects.outs.get(id);
-            out.is_some_and(|out| matches!(out.state, OutState::Starting(_)))
-        };
-        self.d
-            .effects
-            .to_start
-            .iter()
-            .filter(|_| self.is_halted())
-            .find(starting)
-            .copied()
+        self.d.effects.next_starting().filter(|_| self.is_halted())
     }
 
     /// Queues an offer for a branch. An offer for a branch without ticks is dropped: only the ledger counts there.
     fn offer(&mut self, branch: Id, offer: Offer) {
-        if let Some(known) = self.d.branches.live.get_mut(&branch) {
-            known.offers.push(offer);
-            self.d.branches.fresh.insert(branch);
-        }
+        self.d.branches.offers(branch, offer);
         self.busy();
     }
 
@@ -730,12 +678,12 @@ impl Job<'_, '_> {
     /// is on disk.
     pub(crate) fn is_done(&self) -> bool {
         let runs = |out: &Out| matches!(out.state, OutState::Running | OutState::Starting(_));
-        self.d.course.stopping
+        self.d.course.is_stopping()
             && self.is_idle()
             && self.next_branch().is_none()
-            && !self.d.effects.outs.values().any(runs)
-            && !self.d.effects.at_work.values().any(|world| *world)
-            && self.reaching_now() == 0
+            && !self.d.effects.outs().values().any(runs)
+            && !self.d.effects.at_work().values().any(|world| *world)
+            && self.d.people.running() == 0
     }
 
     fn is_step(&self) -> bool {
@@ -767,7 +715,7 @@ impl Job<'_, '_> {
         let last = self
             .d
             .branches
-            .live
+            .live()
             .get(&branch)
             .map_or(Time(0), |b| b.snapshot.now);
         self.seen.now.max(last)

@@ -25,20 +25,9 @@ impl Job<'_, '_> {
         if paused {
             self.give_back_slots();
         } else {
-            self.wake_ready();
+            self.d.effects.wakes_ready();
         }
         Ok(Ok(()))
-    }
-
-    fn wake_ready(&mut self) {
-        let ready = self
-            .d
-            .effects
-            .outs
-            .iter()
-            .filter(|(_, out)| matches!(out.state, OutState::Ready))
-            .map(|(id, _)| *id);
-        self.d.effects.to_start.extend(ready.collect::<Vec<_>>());
     }
 
     /// Keeps effects of a tool from beginning, or lets them begin again.
@@ -72,21 +61,20 @@ impl Job<'_, '_> {
         let free: Vec<Id> = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(id, out)| matches!(out.state, OutState::Barred) && !self.is_barred(**id))
             .map(|(id, _)| *id)
             .collect();
         let now = self.seen.now;
         for id in free {
-            self.state(id, OutState::Soon(now));
-            self.d.effects.to_start.insert(id);
+            self.d.effects.tries_now(id, now);
         }
         // Effects that are ready and have not begun are barred now, so that lists show it immediately.
         let ready: Vec<Id> = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(id, out)| {
                 let idle = matches!(out.state, OutState::Ready | OutState::Queued);
@@ -102,7 +90,7 @@ impl Job<'_, '_> {
 
     /// Returns true if an order keeps this effect from beginning. A simulated effect is never barred: it touches nothing.
     pub(super) fn is_barred(&self, id: Id) -> bool {
-        let Some(out) = self.d.effects.outs.get(&id) else {
+        let Some(out) = self.d.effects.out(id) else {
             return false;
         };
         match &out.wish.work {
@@ -113,17 +101,13 @@ impl Job<'_, '_> {
 
     /// Bars an effect: it stays out and holds no slot.
     pub(super) fn bar(&mut self, id: Id) {
-        if let Some(out) = self.d.effects.outs.get_mut(&id) {
-            let agent = out.wish.agent;
-            out.state = OutState::Barred;
-            self.seen.leaves.give_slot(id);
-            self.unqueue(id, agent);
-        }
+        self.d.effects.is_barred(id);
+        self.seen.leaves.give_slot(id);
     }
 
     /// Bars an effect that was about to begin. If its `Started` is on disk, the ledger notes that nothing happened.
     pub(super) fn keep_back(&mut self, id: Id) -> Result<(), Stop> {
-        let out = &self.d.effects.outs[&id];
+        let out = &self.d.effects.outs()[&id];
         let began = matches!(out.state, OutState::Starting(_)) && out.touches_world();
         let mut draft = self.draft(out.branch);
         if began {
@@ -145,7 +129,7 @@ impl Job<'_, '_> {
         let waiting: Vec<Id> = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(id, out)| {
                 let again = match out.state {
@@ -165,8 +149,7 @@ impl Job<'_, '_> {
         if !waiting.is_empty() || !held.is_empty() {
             self.accept_with(message, Vec::new())?;
             for id in waiting {
-                self.state(id, OutState::Soon(now));
-                self.d.effects.to_start.insert(id);
+                self.d.effects.tries_now(id, now);
             }
             self.try_places(held);
             return Ok(Ok(()));
@@ -178,7 +161,7 @@ impl Job<'_, '_> {
             let held = self.d.ledger.effect(effect).and_then(Record::open_hold);
             return Ok(Err(match held {
                 Some((_, hold)) => format!("{effect} waits for something else: {}", word(hold.why)),
-                None if self.d.effects.outs.contains_key(&effect) => {
+                None if self.d.effects.outs().contains_key(&effect) => {
                     format!("{effect} has not failed: no other attempt of it is waited for")
                 }
                 None => not_open(effect),
@@ -200,7 +183,7 @@ impl Job<'_, '_> {
     /// Returns the commit before the one where a failed model call ended the session: there that call is open.
     fn failed_after(&mut self) -> Result<Result<Line, String>, Stop> {
         const NOTHING: &str = "nothing failed here, and no other attempt is waited for";
-        let Some(branch) = self.d.branches.live.get(&self.d.ledger.current) else {
+        let Some(branch) = self.d.branches.live().get(&self.d.ledger.current) else {
             return Ok(Err(NOTHING.to_owned()));
         };
         let Some(root) = branch.snapshot.root_agent() else {

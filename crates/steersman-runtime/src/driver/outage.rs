@@ -6,59 +6,16 @@
 
 use super::draft::{Draft, NewHold, Note};
 use super::{Job, OutState, Stop};
-use crate::limiter::{Ask, Limiter, OPEN, OPEN_MAX, Since};
+use crate::limiter::{Ask, Limiter};
 use crate::retry;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::context::Request;
 use steersman_machine::network::{ANYBODY, ModelRetry, SCRIPTED};
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codes::{FailureCode, PlaceState};
 use steersman_machine::stored::commit::{About, Hold, LedgerEntry, Release, Why};
-use steersman_machine::stored::ids::{Digest, Id, Name, Time};
+use steersman_machine::stored::ids::{Digest, Id, Name};
 use steersman_machine::stored::outcome::{Failure, Outcome, Retry};
-
-/// Calls whose places do not answer, or did not answer a moment ago.
-#[derive(Clone, Default)]
-pub(super) struct Outages(BTreeMap<Id, Outage>);
-
-/// A call whose place does not answer.
-#[derive(Clone, Default)]
-struct Outage {
-    /// First place that did not answer in the present pass through the chain, with its failure.
-    down: Option<(Name, Failure)>,
-    /// Number of tries since the call is held.
-    tries: u32,
-    /// Earliest time of the next try. Needed if the place answers other calls: then its circuit breaker is closed and lets every
-    /// call through.
-    pause: Option<Time>,
-    /// The limiter where the call waits, its request there, and the time since when it waits.
-    gate: Option<(Arc<Limiter>, Ask, Time)>,
-}
-
-/// A seat that a held model call wants at the limiter of its place.
-pub(crate) struct Seat {
-    pub(crate) effect: Id,
-    pub(crate) limiter: Arc<Limiter>,
-    pub(crate) ask: Ask,
-    pub(crate) since: Since,
-    /// The seat is taken at this time, not before.
-    pub(crate) pause: Option<Time>,
-}
-
-impl Outage {
-    fn seat(&self, effect: Id) -> Option<Seat> {
-        let (limiter, ask, parked) = self.gate.clone()?;
-        let tries = self.tries;
-        Some(Seat {
-            effect,
-            limiter,
-            ask,
-            since: Since { parked, tries },
-            pause: self.pause,
-        })
-    }
-}
 
 /// Returns true if a failure means that the place does not answer and that waiting may help. `held`: the call waits for its place
 /// already.
@@ -86,7 +43,7 @@ impl Job<'_, '_> {
     /// now.
     pub(super) fn model_retry(&self, id: Id, of_rung: bool) -> ModelRetry {
         let network = self.network();
-        let out = self.d.effects.outs.get(&id);
+        let out = self.d.effects.out(id);
         let asked = out.and_then(|out| {
             let chain = network.chain(out.asked.as_ref()?);
             chain.get(if of_rung { out.rung } else { 0 }).copied()
@@ -105,22 +62,14 @@ impl Job<'_, '_> {
         let Some(place) = bound.map(|bound| bound.place(models.get(&bound.name))) else {
             return false;
         };
-        let outage = self.d.effects.outages.0.entry(id).or_default();
-        outage.down.get_or_insert_with(|| (place, failure.clone()));
+        self.d.outages.is_down(id, place, failure);
         true
     }
 
     /// Handles a call for which the whole chain was asked. If one of its places did not answer, the call waits for that place;
     /// returns false if the call fails.
     pub(super) fn waits_for_place(&mut self, id: Id, lost: Option<Note>) -> Result<bool, Stop> {
-        let Some((place, failure)) = self
-            .d
-            .effects
-            .outages
-            .0
-            .get_mut(&id)
-            .and_then(|o| o.down.take())
-        else {
+        let Some((place, failure)) = self.d.outages.pass_is_over(id) else {
             return Ok(false);
         };
         let now = self.seen.now;
@@ -133,18 +82,12 @@ impl Job<'_, '_> {
         if !is_held && within == 0 {
             return Ok(false);
         }
-        let mut draft = self.draft(self.d.effects.outs[&id].branch);
+        let mut draft = self.draft(self.d.effects.outs()[&id].branch);
         if let Some(lost) = lost {
             draft.note(lost);
         }
-        let out = self
-            .d
-            .effects
-            .outs
-            .get_mut(&id)
-            .expect("it failed a moment ago");
-        (out.rung, out.tried) = (0, out.attempt);
-        out.state = OutState::Held;
+        self.d.effects.asks_first_model(id);
+        self.d.effects.is_held(id);
         self.seen.leaves.give_slot(id);
         self.give_back_reserved(&mut draft);
         if is_held && until.is_some_and(|until| until <= now) {
@@ -169,17 +112,11 @@ impl Job<'_, '_> {
                 about: Some(About::Place(place)),
             });
         }
-        let outage = self.d.effects.outages.0.entry(id).or_default();
-        outage.gate = None;
-        if is_held {
-            outage.tries += 1;
-        }
-        outage.pause = Some(now.plus(pause(outage.tries)));
+        self.d.outages.waits(id, is_held, now);
         self.retry_queued();
         self.write(draft)?;
         // The call takes its seat when it is started ([`Driver::takes_seat`]).
-        self.state(id, OutState::Soon(now));
-        self.d.effects.to_start.insert(id);
+        self.d.effects.tries_now(id, now);
         Ok(true)
     }
 
@@ -188,7 +125,7 @@ impl Job<'_, '_> {
         let under_way = self
             .d
             .effects
-            .outs
+            .outs()
             .values()
             .filter(|out| out.is_model())
             .any(|out| {
@@ -210,14 +147,7 @@ impl Job<'_, '_> {
         place: impl FnOnce(&Self, &Request) -> Result<(Arc<Limiter>, Ask), String>,
     ) -> bool {
         let is_next = self.seen.leaves.has_turn(id);
-        let under_way = self
-            .d
-            .effects
-            .outages
-            .0
-            .get(&id)
-            .is_some_and(|o| o.down.is_some());
-        if !self.is_out(id) || is_next || under_way {
+        if !self.is_out(id) || is_next || self.d.outages.is_under_way(id) {
             return false;
         }
         if !self.seen.leaves.is_seated(id) {
@@ -226,50 +156,39 @@ impl Job<'_, '_> {
                 return false;
             };
             let parked = self.d.ledger.effect(id).and_then(|record| record.down);
-            let parked = parked.unwrap_or(self.d.effects.outs[&id].since);
-            let outage = self.d.effects.outages.0.entry(id).or_default();
-            if limiter.is_open() {
-                outage.pause = None;
-            }
-            outage.gate = Some((limiter, ask, parked));
+            let parked = parked.unwrap_or(self.d.effects.outs()[&id].since);
+            self.d.outages.asks(id, limiter, ask, parked);
         }
-        let seat = self
-            .d
-            .effects
-            .outages
-            .0
-            .get(&id)
-            .and_then(|outage| outage.seat(id));
+        let seat = self.d.outages.seat(id);
         if seat.is_none_or(|seat| self.seen.leaves.seat(seat)) {
             return false;
         }
-        self.state(id, OutState::Held);
+        self.d.effects.is_held(id);
         true
     }
 
     /// Gives seats to all calls that wait for their places. While nothing may begin, all seats and turns are given up: a call
     /// that gets its turn has to use it.
     pub(crate) fn before_wait(&mut self) {
-        let (outs, ledger) = (&self.d.effects.outs, &self.d.ledger);
-        self.d.effects.outages.0.retain(|id, outage| {
-            outs.contains_key(id)
-                && (outage.down.is_some() || ledger.hold(*id, Why::Outage).is_some())
-        });
+        let (outs, ledger) = (self.d.effects.outs(), &self.d.ledger);
+        let held = |id| ledger.hold(id, Why::Outage).is_some();
+        self.d
+            .outages
+            .keep(|id| outs.contains_key(&id).then(|| held(id)));
         let leaves = self.seen.leaves;
         if self.is_halted() || self.stands() {
             leaves.keep_seats(&|_| false);
-            for (id, out) in &self.d.effects.outs {
+            for (id, out) in self.d.effects.outs() {
                 if out.is_model() {
                     leaves.give_turn(*id);
                 }
             }
             return;
         }
-        let all = &self.d.effects.outages.0;
-        leaves.keep_seats(&|id| all.contains_key(&id));
-        for (id, outage) in all {
-            if self.d.effects.outs[id].state == OutState::Held
-                && let Some(seat) = outage.seat(*id)
+        leaves.keep_seats(&|id| self.d.outages.contains(id));
+        for id in self.d.outages.calls() {
+            if self.d.effects.outs()[&id].state == OutState::Held
+                && let Some(seat) = self.d.outages.seat(id)
             {
                 leaves.sit(seat);
             }
@@ -281,7 +200,7 @@ impl Job<'_, '_> {
         let mut held = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter_map(|(id, out)| match out.state {
                 OutState::Held => place_of(self.d.ledger.hold(*id, Why::Outage)?),
@@ -293,19 +212,19 @@ impl Job<'_, '_> {
     /// Lets a held call begin: its place answers, or this call is the one that tries the place.
     pub(super) fn place_calls(&mut self, id: Id) {
         let now = self.seen.now;
-        let Some(out) = self.d.effects.outs.get_mut(&id) else {
+        let out = self.d.effects.out(id);
+        if out.is_none_or(|out| out.state == OutState::Over) {
             self.seen.leaves.refuse(id);
             return;
-        };
-        out.state = OutState::Soon(now);
+        }
+        self.d.effects.tries_now(id, now);
         self.seen.leaves.accept(id);
-        self.d.effects.to_start.insert(id);
         self.busy();
     }
 
     /// Returns the note that ends the hold of a call that was answered, or that failed for another reason.
     pub(super) fn outage_over(&mut self, id: Id) -> Option<Note> {
-        self.d.effects.outages.0.remove(&id);
+        self.d.outages.is_over(id);
         let held = self.is_out(id);
         held.then(|| Self::released(id, Why::Outage, Release::Go, Decider::Place))
     }
@@ -314,13 +233,13 @@ impl Job<'_, '_> {
     /// ends.
     pub(super) fn leave_seat(&mut self, id: Id) -> Result<(), Stop> {
         self.seen.leaves.give_turn(id);
-        if self.d.effects.outs[&id].state != OutState::Held {
+        if self.d.effects.outs()[&id].state != OutState::Held {
             return Ok(());
         }
         let Some(note) = self.outage_over(id) else {
             return Ok(());
         };
-        let mut draft = self.draft(self.d.effects.outs[&id].branch);
+        let mut draft = self.draft(self.d.effects.outs()[&id].branch);
         draft.note(note);
         self.write(draft)
     }
@@ -344,7 +263,7 @@ impl Job<'_, '_> {
             said.as_deref().unwrap_or(&place),
         );
         let failure = Failure::new(FailureCode::Outage, message);
-        self.d.effects.outages.0.remove(&id);
+        self.d.outages.is_over(id);
         let note = Self::released(id, Why::Outage, Release::Expired, Decider::Timeout);
         self.answer_outcome(id, Outcome::Failed(failure), vec![note]);
     }
@@ -354,7 +273,7 @@ impl Job<'_, '_> {
         let selected = |id: &Id| effect.is_none_or(|wanted| wanted == *id) && self.is_out(*id);
         self.d
             .effects
-            .outs
+            .outs()
             .keys()
             .copied()
             .filter(selected)
@@ -365,12 +284,10 @@ impl Job<'_, '_> {
     pub(super) fn try_places(&mut self, held: Vec<Id>) {
         let now = self.seen.now;
         for id in held {
-            let outage = self.d.effects.outages.0.entry(id).or_default();
-            (outage.pause, outage.tries) = (None, 0);
+            self.d.outages.tries_now(id);
             self.seen.leaves.leave_seat(id);
-            if matches!(self.d.effects.outs[&id].state, OutState::Held) {
-                self.state(id, OutState::Soon(now));
-                self.d.effects.to_start.insert(id);
+            if matches!(self.d.effects.outs()[&id].state, OutState::Held) {
+                self.d.effects.tries_now(id, now);
             }
         }
     }
@@ -389,9 +306,4 @@ fn span(millis: u64) -> String {
         s if s > 0 && s.is_multiple_of(60) => format!("{} min", s / 60),
         s => format!("{s} s"),
     }
-}
-
-/// Returns the time between two tries at a place where other calls are answered, in milliseconds.
-fn pause(tries: u32) -> u64 {
-    OPEN.saturating_mul(1 << tries.min(16)).min(OPEN_MAX)
 }

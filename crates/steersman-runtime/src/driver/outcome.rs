@@ -1,7 +1,7 @@
 //! Ends of attempts: the outcome is offered, the attempt is tried again, or the effect is in doubt.
 
 use super::draft::{Draft, Note};
-use super::{Came, Do, Job, Judged, OutState, Stop, reach};
+use super::{Came, Do, Job, Judged, Stop};
 use crate::ledger::Amount;
 use crate::limiter::Ended;
 use crate::model::BoundModel;
@@ -43,20 +43,10 @@ impl Job<'_, '_> {
 
     /// Handles the end of a short delay before another attempt of an effect, or of the notification of a person.
     pub(super) fn again(&mut self, effect: Id, attempt: u32) {
-        if self.d.people.reaching.get(&effect) == Some(&reach::State::Soon) {
-            self.d.people.reaching.remove(&effect);
+        if self.d.people.delay_is_over(effect) {
             return;
         }
-        let out = self
-            .d
-            .effects
-            .outs
-            .get(&effect)
-            .filter(|out| out.attempt == attempt);
-        // Another wake may have been sooner, or the branch was left meanwhile.
-        if out.is_some_and(|out| matches!(out.state, OutState::Soon(_))) {
-            self.d.effects.to_start.insert(effect);
-        }
+        self.d.effects.delay_is_over(effect, attempt);
     }
 
     fn model_ended(
@@ -65,7 +55,7 @@ impl Job<'_, '_> {
         attempt: u32,
         result: Result<Answer, Failure>,
     ) -> Result<(), Stop> {
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             return Ok(());
         };
         if out.attempt != attempt || out.was_cut() {
@@ -78,12 +68,7 @@ impl Job<'_, '_> {
                 usage.effect = Some(effect);
                 usage.model.get_or_insert(label);
                 usage.render = RENDER_VERSION;
-                let rendered = self
-                    .d
-                    .effects
-                    .outs
-                    .get_mut(&effect)
-                    .and_then(|out| out.request.take());
+                let rendered = self.d.effects.take_rendered(effect);
                 if let Some((digest, prefix, broke)) = rendered {
                     (usage.request, usage.prefix, usage.broke) = (Some(digest), prefix, broke);
                 }
@@ -103,41 +88,35 @@ impl Job<'_, '_> {
     }
 
     fn model_failed(&mut self, effect: Id, attempt: u32, failure: Failure) -> Result<(), Stop> {
-        let branch = self.d.effects.outs[&effect].branch;
+        let out = &self.d.effects.outs()[&effect];
+        let (branch, agent) = (out.branch, out.wish.agent);
         let now = self.seen.now;
         // The model may charge for a call even if the answer was lost: the known part counts.
         let mut draft = self.draft(branch);
-        let mut out = self
-            .d
-            .effects
-            .outs
-            .remove(&effect)
-            .expect("looked at a moment ago");
         let made = !matches!(
             failure.known(),
             Some(FailureCode::Limited | FailureCode::CircuitOpen)
         );
-        let lost = if self.may_be_paid(&failure, &out) {
-            Some(self.lost(&out))
+        let lost = if self.may_be_paid(&failure, out) {
+            Some(self.lost(out))
         } else {
             // A search also counts calls that were made and not answered.
             (made && self.d.searches.tries(branch).is_some()).then(Amount::default)
         };
         let lost = lost.map(|lost| Note::Spend(effect, lost.tokens, lost.micros));
-        out.reserved = Amount::default();
+        self.d.effects.reserves(effect, Amount::default());
         if failure.known() == Some(FailureCode::Limited) {
-            // The call was not made, so this does not count as a failed attempt.
-            out.tried += 1;
+            self.d.effects.was_not_made(effect);
         }
-        let tries = attempt.saturating_sub(out.tried).max(1);
-        self.withdraw(effect, attempt, &out);
-        self.d.effects.outs.insert(effect, out);
+        let tried = self.d.effects.outs()[&effect].tried;
+        let tries = attempt.saturating_sub(tried).max(1);
+        self.withdraw(effect, attempt, (branch, agent));
         let times = self.model_retry(effect, true).times;
         let next = retry::next(
             failure.retry,
             tries,
             times,
-            self.d.bound.values.seed,
+            self.d.bound.values().seed,
             effect,
             now,
         );
@@ -181,22 +160,18 @@ impl Job<'_, '_> {
 
     /// Selects the next model of the chain. Returns false if there is none.
     fn falls_back(&mut self, effect: Id) -> bool {
-        let out = &self.d.effects.outs[&effect];
+        let out = &self.d.effects.outs()[&effect];
         let chain = out.asked.as_ref().map(|asked| self.network().chain(asked));
         let more = chain.is_some_and(|chain| chain.len() > out.rung + 1);
-        if let Some(out) = self.d.effects.outs.get_mut(&effect).filter(|_| more) {
-            out.rung += 1;
-            out.tried = out.attempt;
+        if more {
+            self.d.effects.falls_back(effect);
         }
         more
     }
 
     fn again_soon(&mut self, effect: Id, millis: u64) {
-        let Some(out) = self.d.effects.outs.get_mut(&effect) else {
-            return;
-        };
-        out.state = OutState::Soon(self.seen.now.plus(millis));
-        let attempt = out.attempt;
+        let at = self.seen.now.plus(millis);
+        let attempt = self.d.effects.again_soon(effect, at);
         self.seen.leaves.give_slot(effect);
         self.out.orders.push(Do::Alarm {
             effect,
@@ -208,20 +183,18 @@ impl Job<'_, '_> {
     /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
     pub(super) fn again_later(&mut self, draft: &mut Draft, effect: Id, at: Time) {
         draft.ledger.push(LedgerEntry::Again { effect, at });
-        if let Some(out) = self.d.effects.outs.get_mut(&effect) {
-            out.state = OutState::Later(at);
-        }
+        self.d.effects.waits_until(effect, at);
         self.seen.leaves.give_slot(effect);
         self.retry_queued();
     }
 
     fn tool_ended(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), Stop> {
-        if self.d.effects.at_work.remove(&(effect, attempt)).is_some() {
+        if self.d.effects.reported_end(effect, attempt) {
             let ended = as_its_place_sees(&raw);
             self.seen.leaves.ended(effect, attempt, ended);
             self.retry_queued();
         }
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             return self.late(effect, attempt, raw);
         };
         if out.attempt != attempt || out.was_cut() {
@@ -247,7 +220,7 @@ impl Job<'_, '_> {
                 wanted,
                 attempt,
                 attempts,
-                self.d.bound.values.seed,
+                self.d.bound.values().seed,
                 effect,
                 now,
             );
@@ -290,7 +263,7 @@ impl Job<'_, '_> {
 
     /// Handles an `unsafe` effect that may have happened: opens the doubt as its definition declares.
     fn doubt(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), Stop> {
-        let mut draft = self.draft(self.d.effects.outs[&effect].branch);
+        let mut draft = self.draft(self.d.effects.outs()[&effect].branch);
         draft.note(Note::Unknown(effect, attempt));
         let reason = match &raw {
             Raw::Unknown(fault) | Raw::NotPerformed(fault) | Raw::Failed(fault) => {
@@ -304,7 +277,7 @@ impl Job<'_, '_> {
 
     /// Opens the doubt of an effect, or gives it up if the definition asks nobody.
     pub(super) fn way_out(&mut self, draft: &mut Draft, effect: Id, reason: &str) {
-        let Some(out) = self.d.effects.outs.get(&effect) else {
+        let Some(out) = self.d.effects.out(effect) else {
             return;
         };
         let Some(tool) = out.tool().cloned() else {
@@ -313,15 +286,9 @@ impl Job<'_, '_> {
         let digest = self.digest(effect);
         let is_asked = self.opens_doubt(draft, effect, (&tool.tool, digest), reason);
         // A declared probe follows from the open doubt: see `probe.rs`.
-        self.state(effect, OutState::Held);
+        self.d.effects.is_held(effect);
         if !is_asked {
             self.give_up(effect, Decider::Rule, reason);
-        }
-    }
-
-    pub(super) fn state(&mut self, effect: Id, state: OutState) {
-        if let Some(out) = self.d.effects.outs.get_mut(&effect) {
-            out.state = state;
         }
     }
 
@@ -353,7 +320,7 @@ impl Job<'_, '_> {
     pub(super) fn judged_of(&self, branch: Id, agent: Id) -> Option<Judged> {
         self.seen.engine.0.options.judge.as_ref()?;
         let network = self.network().clone();
-        let snapshot = self.d.branches.live[&branch].snapshot.clone();
+        let snapshot = self.d.branches.live()[&branch].snapshot.clone();
         Some(Arc::new(move |answer| {
             to_be_judged(&network, snapshot.agent(agent), answer)
         }))
@@ -367,15 +334,20 @@ impl Job<'_, '_> {
 
     /// Returns the bound model that was asked.
     pub(super) fn bound_of(&self, effect: Id) -> Option<&BoundModel> {
-        let out = self.d.effects.outs.get(&effect)?;
+        let out = self.d.effects.out(effect)?;
         let chain = self.network().chain(out.asked.as_ref()?);
         let name = chain.get(out.rung).copied()?;
-        self.d.bound.values.models.iter().find(|m| m.name == *name)
+        self.d
+            .bound
+            .values()
+            .models
+            .iter()
+            .find(|m| m.name == *name)
     }
 
     /// Returns the texts streamed so far by outstanding model calls of a branch.
     pub(super) fn shown(&self, branch: Id) -> Vec<(Id, Arc<str>)> {
-        let outs = self.d.effects.outs.iter();
+        let outs = self.d.effects.outs().iter();
         let here = outs.filter(|(_, out)| out.branch == branch && out.is_model());
         let shown = here.map(|(id, out)| (*id, self.seen.leaves.streamed(*id, out.attempt).0));
         shown.filter(|(_, text)| !text.is_empty()).collect()
@@ -383,15 +355,8 @@ impl Job<'_, '_> {
 
     /// Cancels running effects that may be repeated; effects that touch the world are waited for.
     pub(super) fn cut_free(&mut self) {
-        for (effect, out) in &mut self.d.effects.outs {
-            if out.touches_world() || out.state != OutState::Running {
-                continue;
-            }
-            out.state = OutState::Ready;
-            self.out.orders.push(Do::Cut {
-                effect: *effect,
-                attempt: out.attempt,
-            });
+        for (effect, attempt) in self.d.effects.cut_free() {
+            self.out.orders.push(Do::Cut { effect, attempt });
         }
     }
 }

@@ -1,137 +1,52 @@
-//! The parts of a driver: plain data.
+//! The parts of a driver: plain data, each in a module of its own with private fields.
+//!
+//! A part gets what it needs as arguments and knows no other part. Its methods tell what happens to the session, and its doc comment
+//! states its invariants, which its `recount` checks: in programs with debug assertions after each job ([`Driver::recount`]).
+//! What needs several parts, the log or the view is decided by [`Job`](super::Job).
+//!
+//! | part | holds |
+//! |---|---|
+//! | [`Who`], [`Bound`] | the owner and its lines; network and values |
+//! | [`Branches`] | the branches that have ticks, what is offered to them, and what follows for branches from a line |
+//! | [`Effects`] | the effects that are out, with the table of their states, their queues, and the budget |
+//! | [`Outages`], [`Doubts`] | model calls whose places do not answer; effects in doubt that no branch waits for, and probes |
+//! | [`Mail`], [`People`] | the inbox as it was read; who is notified |
+//! | [`Searches`], [`Following`] | searches over branches; tool lists of servers |
+//! | [`Course`] | what was heard, what waits for the disk, step mode, stop and cancel, what lists show |
 
-use super::branches;
-use super::draft::Offer;
+mod branches;
+mod course;
+mod doubts;
+mod effects;
+mod mail;
+mod outages;
+mod people;
+mod searches;
+mod servers;
+#[cfg(test)]
+mod tests;
+mod who;
+
+pub(crate) use branches::{Branches, KeptBranch, ToAdopt, ToOpen};
+pub(crate) use course::{Course, Stepping};
+pub(crate) use doubts::Doubts;
+pub(crate) use effects::{Effects, KeptOut, Out, OutState};
+pub(crate) use mail::Mail;
+pub(crate) use outages::{Outages, Seat};
+pub(crate) use people::People;
+pub(crate) use searches::{Judging, Node, Part, Searches, Todo};
+pub(crate) use servers::{Following, OpenAt};
+pub(crate) use who::{Bound, Who};
+
 use super::types::Event;
-use super::{cancel, due, left, outage, rest, step};
-use crate::bind::Values;
-use crate::ledger::Amount;
-use crate::load::Since;
+use super::{Driver, due};
 use crate::session::Fate;
-use crate::store::{Claim, InboxMessage, SessionId, SessionState};
-use imbl::OrdMap;
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
-use steersman_machine::context::RenderCache;
-use steersman_machine::network::Network;
-use steersman_machine::snapshot::Snapshot;
+use crate::store::InboxMessage;
 use steersman_machine::stored::by::By;
-use steersman_machine::stored::codec::Hash;
-use steersman_machine::stored::ids::{Digest, Id, Line, Name, Time};
-use steersman_machine::tick::effect::{Cancelled, Offered, Said, Wish};
-use steersman_machine::values::price::Price;
+use steersman_machine::stored::commit::Why;
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::tick::effect::{Cancelled, Offered, Said};
 use steersman_machine::view::mapping::Raw;
-
-/// The owner of a session, and the lines that it writes.
-#[derive(Clone)]
-pub(super) struct Who {
-    pub(super) session: SessionId,
-    pub(super) claim: Claim,
-    /// Random number that makes ids unique after a backup is restored. Written with the first line of this owner.
-    pub(super) mark: u64,
-    /// True once the first line of this owner was made.
-    pub(super) claimed: bool,
-    /// The last line that was made, and the next one.
-    pub(super) last: Line,
-    pub(super) next: Line,
-    /// Amount written since the ledger's last checkpoint.
-    pub(super) since: Since,
-}
-
-/// The network and the values that a session is bound to.
-#[derive(Clone, Default)]
-pub(super) struct Bound {
-    /// `None` until the session has begun.
-    pub(super) network: Option<Arc<Network>>,
-    pub(super) values: Arc<Values>,
-    /// True once the store knows what a program needs to drive the session.
-    pub(super) needs_told: bool,
-}
-
-/// The branches of a session, and what follows for them from the last line.
-#[derive(Clone, Default)]
-pub(super) struct Branches {
-    /// The branches that have ticks.
-    pub(super) live: BTreeMap<Id, Branch>,
-    /// Branches that have something new.
-    pub(super) fresh: BTreeSet<Id>,
-    /// Branches may have ended, or calls may have begun to wait for branches, since the last check.
-    pub(super) may_have_ended: bool,
-    /// Branches that agents asked for and that are opened next.
-    pub(super) to_open: Vec<branches::ToOpen>,
-    /// Branches that machines chose for adoption: the target branch, its call, the adopted branch, and the last line to adopt.
-    pub(super) to_adopt: Vec<(Id, (Id, Id), Id, Line)>,
-    /// Branches that written lines supersede.
-    pub(super) left_behind: Vec<Id>,
-    /// Offers that their branches take no more. What they say of the world is kept.
-    pub(super) over: VecDeque<(Id, Offer)>,
-}
-
-/// The effects of a session that are not over.
-#[derive(Clone, Default)]
-pub(super) struct Effects {
-    /// Outstanding effects of the branches that have ticks.
-    pub(super) outs: BTreeMap<Id, Out>,
-    /// Attempts of tools that have begun and have not reported their end, also if their calls are already over. True: the attempt
-    /// may change the world, and the session is not released before its end.
-    pub(super) at_work: BTreeMap<(Id, u32), bool>,
-    /// Effects in doubt that no branch waits for.
-    pub(super) left: BTreeMap<Id, left::Left>,
-    /// Effects in doubt that no branch waits for and that are still to be added to `left`.
-    pub(super) left_now: Vec<Id>,
-    /// Effects that may begin now.
-    pub(super) to_start: BTreeSet<Id>,
-    /// Effects that wait for a free slot, by agent.
-    pub(super) queued: BTreeMap<Id, BTreeSet<Id>>,
-    /// Model calls that wait for budget which other calls have reserved.
-    pub(super) short: BTreeSet<Id>,
-    /// Model calls whose places do not answer.
-    pub(super) outages: outage::Outages,
-    /// Effects that wait for the end of an equal effect, with the id of that effect.
-    pub(super) behind: BTreeMap<Id, Id>,
-    /// Escrow that may not be on disk yet, by line. Calls that need it begin when it is on disk.
-    pub(super) drawn: VecDeque<(Line, Amount)>,
-    /// The largest amount that a model call of this session has reserved or spent, as far as the budgets limit it.
-    pub(super) dearest: Amount,
-    /// Probes that run. Their effects are held, and the hold may end without a person.
-    pub(super) probing: BTreeSet<Id>,
-}
-
-/// The session's inbox as its owner has read it.
-#[derive(Clone, Default)]
-pub(super) struct Mail {
-    /// Messages already read, by id; removed when they are taken.
-    pub(super) known: OrdMap<Name, InboxMessage>,
-    /// Events that match no open wait so far.
-    pub(super) events: Vec<InboxMessage>,
-    pub(super) look: bool,
-    /// Look at the inbox again once the pending time-outs are written.
-    pub(super) late: bool,
-    /// Number of messages that were ever delivered, as of the last time that the inbox was read to its end.
-    pub(super) delivered: u64,
-}
-
-/// The course of a session: everything that was heard, everything that waits for the disk, and orders for the whole session.
-#[derive(Clone)]
-pub(super) struct Course {
-    /// Everything that was heard and was not handled yet.
-    pub(super) heard: VecDeque<Arc<Heard>>,
-    /// Actions to take once a line is on disk, in the order of lines.
-    pub(super) ahead: VecDeque<(Line, OnDisk)>,
-    /// Numbers of lines and bytes in the batches after the last urgent one. The store may sync these batches later.
-    pub(super) unhurried: (u64, usize),
-    /// The state shown in session lists, as it was last written.
-    pub(super) shown: Arc<SessionState>,
-    /// Says if the session stops after each line.
-    pub(super) stepping: step::Stepping,
-    /// True once a stop was requested.
-    pub(super) stopping: bool,
-    /// A cancel of the whole session that has not reached all branches.
-    pub(super) cancelling: Option<Arc<cancel::Everything>>,
-    /// State that an earlier driver of the same owner left, until it is restored.
-    pub(super) kept: Option<Arc<rest::Kept>>,
-}
 
 /// Something that was heard and waits for its turn.
 #[derive(Clone)]
@@ -162,25 +77,6 @@ pub(crate) enum Heard {
     Current(Id),
 }
 
-/// A branch that has ticks (see `Ledger::has_ticks`), in memory.
-#[derive(Clone)]
-pub(crate) struct Branch {
-    pub(super) snapshot: Snapshot,
-    /// The last line of the branch, and its hash.
-    pub(super) prev: Line,
-    pub(super) hash: Hash,
-    /// Offers that arrived and were not taken yet.
-    pub(super) offers: Vec<Offer>,
-    pub(super) caches: BTreeMap<Id, Arc<RenderCache>>,
-    pub(super) label: Option<Name>,
-    /// Snapshot at the line where the branch begins, for positions in scripts; `None` for `main`.
-    pub(super) base: Option<Snapshot>,
-    /// Amount written since the branch's last checkpoint.
-    pub(super) since: Since,
-    /// The next time at which the branch must be offered the clock.
-    pub(super) deadline: Option<Time>,
-}
-
 /// Something to offer to a branch, before it is translated into the machine's terms.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
@@ -200,68 +96,6 @@ pub(crate) enum What {
     Cancel(Cancelled, By),
 }
 
-/// An outstanding effect of a branch that has ticks.
-#[derive(Clone)]
-pub(crate) struct Out {
-    pub(super) branch: Id,
-    pub(super) wish: Wish,
-    /// Digests of tool and arguments ([`Out::digests`]), once they were asked for.
-    pub(super) digests: OnceCell<Arc<[Digest]>>,
-    /// The attempt that runs or ran last.
-    pub(super) attempt: u32,
-    pub(super) state: OutState,
-    /// Of a model call that was rendered: digest of the request, length of the prefix that it shares with the request before,
-    /// and the cause that ended this prefix.
-    pub(super) request: Option<(Digest, u64, Option<Name>)>,
-    /// Budget reserved for the effect.
-    pub(super) reserved: Amount,
-    /// Estimated tokens of the request.
-    pub(super) sent: u64,
-    /// The model that the definition names for the call, once the request was rendered.
-    pub(super) asked: Option<Name>,
-    /// Index, from 0, of the model in the fallback chain that is asked.
-    pub(super) rung: usize,
-    /// Attempts made with the models before it in the chain.
-    pub(super) tried: u32,
-    /// Price of the model that is asked, if known.
-    pub(super) price: Option<Price>,
-    /// Secrets that a person gave: parameter and sealed value.
-    pub(super) inputs: Vec<(Name, String)>,
-    /// A person allowed the repetition of the equal effects that existed at this line.
-    pub(super) word: Option<Line>,
-    /// Roles that have approved the effect ([`Hold::by`](steersman_machine::stored::commit::Hold::by)).
-    pub(super) approved: Vec<Name>,
-    pub(super) since: Time,
-}
-
-/// State of an outstanding effect.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OutState {
-    /// The effect may begin.
-    Ready,
-    /// It waits for a search over branches ([`explore`]).
-    Stands,
-    /// A hold keeps it.
-    Held,
-    /// An order of a person keeps effects of its tool from beginning.
-    Barred,
-    /// It waits for a free slot, for its turn at a place, for an equal effect, for budget, or for the next step.
-    Queued,
-    /// A line is on its way to the disk: the effect's `Started`, or the escrow for its cost. The attempt begins when the line
-    /// is on disk, also if something wakes the effect earlier.
-    Starting(Line),
-    /// An attempt runs.
-    Running,
-    /// Another attempt follows soon, at about this time; the wait is in memory only.
-    Soon(Time),
-    /// Another attempt follows at this time; the time is in the log.
-    Later(Time),
-    /// A question, an event or a timer: it ends by an input from outside or by time.
-    Waits,
-    /// Its outcome is offered.
-    Over,
-}
-
 /// Action to take when a line is on disk.
 #[derive(Clone)]
 pub(crate) enum OnDisk {
@@ -275,4 +109,35 @@ pub(crate) enum OnDisk {
     Receipt(Name, Fate),
     /// Look at the inbox and the box of events.
     Look,
+}
+
+impl Driver {
+    /// Checks the invariants of all parts by a recount. Returns what is wrong. While what an earlier driver left is not restored,
+    /// the parts do not agree yet.
+    pub(super) fn recount(&self) -> Result<(), String> {
+        if self.course.is_to_restore() {
+            return Ok(());
+        }
+        self.course.recount()?;
+        self.mail.recount(|id| self.ledger.accepted(id))?;
+        let reached = |effect| self.ledger.reached(effect).is_some();
+        self.people.recount(reached)?;
+        self.searches.recount()?;
+        self.servers.recount()?;
+        self.branches.recount()?;
+        self.effects.recount()?;
+        let live = self.branches.live();
+        if let Some((id, out)) =
+            (self.effects.outs().iter()).find(|(_, o)| !live.contains_key(&o.branch))
+        {
+            return Err(format!(
+                "{id} is out, and branch {} has no ticks",
+                out.branch
+            ));
+        }
+        self.doubts.recount(|id| {
+            let doubted = self.ledger.hold(id, Why::Doubt).is_some();
+            doubted && !self.effects.outs().contains_key(&id)
+        })
+    }
 }

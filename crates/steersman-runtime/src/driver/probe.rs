@@ -30,7 +30,7 @@ use steersman_machine::view::mapping::{Fault, Raw};
 impl Job<'_, '_> {
     /// Returns the name of the probe that is declared for an outstanding effect in doubt.
     fn probe_of(&self, of: Id) -> Option<&Name> {
-        let out = self.d.effects.outs.get(&of)?;
+        let out = self.d.effects.out(of)?;
         if !matches!(out.state, OutState::Held) || !self.is_in_doubt(of) {
             return None;
         }
@@ -53,13 +53,13 @@ impl Job<'_, '_> {
 
     /// Returns true if a probe runs now, or will soon.
     pub(super) fn is_probing(&self) -> bool {
-        let soon = || self.d.effects.outs.keys().any(|of| self.is_probed(*of));
-        !self.d.effects.probing.is_empty() || (!self.is_halted() && soon())
+        let soon = || self.d.effects.outs().keys().any(|of| self.is_probed(*of));
+        self.d.doubts.probing() > 0 || (!self.is_halted() && soon())
     }
 
     /// Returns effects in doubt whose probe is asked again later, with the time.
     pub(super) fn probes_again(&self) -> impl Iterator<Item = (Time, Id)> {
-        self.d.effects.outs.keys().filter_map(|of| {
+        self.d.effects.outs().keys().filter_map(|of| {
             self.probe_of(*of)?;
             Some((self.d.ledger.probe(*of)?.1.again?, *of))
         })
@@ -67,22 +67,22 @@ impl Job<'_, '_> {
 
     /// Returns the next effect in doubt whose probe should be asked now.
     pub(super) fn next_probe(&self) -> Option<Id> {
-        if self.d.bound.network.is_none() || self.is_halted() {
+        if self.d.bound.network().is_none() || self.is_halted() {
             return None;
         }
         let owed = |of: &Id| match self.d.ledger.probe(*of) {
             None => true,
             Some((id, probe)) => {
-                !probe.over && !self.d.effects.probing.contains(&id) && probe.again.is_none()
+                !probe.over && !self.d.doubts.is_probing(id) && probe.again.is_none()
             }
         };
-        let mut all = self.d.effects.outs.keys().copied();
+        let mut all = self.d.effects.outs().keys().copied();
         all.find(|of| self.probe_of(*of).is_some() && owed(of))
     }
 
     /// Writes the line of an attempt. The attempt begins when the line is on disk, so the log counts every attempt that began.
     pub(super) fn probe(&mut self, of: Id) -> Result<(), Stop> {
-        let Some(out) = self.d.effects.outs.get(&of) else {
+        let Some(out) = self.d.effects.out(of) else {
             return Ok(());
         };
         let draft = self.draft(out.branch);
@@ -104,14 +104,16 @@ impl Job<'_, '_> {
                 of,
                 what: Probing::Started { tool, attempt },
             });
-            self.d.effects.probing.insert(effect);
+            self.d.doubts.probe_begins(effect);
             begun.push((effect, of, attempt));
         }
         let line = draft.n;
         draft.urgent = true;
         self.write(draft)?;
         for (effect, of, attempt) in begun {
-            self.when_durable(line, OnDisk::Probe(effect, of, attempt));
+            self.d
+                .course
+                .when_durable(line, OnDisk::Probe(effect, of, attempt));
         }
         Ok(())
     }
@@ -127,11 +129,11 @@ impl Job<'_, '_> {
         let named = effect.map(|id| self.d.ledger.probing(id).map_or(id, |probe| probe.of));
         let asked = |of: &Id| match self.d.ledger.probe(*of) {
             Some((id, probe)) => {
-                !self.d.effects.probing.contains(&id) && (probe.over || probe.again.is_some())
+                !self.d.doubts.is_probing(id) && (probe.over || probe.again.is_some())
             }
             None => false,
         };
-        let all = self.d.effects.outs.keys().copied();
+        let all = self.d.effects.outs().keys().copied();
         let all = all.filter(|of| named.is_none_or(|named| named == *of));
         let all: Vec<Id> = all
             .filter(|of| self.probe_of(*of).is_some() && asked(of))
@@ -140,10 +142,10 @@ impl Job<'_, '_> {
             let Some(of) = named.filter(|of| self.d.ledger.hold(*of, Why::Doubt).is_some()) else {
                 return Ok(None);
             };
-            let tool = self.d.effects.outs.get(&of).and_then(|out| out.tool());
+            let tool = self.d.effects.out(of).and_then(|out| out.tool());
             let tool = tool.map_or("its tool", |tool| &tool.tool);
             return Ok(Some(Err(match self.probe_of(of) {
-                None if !self.d.effects.outs.contains_key(&of) => {
+                None if !self.d.effects.outs().contains_key(&of) => {
                     format!(
                         "no branch waits for {of}: its probe is not asked again; `resolve` says how it ended"
                     )
@@ -155,7 +157,7 @@ impl Job<'_, '_> {
                 ),
             })));
         };
-        let mut draft = self.draft(self.d.effects.outs[first].branch);
+        let mut draft = self.draft(self.d.effects.outs()[first].branch);
         self.accepted(&mut draft, message);
         self.probe_with(draft, all)?;
         Ok(Some(Ok(())))
@@ -210,7 +212,7 @@ impl Job<'_, '_> {
         let args = Json::Object(args);
         let run = ToolRun {
             network: self.network().clone(),
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             mark: self.mark_of(effect),
             effect,
             attempt,
@@ -222,7 +224,7 @@ impl Job<'_, '_> {
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
-            folder: self.d.bound.values.folder(),
+            folder: self.d.bound.values().folder(),
             artifacts: self.artifacts(of),
             scope: self.scope(of, Some(args)),
         };
@@ -231,7 +233,7 @@ impl Job<'_, '_> {
 
     /// Returns the declared probe of an outstanding effect.
     fn declared(&self, of: Id) -> Option<Declared> {
-        let tool = self.d.effects.outs.get(&of)?.tool()?.clone();
+        let tool = self.d.effects.out(of)?.tool()?.clone();
         match self.tool_def(&tool.tool)?.on_doubt.clone()? {
             OnDoubt::Probe {
                 probe,
@@ -252,7 +254,7 @@ impl Job<'_, '_> {
         attempt: u32,
         raw: Raw,
     ) -> Result<(), Stop> {
-        self.d.effects.probing.remove(&effect);
+        self.d.doubts.probe_ended(effect);
         let known = self
             .d
             .ledger
@@ -269,10 +271,10 @@ impl Job<'_, '_> {
             return Ok(());
         };
         let (branch, agent) = (
-            self.d.effects.outs[&of].branch,
-            self.d.effects.outs[&of].wish.agent,
+            self.d.effects.outs()[&of].branch,
+            self.d.effects.outs()[&of].wish.agent,
         );
-        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
         let args: Json = serde_json::from_str(&tool.args).unwrap_or_default();
         let happened = self.ask(|cx| {
             View::new(cx, snapshot, Some(agent))
@@ -331,7 +333,7 @@ impl Job<'_, '_> {
         };
         let probe = self.probe_of(of).and_then(|probe| self.tool_def(probe));
         let attempts = 1 + probe.map_or(0, |def| def.retry);
-        let (now, seed) = (self.seen.now, self.d.bound.values.seed);
+        let (now, seed) = (self.seen.now, self.d.bound.values().seed);
         let next =
             wanted.map(|wanted| retry::next(wanted, failed + 1, attempts, seed, effect, now));
         let again = match next {
@@ -339,7 +341,7 @@ impl Job<'_, '_> {
             Some(Next::At(at)) => Some(at),
             Some(Next::GiveUp) | None => None,
         };
-        let mut draft = self.draft(self.d.effects.outs[&of].branch);
+        let mut draft = self.draft(self.d.effects.outs()[&of].branch);
         let mut why = format!("{}: {}", fault.code, fault.message);
         self.mask_probed(of, &mut why);
         let why = draft.body(&clipped(&why));
@@ -361,7 +363,7 @@ impl Job<'_, '_> {
         let said = match raw {
             Raw::Done(result) | Raw::Made { result, .. } => {
                 // The secret parts of an answer are known only while the call is open.
-                if self.d.effects.outs.contains_key(&of) {
+                if self.d.effects.outs().contains_key(&of) {
                     self.said_by_probe(of, result)?
                 } else {
                     format!("the probe of {of} answered")
@@ -381,13 +383,12 @@ impl Job<'_, '_> {
         let Some((out, call)) = self
             .d
             .effects
-            .outs
-            .get(&of)
+            .out(of)
             .and_then(|out| Some((out, out.wish.call()?)))
         else {
             return Ok(String::new());
         };
-        let snapshot = &self.d.branches.live[&out.branch].snapshot;
+        let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let agent = out.wish.agent;
         let mut said = self.ask(|cx| mapping::told(cx, snapshot, agent, call, result))?;
         self.mask_probed(of, &mut said);
@@ -396,7 +397,7 @@ impl Job<'_, '_> {
 
     /// Masks secrets that the probe or the effect could read.
     fn mask_probed(&self, of: Id, text: &mut String) {
-        let Some(tool) = self.d.effects.outs.get(&of).and_then(|out| out.tool()) else {
+        let Some(tool) = self.d.effects.out(of).and_then(|out| out.tool()) else {
             return;
         };
         let scope = self.scope(of, serde_json::from_str(&tool.args).ok());

@@ -12,7 +12,6 @@ use crate::ledger::Record;
 use crate::retry::{self, Next};
 use crate::toolset::ToolRun;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::slice;
 use std::sync::Arc;
 use steersman_machine::stored::commit::{LedgerEntry, Reaching};
@@ -21,24 +20,6 @@ use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::{ToolWork, Work};
 use steersman_machine::view;
 use steersman_machine::view::mapping::Raw;
-
-/// State, in this process, of an effect that notifies a person.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// An attempt's line is on its way to the disk, or the attempt runs.
-    Running,
-    /// Another attempt follows soon.
-    Soon,
-    /// The notification ended. The line that says so is written or is being written.
-    Over,
-}
-
-/// The people that are notified.
-#[derive(Clone, Default)]
-pub(super) struct People {
-    /// Effects that notify people, with their state in this process.
-    pub(super) reaching: BTreeMap<Id, State>,
-}
 
 /// A notification to make.
 pub(super) struct Wanted {
@@ -59,20 +40,14 @@ struct Question {
 }
 
 impl Job<'_, '_> {
-    /// Returns the number of attempts that are on their way to the disk or run.
-    pub(super) fn reaching_now(&self) -> usize {
-        let running = self.d.people.reaching.values();
-        running.filter(|state| **state == State::Running).count()
-    }
-
     /// Returns the next notification to make.
     pub(super) fn next_reach(&self) -> Option<Wanted> {
-        let network = self.d.bound.network.as_ref()?;
+        let network = self.d.bound.network()?;
         let reachable = network.people.values().any(|person| person.reach.is_some());
         if !reachable || self.is_halted() {
             return None;
         }
-        let mut all = self.d.effects.outs.keys().flat_map(|of| {
+        let mut all = self.d.effects.outs().keys().flat_map(|of| {
             let asked = self.asked(*of).iter();
             asked.map(|by| (*of, by))
         });
@@ -81,7 +56,7 @@ impl Job<'_, '_> {
             let before = match self.d.ledger.reach(of, by) {
                 Some((_, reach)) if reach.over => return None,
                 Some((_, reach)) if reach.again.is_some() => return None,
-                Some((effect, _)) if self.d.people.reaching.contains_key(&effect) => return None,
+                Some((effect, _)) if self.d.people.knows(effect) => return None,
                 Some((effect, reach)) => Some((effect, reach.attempt)),
                 None => None,
             };
@@ -96,13 +71,7 @@ impl Job<'_, '_> {
 
     /// Returns true if a person must still be notified. If this owner stops, the next one does it.
     pub(super) fn owes_reach(&self) -> bool {
-        let Some(network) = self
-            .d
-            .bound
-            .network
-            .as_ref()
-            .filter(|_| !self.d.ledger.paused)
-        else {
+        let Some(network) = self.d.bound.network().filter(|_| !self.d.ledger.paused) else {
             return false;
         };
         if network.people.values().all(|person| person.reach.is_none()) {
@@ -114,7 +83,7 @@ impl Job<'_, '_> {
             person.is_some_and(|person| person.reach.is_some())
                 && reach.is_none_or(|(_, reach)| !reach.over && reach.again.is_none())
         };
-        let mut all = self.d.effects.outs.keys();
+        let mut all = self.d.effects.outs().keys();
         all.any(|of| self.asked(*of).iter().any(|by| owed(*of, by)))
     }
 
@@ -148,7 +117,7 @@ impl Job<'_, '_> {
 
     /// Returns the people for whom an effect waits: each of them is notified, and any of them may answer.
     fn asked(&self, of: Id) -> &[Name] {
-        let Some(out) = self.d.effects.outs.get(&of) else {
+        let Some(out) = self.d.effects.out(of) else {
             return &[];
         };
         let record = self.d.ledger.effect(of);
@@ -174,7 +143,7 @@ impl Job<'_, '_> {
             tool,
             before,
         } = wanted;
-        let Some(out) = self.d.effects.outs.get(&of) else {
+        let Some(out) = self.d.effects.out(of) else {
             return Ok(());
         };
         let mut draft = self.draft(out.branch);
@@ -190,9 +159,9 @@ impl Job<'_, '_> {
             role,
             what: Reaching::Started { tool, attempt },
         });
-        self.d.people.reaching.insert(effect, State::Running);
+        self.d.people.begins(effect);
         self.write(draft)?;
-        self.when_durable(line, OnDisk::Reach(effect));
+        self.d.course.when_durable(line, OnDisk::Reach(effect));
         Ok(())
     }
 
@@ -200,7 +169,7 @@ impl Job<'_, '_> {
     pub(super) fn start_reach(&mut self, effect: Id) {
         let Some((run, timeout)) = self.reach_run(effect) else {
             // The question was answered meanwhile: nobody has to be notified.
-            self.d.people.reaching.remove(&effect);
+            self.d.people.forgets(effect);
             return;
         };
         let (attempt, class) = (run.attempt, run.work.class);
@@ -215,11 +184,11 @@ impl Job<'_, '_> {
         let tool = person.reach.clone()?;
         let def = self.tool_def(&tool)?;
         let question = self.question(reach.of)?;
-        let out = self.d.effects.outs.get(&reach.of)?;
+        let out = self.d.effects.out(reach.of)?;
         let due = question
             .due
             .map(|due| view::iso(due, &self.network().timezone));
-        let link = format!("{}/{}", self.d.who.session, reach.of);
+        let link = format!("{}/{}", self.d.who.session(), reach.of);
         let question = json!({
             "id": reach.of.to_string(),
             "text": &*question.text,
@@ -227,7 +196,7 @@ impl Job<'_, '_> {
             "due": due,
         });
         let person = json!({ "name": &*person.name, "role": &*person.role });
-        let snapshot = self.d.branches.live.get(&out.branch)?.snapshot.clone();
+        let snapshot = self.d.branches.live().get(&out.branch)?.snapshot.clone();
         let scope = TransportScope::new(
             self.network().clone(),
             self.seen.reader.clone(),
@@ -235,11 +204,11 @@ impl Job<'_, '_> {
             out.wish.agent,
             Some(json!({})),
             self.seen.engine,
-            self.d.bound.values.folder(),
+            self.d.bound.values().folder(),
         );
         let run = ToolRun {
             network: self.network().clone(),
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             mark: self.mark_of(effect),
             effect,
             attempt: reach.attempt,
@@ -251,7 +220,7 @@ impl Job<'_, '_> {
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
-            folder: self.d.bound.values.folder(),
+            folder: self.d.bound.values().folder(),
             artifacts: self.artifacts(reach.of),
             scope: Arc::new(scope.with("question", question).with("person", person)),
         };
@@ -267,7 +236,7 @@ impl Job<'_, '_> {
                 due: hold.due,
             });
         }
-        let wish = &self.d.effects.outs.get(&of)?.wish;
+        let wish = &self.d.effects.out(of)?.wish;
         match &wish.work {
             Work::Ask { question, .. } => Some(Question {
                 text: question.clone(),
@@ -286,7 +255,7 @@ impl Job<'_, '_> {
         let wanted = retry::wanted(&raw, Class::Idempotent);
         let fault = match raw {
             Raw::Done(_) | Raw::Made { .. } => {
-                self.d.people.reaching.insert(effect, State::Over);
+                self.d.people.is_over(effect);
                 return self.note_reach(effect, &reach, None);
             }
             Raw::Failed(fault) | Raw::NotPerformed(fault) | Raw::Unknown(fault) => fault,
@@ -295,10 +264,10 @@ impl Job<'_, '_> {
         let tool = person.and_then(|person| self.tool_def(person.reach.as_ref()?));
         let attempts = 1 + tool.map_or(0, |tool| tool.retry);
         let now = self.seen.now;
-        let seed = self.d.bound.values.seed;
+        let seed = self.d.bound.values().seed;
         let next = wanted.map(|wanted| retry::next(wanted, attempt, attempts, seed, effect, now));
         if let Some(Next::After(millis)) = next {
-            self.d.people.reaching.insert(effect, State::Soon);
+            self.d.people.again_soon(effect);
             self.out.orders.push(Do::Alarm {
                 effect,
                 attempt,
@@ -311,15 +280,15 @@ impl Job<'_, '_> {
         {
             return self.notify_later(effect, reach.of, at);
         }
-        self.d.people.reaching.insert(effect, State::Over);
+        self.d.people.is_over(effect);
         let why = format!("{}: {}", fault.code, fault.message);
         self.note_reach(effect, &reach, Some(&why))
     }
 
     /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
     fn notify_later(&mut self, effect: Id, of: Id, at: Time) -> Result<(), Stop> {
-        self.d.people.reaching.remove(&effect);
-        let mut draft = self.draft(self.d.effects.outs[&of].branch);
+        self.d.people.forgets(effect);
+        let mut draft = self.draft(self.d.effects.outs()[&of].branch);
         draft.urgent = true;
         draft.ledger.push(LedgerEntry::Again { effect, at });
         self.write(draft)
@@ -331,7 +300,7 @@ impl Job<'_, '_> {
         reach: &crate::ledger::Reach,
         why: Option<&str>,
     ) -> Result<(), Stop> {
-        let out = self.d.effects.outs.get(&reach.of);
+        let out = self.d.effects.out(reach.of);
         let branch = out.map_or(self.d.ledger.current, |out| out.branch);
         let mut draft = self.draft(branch);
         let what = match why {

@@ -1,6 +1,7 @@
 //! New values or a new definition are bound on all branches that have ticks together: a session runs under one binding.
 
 use super::draft::Draft;
+use super::parts::Following;
 use super::{Job, Stop};
 use crate::bind::{self, Values};
 use crate::engine::EngineError;
@@ -50,7 +51,7 @@ impl Job<'_, '_> {
         config: Vec<(Name, String)>,
     ) -> Result<Acted, Stop> {
         let network = self.network().clone();
-        let mut values = (*self.d.bound.values).clone();
+        let mut values = self.d.bound.values().clone();
         for (name, text) in config {
             let value = match serde_json::from_str(&text) {
                 Ok(value) => value,
@@ -64,7 +65,7 @@ impl Job<'_, '_> {
         if let Some(why) = self.at_work() {
             return Ok(Err(why));
         }
-        let bound = self.d.branches.live.values().next();
+        let bound = self.d.branches.live().values().next();
         let Some(bound) = bound.and_then(|b| b.snapshot.binding.clone()) else {
             return Ok(Err("this session has not begun".to_owned()));
         };
@@ -84,7 +85,7 @@ impl Job<'_, '_> {
         order: &Redefinition,
     ) -> Result<Acted, Stop> {
         let (new, values) = (&order.binding, &*order.values);
-        let bound = self.d.branches.live.values().next();
+        let bound = self.d.branches.live().values().next();
         let Some(bound) = bound.and_then(|b| b.snapshot.binding.clone()) else {
             return Ok(Err("this session has not begun".to_owned()));
         };
@@ -94,18 +95,18 @@ impl Job<'_, '_> {
         if let Some(why) = self.at_work() {
             return Ok(Err(why));
         }
-        let manifest = match bind::manifest(&self.d.who.session, new, values) {
+        let manifest = match bind::manifest(self.d.who.session(), new, values) {
             Ok(manifest) => manifest,
             Err(why) => return Ok(Err(why.to_string())),
         };
         let network = match self.found_network(new.source, manifest)? {
             Ok(network) => network,
             Err(why) => {
-                let session = self.d.who.session.clone();
+                let session = self.d.who.session().clone();
                 return Ok(Err(EngineError::Definition { session, why }.to_string()));
             }
         };
-        let values = match bind::open(&self.d.who.session, &network, new, values) {
+        let values = match bind::open(self.d.who.session(), &network, new, values) {
             Ok(values) => values,
             Err(why) => return Ok(Err(why.to_string())),
         };
@@ -115,7 +116,7 @@ impl Job<'_, '_> {
             Err(why) => return Ok(Err(why.to_string())),
         };
         let mut carried = BTreeMap::new();
-        for (id, branch) in &self.d.branches.live {
+        for (id, branch) in self.d.branches.live() {
             let cx = Cx {
                 network: self.network(),
                 bodies: &*self.seen.past,
@@ -131,9 +132,8 @@ impl Job<'_, '_> {
         let told = format!("{} -> {}", bound.digest.short(), new.digest.short());
         let why = Anew::Definition(message, &told, &carried);
         self.bind_anew(new, values, why)?;
-        self.d.bound.network = Some(network);
-        self.d.bound.needs_told = false;
-        self.d.servers = super::follow::Following::default();
+        self.d.bound.changes(network, true);
+        self.d.servers = Following::default();
         Ok(Ok(()))
     }
 
@@ -141,7 +141,7 @@ impl Job<'_, '_> {
     fn left_are_known(&mut self, network: &Network) -> Result<Acted, Stop> {
         let left = self.d.ledger.branches();
         let left: Vec<_> = left
-            .filter(|(id, _)| !self.d.branches.live.contains_key(id))
+            .filter(|(id, _)| !self.d.branches.live().contains_key(id))
             .map(|(id, known)| (id, known.commit))
             .collect();
         for (id, at) in left {
@@ -156,7 +156,7 @@ impl Job<'_, '_> {
     /// Checks that a branch may begin at a line under another definition: the present definition must know everything in its
     /// snapshot.
     pub(super) fn carried_over(&mut self, snapshot: &Snapshot) -> Result<Acted, Stop> {
-        let live = self.d.branches.live.values();
+        let live = self.d.branches.live().values();
         let mut live = live.filter_map(|branch| branch.snapshot.binding.as_ref());
         let (Some(then), Some(now)) = (&snapshot.binding, live.next()) else {
             return Ok(Ok(()));
@@ -166,7 +166,7 @@ impl Job<'_, '_> {
         }
         let was = format!("there the definition was {}", then.digest.short());
         let text = self.values_of(then)?;
-        let manifest = bind::manifest(&self.d.who.session, then, &text)?;
+        let manifest = bind::manifest(self.d.who.session(), then, &text)?;
         let from = self.network_of(then.source, manifest)?;
         let cx = Cx {
             network: &from,
@@ -189,7 +189,7 @@ impl Job<'_, '_> {
         why: Anew<'_>,
     ) -> Result<(), Stop> {
         let text = serde_json::to_string(&values).expect("values are JSON");
-        let first = self.d.who.next;
+        let first = self.d.who.next();
         let binding = Binding {
             values: Body::new(first, 0),
             ..new.clone()
@@ -199,14 +199,14 @@ impl Job<'_, '_> {
             Anew::Servers(_) => (None, Some(Body::new(first, 1))),
             Anew::Definition(message, ..) => (Some(message.id.clone()), Some(Body::new(first, 1))),
         };
-        let mut ids: Vec<Id> = self.d.branches.live.keys().copied().collect();
+        let mut ids: Vec<Id> = self.d.branches.live().keys().copied().collect();
         ids.sort_by_key(|id| *id != self.d.ledger.current);
         let mut drafts = Vec::new();
         let mut n = first;
         for branch in ids {
             let mut draft = Draft::new(n, branch);
             draft.commit = Some(Commit {
-                parent: self.d.branches.live[&branch].snapshot.line,
+                parent: self.d.branches.live()[&branch].snapshot.line,
                 admitted: vec![Admission {
                     kind: Admitted::Rebound,
                     id: None,
@@ -251,10 +251,8 @@ impl Job<'_, '_> {
             drafts.push(draft);
         }
         self.write_together(drafts)?;
-        self.d.bound.values = Arc::new(values);
-        for branch in self.d.branches.live.values_mut() {
-            branch.caches.clear();
-        }
+        self.d.bound.binds(values);
+        self.d.branches.drop_caches();
         Ok(())
     }
 
@@ -262,12 +260,12 @@ impl Job<'_, '_> {
     /// is a reason until its end is known: the definition that it began under decides who is asked about it and how its result
     /// is read.
     fn at_work(&self) -> Option<String> {
-        let open = self.d.branches.live.iter().find_map(|(id, branch)| {
+        let open = self.d.branches.live().iter().find_map(|(id, branch)| {
             let snapshot = &branch.snapshot;
             let open = !snapshot.effects.is_empty() || !snapshot.calls.is_empty();
             let name = branch.label.clone();
             let name = name.unwrap_or_else(|| Arc::from(id.to_string()));
-            (open || self.d.branches.fresh.contains(id)).then(|| {
+            (open || self.d.branches.is_fresh(*id)).then(|| {
                 format!("`{name}` is at work or waits: it is bound anew when nothing of it is open")
             })
         });

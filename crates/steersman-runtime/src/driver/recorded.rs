@@ -30,10 +30,10 @@ impl Job<'_, '_> {
 
     /// Returns what the ledger knows of the outstanding effects of a branch that may have touched the world.
     pub(super) fn known(&self, branch: Id) -> Result<Known, Stop> {
-        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
         let mut known = Known::new();
         for effect in snapshot.effects.keys() {
-            let out = self.d.effects.outs.get(effect);
+            let out = self.d.effects.out(*effect);
             if out.is_some_and(Out::touches_world) {
                 known.push((*effect, self.fact(*effect)?));
             }
@@ -49,8 +49,7 @@ impl Job<'_, '_> {
         let starting = self
             .d
             .effects
-            .outs
-            .get(&effect)
+            .out(effect)
             .is_some_and(|out| matches!(out.state, OutState::Starting(_)));
         Ok(match record.progress {
             Progress::Wished | Progress::NotPerformed => Fact::NeverStarted,
@@ -81,7 +80,7 @@ impl Job<'_, '_> {
                 return Ok(Mapped::plain(How::Done, None, ERASED));
             };
             return codec::kept_outcome(&text).map_err(|what| StoreError::Corrupt {
-                place: format!("session `{}` line {at}", self.d.who.session),
+                place: format!("session `{}` line {at}", self.d.who.session()),
                 what: format!("a kept outcome cannot be read: {what}"),
             });
         }
@@ -177,8 +176,8 @@ impl Job<'_, '_> {
             self.drop_said(draft, message, "left behind", text);
         } else if let Some(message) = offer.message.take_if(|message| is_event(message)) {
             // The event met a wait that is over: it is for the next wait.
-            self.d.mail.events.push(message);
-            self.d.mail.look = true;
+            self.d.mail.events_wait([message]);
+            self.d.mail.look();
         } else if let Some(message) = offer.message {
             draft.accept(&message);
             let why = "nobody waits for this any more".to_owned();
@@ -255,7 +254,7 @@ impl Job<'_, '_> {
             Raw::Done(Json::Null) if !needed.is_empty() => &nothing,
             raw => raw,
         };
-        let left = !self.d.effects.outs.contains_key(&effect);
+        let left = !self.d.effects.outs().contains_key(&effect);
         let ran = left.then_some((tool, &[][..]));
         let mapped = self.mapped_in(&snapshot, effect, given, ran)?;
         if mapped.code.as_deref() != Some(Code::Misfit.text()) {
@@ -281,7 +280,7 @@ impl Job<'_, '_> {
         let here = self
             .d
             .branches
-            .live
+            .live()
             .get(&branch)
             .map(|b| b.snapshot.clone());
         let mut found = here.filter(open);
@@ -328,7 +327,7 @@ impl Job<'_, '_> {
             return Ok(Mapped::plain(How::Done, None, String::new()));
         };
         let mut mapped = self.ask(|cx| mapping::map(cx, snapshot, owner, call, raw))?;
-        let out = self.d.effects.outs.get(&effect);
+        let out = self.d.effects.out(effect);
         let ran = ran.or_else(|| Some((out?.tool()?, &out?.inputs[..])));
         if let Some((tool, inputs)) = ran {
             let args = serde_json::from_str(&tool.args).ok();
@@ -369,7 +368,7 @@ impl Job<'_, '_> {
             agent,
             args,
             self.seen.engine,
-            self.d.bound.values.folder(),
+            self.d.bound.values().folder(),
         ))
     }
 }

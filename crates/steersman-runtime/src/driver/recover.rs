@@ -2,14 +2,10 @@
 //! that the dead owner had started decides whether it runs again.
 
 use super::draft::{Draft, Note};
-use super::{Answered, Branch, Heard, Job, OutState, Stop, Want};
+use super::{Answered, Heard, Job, Stop, Want};
 use crate::bind;
 use crate::engine::EngineError;
 use crate::ledger::{Progress, Record};
-use crate::load::Since;
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{About, Binding, LedgerEntry, Why};
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
@@ -39,47 +35,23 @@ impl Job<'_, '_> {
             None => None,
         };
         let label = known.opening.as_ref().and_then(|o| o.label.clone());
-        self.add_branch(id, loaded.snapshot, label, base, loaded.since);
-        if let Some(branch) = self.d.branches.live.get_mut(&id) {
-            (branch.prev, branch.hash) = (loaded.at, loaded.hash);
-        }
+        let at = (loaded.at, loaded.hash);
+        self.d
+            .branches
+            .begins(id, loaded.snapshot, at, label, base, loaded.since);
         Ok(())
-    }
-
-    pub(super) fn add_branch(
-        &mut self,
-        id: Id,
-        snapshot: Snapshot,
-        label: Option<Name>,
-        base: Option<Snapshot>,
-        since: Since,
-    ) {
-        let branch = Branch {
-            prev: Line::NONE,
-            hash: [0; 32],
-            snapshot,
-            offers: Vec::new(),
-            caches: BTreeMap::new(),
-            label,
-            base,
-            since,
-            deadline: None,
-        };
-        self.d.branches.live.insert(id, branch);
     }
 
     /// Loads the network and the values of a binding into the driver.
     pub(super) fn bind(&mut self, binding: &Binding, values: &str) -> Result<(), Stop> {
-        let session = self.d.who.session.clone();
+        let session = self.d.who.session().clone();
         let manifest = bind::manifest(&session, binding, values)?;
         let network = self.network_of(binding.source, manifest)?;
         let values = bind::open(&session, &network, binding, values)?;
         let key = (binding.source, manifest);
         let network = self.seen.engine.with_natives(network, &values, key);
         let network = network.map_err(EngineError::from)?;
-        self.d.bound.values = Arc::new(values);
-        self.d.bound.network = Some(network);
-        self.d.bound.needs_told = false;
+        self.d.bound.begins(network, values);
         Ok(())
     }
 
@@ -88,10 +60,10 @@ impl Job<'_, '_> {
         let snapshots = self
             .d
             .branches
-            .live
+            .live()
             .iter()
             .map(|(id, b)| (*id, &b.snapshot));
-        let binding = bind::common(&self.d.who.session, snapshots)?;
+        let binding = bind::common(self.d.who.session(), snapshots)?;
         let Some(binding) = binding.cloned() else {
             return Ok(());
         };
@@ -102,15 +74,15 @@ impl Job<'_, '_> {
     /// Takes up the outstanding effects of all branches: questions wait again, an `unsafe` tool call that had started is in doubt, and
     /// all other effects begin, unless a hold keeps them.
     pub(super) fn recover(&mut self) -> Result<(), Stop> {
-        if self.d.bound.network.is_none() {
+        if self.d.bound.network().is_none() {
             return Ok(());
         }
         let mut draft = self.draft(self.d.ledger.current);
-        if !self.d.who.claimed {
+        if !self.d.who.has_claimed() {
             self.settle_earlier(&mut draft);
         }
         self.find_searches();
-        let ids: Vec<Id> = self.d.branches.live.keys().copied().collect();
+        let ids: Vec<Id> = self.d.branches.live().keys().copied().collect();
         let mut wishes = Vec::new();
         for id in &ids {
             wishes.extend(self.wished_on(*id)?);
@@ -122,7 +94,7 @@ impl Job<'_, '_> {
         self.write(left)?;
         self.know_left()?;
         for id in ids.into_iter().rev() {
-            self.d.course.heard.push_front(Arc::new(Heard::Ask(id)));
+            self.d.course.hears_first(Heard::Ask(id));
         }
         Ok(())
     }
@@ -131,18 +103,20 @@ impl Job<'_, '_> {
     pub(super) fn take_up_branch(&mut self, id: Id) -> Result<(), Stop> {
         let wishes = self.wished_on(id)?;
         self.take_up_all(self.draft(id), id, wishes)?;
-        self.d.course.heard.push_front(Arc::new(Heard::Ask(id)));
+        self.d.course.hears_first(Heard::Ask(id));
         Ok(())
     }
 
     /// Writes the draft unless it is empty. The effects that it lists as ready begin in both cases.
     fn write_ready(&mut self, draft: Draft) -> Result<(), Stop> {
-        self.d.effects.to_start.extend(draft.ready.iter().copied());
+        for id in &draft.ready {
+            self.d.effects.wakes(*id);
+        }
         self.write(draft)
     }
 
     pub(super) fn wished_on(&self, id: Id) -> Result<Vec<(Id, Wish)>, Stop> {
-        let snapshot = self.d.branches.live[&id].snapshot.clone();
+        let snapshot = self.d.branches.live()[&id].snapshot.clone();
         let wishes = self.ask(|cx| tick::wishes(cx, &snapshot))?;
         Ok(wishes.into_iter().map(|wish| (id, wish)).collect())
     }
@@ -179,18 +153,18 @@ impl Job<'_, '_> {
 
     /// Repeats the requests that a branch made and that the former owner did not carry out.
     pub(super) fn ask_again(&mut self, id: Id) -> Result<(), Stop> {
-        if !self.d.branches.live.contains_key(&id) {
+        if !self.d.branches.live().contains_key(&id) {
             return Ok(());
         }
         self.deadline(id)?;
-        let snapshot = self.d.branches.live[&id].snapshot.clone();
+        let snapshot = self.d.branches.live()[&id].snapshot.clone();
         let requests = self.ask(|cx| branch::requests(cx, &snapshot))?;
         let mut draft = self.draft(id);
         for request in requests {
             self.take_request(&mut draft, id, request);
         }
         self.write(draft)?;
-        self.d.branches.may_have_ended = true;
+        self.d.branches.may_have_ended();
         Ok(())
     }
 
@@ -198,7 +172,7 @@ impl Job<'_, '_> {
         let effect = wish.id;
         if wish.work == Work::Model && self.is_searched(draft, branch, &wish)? {
             self.put_out(branch, wish);
-            self.state(effect, OutState::Stands);
+            self.d.effects.stands(effect);
             return Ok(());
         }
         let Some(record) = self.d.ledger.effect(effect).cloned() else {
@@ -207,37 +181,37 @@ impl Job<'_, '_> {
         };
         let due = wish.due;
         self.adopt_out(branch, wish, &record)?;
-        let work = self.d.effects.outs[&effect].wish.work.clone();
+        let work = self.d.effects.outs()[&effect].wish.work.clone();
         if self
             .d
             .effects
-            .at_work
+            .at_work()
             .contains_key(&(effect, record.attempt))
         {
             // The branch was superseded and is driven again. Meanwhile the attempt went on, so its outcome counts.
-            self.state(effect, OutState::Running);
+            self.d.effects.runs_on(effect);
             return Ok(());
         }
         if let Some(at) = record.again {
-            self.state(effect, OutState::Later(at));
+            self.d.effects.waits_until(effect, at);
             return Ok(());
         }
         let Work::Tool(tool) = &work else {
             match work {
                 Work::Ask { .. } | Work::Event { .. } | Work::Timer => {
-                    self.state(effect, OutState::Waits);
+                    self.d.effects.waits_outside(effect);
                 }
                 _ if record.holds.is_empty() => draft.ready.push(effect),
                 // The place is asked again when the call is about to begin.
                 _ if record.holds.values().all(|h| h.why == Why::Outage) => {
                     draft.ready.push(effect);
                 }
-                _ => self.state(effect, OutState::Held),
+                _ => self.d.effects.is_held(effect),
             }
             return Ok(());
         };
         if let Some(due) = due.filter(|due| *due > self.now(branch)) {
-            self.state(effect, OutState::Later(due));
+            self.d.effects.waits_until(effect, due);
             return Ok(());
         }
         match (record.progress, tool.class) {
@@ -248,7 +222,7 @@ impl Job<'_, '_> {
             }
             (Progress::Unknown { .. }, Class::Unsafe) => self.doubt_again(draft, effect, &record),
             (Progress::Wished | Progress::NotPerformed, _) if !record.holds.is_empty() => {
-                self.state(effect, OutState::Held);
+                self.d.effects.is_held(effect);
             }
             (Progress::Wished, _) => self.gate(draft, effect)?,
             (Progress::Started { .. } | Progress::Unknown { .. } | Progress::NotPerformed, _) => {
@@ -272,7 +246,7 @@ impl Job<'_, '_> {
 
     fn doubt_again(&mut self, draft: &mut Draft, effect: Id, record: &Record) {
         if record.holds.values().any(|h| h.why == Why::Doubt) {
-            self.state(effect, OutState::Held);
+            self.d.effects.is_held(effect);
         } else {
             self.way_out(draft, effect, "its outcome is not known");
         }
@@ -292,11 +266,7 @@ impl Job<'_, '_> {
         } else {
             Vec::new()
         };
-        if let Some(out) = self.d.effects.outs.get_mut(&effect) {
-            out.inputs = given;
-            out.approved.clone_from(&record.approved);
-            out.word = record.word;
-        }
+        self.d.effects.known(effect, record, given);
         Ok(())
     }
 
@@ -334,14 +304,12 @@ impl Job<'_, '_> {
 
     /// Asks the machine for the next time at which this branch must be offered the clock, and stores it.
     pub(super) fn deadline(&mut self, id: Id) -> Result<(), Stop> {
-        if self.d.bound.network.is_none() {
+        if self.d.bound.network().is_none() {
             return Ok(());
         }
-        let snapshot = &self.d.branches.live[&id].snapshot;
+        let snapshot = &self.d.branches.live()[&id].snapshot;
         let deadline = self.ask(|cx| wait::deadline(cx, snapshot))?;
-        if let Some(branch) = self.d.branches.live.get_mut(&id) {
-            branch.deadline = deadline;
-        }
+        self.d.branches.waits_until(id, deadline);
         Ok(())
     }
 }

@@ -21,8 +21,8 @@ impl Job<'_, '_> {
         let Some(recorded) = self.recording() else {
             return Ok(false);
         };
-        let out = &self.d.effects.outs[&id];
-        let dry = self.d.branches.live[&out.branch].snapshot.dry;
+        let out = &self.d.effects.outs()[&id];
+        let dry = self.d.branches.live()[&out.branch].snapshot.dry;
         let (asked, simulates) = match &out.wish.work {
             Work::Tool(tool) => (Asked::Tool(self.digest(id)), !tool.class.is_free() && dry),
             Work::Simulate(_) => (Asked::Tool(self.digest(id)), true),
@@ -54,7 +54,7 @@ impl Job<'_, '_> {
 
     /// Returns a wait, identified by the arguments of its call.
     fn waits_as(&self, draft: &Draft, id: Id) -> Result<Option<Asked>, Stop> {
-        let snapshot = &self.d.branches.live[&self.d.effects.outs[&id].branch].snapshot;
+        let snapshot = &self.d.branches.live()[&self.d.effects.outs()[&id].branch].snapshot;
         let Some(open) = snapshot.call_of(id) else {
             return Ok(None);
         };
@@ -79,7 +79,7 @@ impl Job<'_, '_> {
             .filter_map(|name| {
                 self.d
                     .bound
-                    .values
+                    .values()
                     .models
                     .iter()
                     .find(|bound| bound.name == *name)

@@ -1,36 +1,30 @@
 //! State of a session that only its owner has and no store holds: it is kept while the session is parked, or between two events of an
 //! executor that keeps nothing in memory.
 
-use super::draft::Offer;
+use super::parts::{KeptBranch, KeptOut, Stepping};
 use super::{
-    Bound, Branches, Course, Driver, Effects, Heard, Job, Mail, OnDisk, Out, OutState, Stop, Who,
-    explore, follow, reach, step,
+    Bound, Branches, Course, Doubts, Driver, Effects, Following, Heard, Job, Mail, OutState,
+    Outages, People, Searches, Stop, Who,
 };
 use crate::engine::EngineError;
-use crate::ledger::{Amount, Ledger};
+use crate::ledger::Ledger;
 use crate::load::Since;
-use crate::store::{Claim, Left, SessionState};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
-use steersman_machine::context::RenderCache;
-use steersman_machine::stored::ids::{Digest, Id, Line, Name, Time};
-use steersman_machine::values::price::Price;
+use crate::store::{Claim, Left};
+use std::collections::BTreeMap;
+use steersman_machine::stored::ids::{Id, Line, Time};
 
 /// State that the owner of a session has and no store holds. A driver that is opened with it goes on as if it had stayed in memory.
 pub(crate) struct Rest {
     mark: u64,
     claimed: bool,
-    shown: Arc<SessionState>,
     mail: Mail,
     effects: Effects,
-    people: reach::People,
-    searches: explore::Searches,
-    servers: follow::Following,
-    /// Actions that wait for lines on their way to the disk.
-    ahead: VecDeque<(Line, OnDisk)>,
-    unhurried: (u64, usize),
-    stepping: step::Stepping,
-    stopping: bool,
+    outages: Outages,
+    doubts: Doubts,
+    people: People,
+    searches: Searches,
+    servers: Following,
+    course: Course,
     kept: Kept,
 }
 
@@ -40,35 +34,10 @@ pub(crate) struct Kept {
     /// The session was parked, or is new: its effects are recovered first.
     recovers: bool,
     branches: Vec<(Id, KeptBranch)>,
-    fresh: BTreeSet<Id>,
     outs: Vec<(Id, KeptOut)>,
     /// Effects in doubt that no branch waits for.
     left: Vec<Id>,
     needs_told: bool,
-}
-
-#[derive(Clone)]
-struct KeptBranch {
-    offers: Vec<Offer>,
-    /// Render caches by agent; the next request is compared with them.
-    caches: BTreeMap<Id, Arc<RenderCache>>,
-    deadline: Option<Time>,
-}
-
-/// Unstored data of an outstanding effect.
-#[derive(Clone)]
-struct KeptOut {
-    branch: Id,
-    attempt: u32,
-    state: OutState,
-    request: Option<(Digest, u64, Option<Name>)>,
-    reserved: Amount,
-    sent: u64,
-    asked: Option<Name>,
-    rung: usize,
-    tried: u32,
-    price: Option<Price>,
-    since: Time,
 }
 
 /// A parked session.
@@ -90,71 +59,19 @@ impl Rest {
         Self {
             mark,
             claimed: false,
-            shown: Arc::default(),
             mail: Mail::default(),
             effects: Effects::default(),
-            people: reach::People::default(),
-            searches: explore::Searches::default(),
-            servers: follow::Following::default(),
-            ahead: VecDeque::new(),
-            unhurried: (0, 0),
-            stepping: step::Stepping::Free,
-            stopping: false,
+            outages: Outages::default(),
+            doubts: Doubts::default(),
+            people: People::default(),
+            searches: Searches::default(),
+            servers: Following::default(),
+            course: Course::default(),
             kept: Kept {
                 recovers: true,
                 ..Kept::default()
             },
         }
-    }
-}
-
-impl KeptOut {
-    /// Leaves out what the log says.
-    fn of(out: Out) -> Self {
-        let Out {
-            branch,
-            wish: _,
-            digests: _,
-            attempt,
-            state,
-            request,
-            reserved,
-            sent,
-            asked,
-            rung,
-            tried,
-            price,
-            inputs: _,
-            word: _,
-            approved: _,
-            since,
-        } = out;
-        Self {
-            branch,
-            attempt,
-            state,
-            request,
-            reserved,
-            sent,
-            asked,
-            rung,
-            tried,
-            price,
-            since,
-        }
-    }
-
-    fn restores(self, out: &mut Out) {
-        out.attempt = self.attempt;
-        out.state = self.state;
-        out.request = self.request;
-        out.reserved = self.reserved;
-        out.sent = self.sent;
-        out.asked = self.asked;
-        out.rung = self.rung;
-        out.tried = self.tried;
-        out.price = self.price;
-        out.since = self.since;
     }
 }
 
@@ -165,35 +82,21 @@ impl Driver {
         let live = branches.filter(|id| ledger.has_ticks(*id));
         let restores = (!rest.kept.recovers).then_some(Heard::Restore);
         let heard = live.map(Heard::Load).chain([Heard::Bind]).chain(restores);
-        let heard = heard.map(Arc::new).collect();
+        let mut course = rest.course;
+        course.opens(heard, rest.kept);
         Self {
-            who: Who {
-                session: claim.session.clone(),
-                last: claim.head,
-                next: claim.first,
-                claim,
-                mark: rest.mark,
-                claimed: rest.claimed,
-                since,
-            },
+            who: Who::new(claim, rest.mark, rest.claimed, since),
             bound: Bound::default(),
             ledger,
             branches: Branches::default(),
             effects: rest.effects,
+            outages: rest.outages,
+            doubts: rest.doubts,
             mail: rest.mail,
             people: rest.people,
             searches: rest.searches,
             servers: rest.servers,
-            course: Course {
-                heard,
-                ahead: rest.ahead,
-                unhurried: rest.unhurried,
-                shown: rest.shown,
-                stepping: rest.stepping,
-                stopping: rest.stopping,
-                cancelling: None,
-                kept: Some(Arc::new(rest.kept)),
-            },
+            course,
         }
     }
 
@@ -206,99 +109,67 @@ impl Driver {
             ledger: _,
             branches,
             effects,
+            outages,
+            doubts,
             mail,
             people,
             searches,
             servers,
             course,
         } = self;
-        let branches = std::mem::take(branches);
-        let mut effects = std::mem::take(effects);
-        let outs = std::mem::take(&mut effects.outs).into_iter();
-        let left = std::mem::take(&mut effects.left).into_keys();
-        let at_rest = |cache: Arc<RenderCache>| {
-            if parks {
-                Arc::new(Arc::unwrap_or_clone(cache).at_rest())
-            } else {
-                cache
-            }
-        };
-        let live = branches.live.into_iter().map(|(id, branch)| {
-            let caches = branch.caches.into_iter();
-            let kept = KeptBranch {
-                offers: branch.offers,
-                caches: caches.map(|(agent, c)| (agent, at_rest(c))).collect(),
-                deadline: branch.deadline,
-            };
-            (id, kept)
-        });
+        let branches = branches.closes(parks);
+        let (effects, outs) = effects.closes(parks);
+        let (doubts, left) = doubts.closes(parks);
         let mut rest = Rest {
-            mark: who.mark,
-            claimed: who.claimed,
-            shown: course.shown.clone(),
-            mail: std::mem::take(mail),
+            mark: who.mark(),
+            claimed: who.has_claimed(),
+            mail: mail.closes(parks),
             people: std::mem::take(people),
             searches: std::mem::take(searches),
             servers: std::mem::take(servers),
-            ahead: std::mem::take(&mut course.ahead),
-            unhurried: course.unhurried,
-            stepping: course.stepping,
-            stopping: course.stopping,
+            course: course.closes(parks),
             kept: Kept {
                 recovers: parks,
-                branches: live.collect(),
-                fresh: branches.fresh,
-                outs: outs.map(|(id, out)| (id, KeptOut::of(out))).collect(),
-                left: left.collect(),
-                needs_told: bound.needs_told,
+                branches,
+                outs,
+                left,
+                needs_told: bound.has_told_needs(),
             },
             effects,
+            outages: std::mem::take(outages),
+            doubts,
         };
         if parks {
             rest = Rest {
-                mail: Mail {
-                    delivered: rest.mail.delivered,
-                    ..Mail::default()
-                },
-                effects: Effects {
-                    outages: rest.effects.outages,
-                    dearest: rest.effects.dearest,
-                    ..Effects::default()
-                },
+                mail: rest.mail,
+                effects: rest.effects,
+                outages: rest.outages,
                 servers: rest.servers,
-                shown: rest.shown,
+                course: rest.course,
                 claimed: rest.claimed,
                 kept: rest.kept,
                 ..Rest::new(rest.mark)
             };
         }
-        (who.last, who.next, rest)
+        (who.last(), who.next(), rest)
     }
 }
 
 impl Job<'_, '_> {
     /// Takes up what an earlier driver of the same owner left, as it was. What the log says of it is read again.
     pub(super) fn restore(&mut self) -> Result<(), Stop> {
-        let Some(kept) = self.d.course.kept.take() else {
+        let Some(kept) = self.d.course.take_kept() else {
             return Ok(());
         };
-        let kept = Arc::unwrap_or_clone(kept);
         if kept.recovers {
             self.completes(kept);
             return Ok(());
         }
-        self.d.bound.needs_told = kept.needs_told;
-        self.d.branches.fresh = kept.fresh;
+        self.d.bound.restores(kept.needs_told);
         let mut wishes = BTreeMap::new();
         let has_outs = !kept.outs.is_empty();
         for (id, kept) in kept.branches {
-            let Some(branch) = self.d.branches.live.get_mut(&id) else {
-                continue;
-            };
-            branch.offers = kept.offers;
-            branch.caches = kept.caches;
-            branch.deadline = kept.deadline;
-            if has_outs {
+            if self.d.branches.restores(id, kept) && has_outs {
                 let wished = self.wished_on(id)?.into_iter();
                 wishes.extend(wished.map(|(branch, wish)| ((branch, wish.id), wish)));
             }
@@ -307,7 +178,7 @@ impl Job<'_, '_> {
             let branch = kept.branch;
             let Some(wish) = wishes.remove(&(branch, effect)) else {
                 return Err(Stop::Fault(EngineError::Broken {
-                    session: self.d.who.session.clone(),
+                    session: self.d.who.session().clone(),
                     what: format!("nothing wishes {effect}, which was outstanding"),
                 }));
             };
@@ -315,9 +186,7 @@ impl Job<'_, '_> {
                 Some(record) => self.adopt_out(branch, wish, &record)?,
                 None => self.put_out(branch, wish),
             }
-            if let Some(out) = self.d.effects.outs.get_mut(&effect) {
-                kept.restores(out);
-            }
+            self.d.effects.restores(effect, kept);
         }
         self.know(kept.left)
     }
@@ -325,39 +194,30 @@ impl Job<'_, '_> {
     /// Completes effects that were recovered by what is known of them.
     fn completes(&mut self, kept: Kept) {
         for (effect, kept) in kept.outs {
-            if let Some(out) = self.d.effects.outs.get_mut(&effect) {
-                out.since = kept.since;
-                if out.is_model() {
-                    (out.attempt, out.tried) = (kept.attempt, kept.attempt);
-                    out.request = kept.request;
-                }
-            }
+            self.d.effects.completes(effect, kept);
         }
         for (branch, kept) in kept.branches {
-            if let Some(branch) = self.d.branches.live.get_mut(&branch) {
-                branch.caches = kept.caches;
-            }
+            self.d.branches.completes(branch, kept);
         }
     }
 
     /// Returns true if the session waits for the outside and nothing that it needs is in memory only, so that it may be parked
     /// now or later.
     pub(crate) fn is_parkable(&self) -> bool {
-        let known = &self.d.mail.known;
-        self.d.bound.network.is_some()
+        self.d.bound.network().is_some()
             && self.is_quiet()
             && !self.is_halted()
-            && self.d.course.stepping == step::Stepping::Free
-            && self.d.effects.outs.iter().all(|(id, out)| match out.state {
+            && self.d.course.stepping() == Stepping::Free
+            && self.d.effects.outs().iter().all(|(id, out)| match out.state {
                 // A held model call may have a reservation, which is in memory only; one that waits for its place has none.
                 OutState::Held => !out.is_model() || self.seen.leaves.is_seated(*id),
                 OutState::Waits | OutState::Later(_) => !out.is_model(),
                 _ => false,
             })
             // Known messages are looked at in every turn of the loop.
-            && known.is_empty()
-            && !self.d.owes_receipts()
-            && self.d.effects.to_start.is_empty()
+            && self.d.mail.is_empty()
+            && !self.d.course.owes_receipt(None)
+            && self.d.effects.next().is_none()
     }
 
     /// Returns true if nothing keeps a parkable session from being parked immediately.
@@ -368,7 +228,7 @@ impl Job<'_, '_> {
     /// Frees everything that can be read again.
     pub(crate) fn park(&mut self) -> Asleep {
         let (due, left) = (self.next_due(), self.leaves());
-        let owes = self.d.who.claimed && !self.d.ledger.slice.is_zero();
+        let owes = self.d.who.has_claimed() && !self.d.ledger.slice.is_zero();
         let (_, next, rest) = self.d.closes(true);
         Asleep {
             rest,

@@ -24,12 +24,12 @@ impl Job<'_, '_> {
             does,
             BuiltIn::MemorySave | BuiltIn::MemorySearch | BuiltIn::MemoryRead | BuiltIn::MemoryRate
         ) {
-            let out = &self.d.effects.outs[&id];
+            let out = &self.d.effects.outs()[&id];
             return Some(Arc::new(MemoryTools {
                 engine: self.seen.engine.clone(),
-                part: self.d.who.claim.scope.clone(),
+                part: self.d.who.claim().scope.clone(),
                 past: self.seen.reader.clone(),
-                snapshot: self.d.branches.live[&out.branch].snapshot.clone(),
+                snapshot: self.d.branches.live()[&out.branch].snapshot.clone(),
                 agent: out.wish.agent,
                 does,
             }));
@@ -42,9 +42,9 @@ impl Job<'_, '_> {
         if does != BuiltIn::NotesSearch {
             return None;
         }
-        let out = &self.d.effects.outs[&id];
+        let out = &self.d.effects.outs()[&id];
         let (agent, branch) = (out.wish.agent, out.branch);
-        let snapshot = self.d.branches.live[&branch].snapshot.clone();
+        let snapshot = self.d.branches.live()[&branch].snapshot.clone();
         let call = out.wish.call()?;
         let open = snapshot.call(agent, call)?;
         // Passages found by the engine are shown next to the history, so the search leaves out what the history shows.
@@ -56,7 +56,7 @@ impl Job<'_, '_> {
             snapshot,
             agent,
             branch,
-            mark: self.d.who.mark,
+            mark: self.d.who.mark(),
             upto: call.line(),
             unseen,
             embedder: self.embedder(branch, agent),
@@ -71,11 +71,11 @@ impl Job<'_, '_> {
             let scope = super::transport::TransportScope::new(
                 self.network().clone(),
                 self.seen.reader.clone(),
-                self.d.branches.live[&branch].snapshot.clone(),
+                self.d.branches.live()[&branch].snapshot.clone(),
                 agent,
                 None,
                 self.seen.engine,
-                self.d.bound.values.folder(),
+                self.d.bound.values().folder(),
             );
             let tool = notes::SEARCH;
             Ok(Embedder {

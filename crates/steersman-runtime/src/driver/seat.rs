@@ -12,16 +12,16 @@ impl Job<'_, '_> {
     /// Returns the seat to leave if the session is released now.
     pub(crate) fn leaves(&mut self) -> Left {
         // Work that only the stop keeps from going on is a reason to own the session again.
-        let stopping = std::mem::take(&mut self.d.course.stopping);
+        let stopping = self.d.course.stops(false);
         let wants = if self.is_at_work() {
             Some(self.seen.now)
         } else {
             let acts = self.dues().filter(|(_, due)| self.acts_on(due));
             acts.map(|(at, _)| at).min()
         };
-        self.d.course.stopping = stopping;
+        self.d.course.stops(stopping);
         Left {
-            mail: self.d.mail.delivered,
+            mail: self.d.mail.delivered(),
             wants,
             place: self.place_out().filter(|_| !self.d.ledger.paused),
             trouble: None,
@@ -31,16 +31,21 @@ impl Job<'_, '_> {
     /// Returns true if the session has work that needs no input from outside, even if something stops the session now.
     fn is_at_work(&self) -> bool {
         let paused = self.d.ledger.paused;
-        let works = self.d.effects.outs.iter().any(|(id, out)| match out.state {
-            OutState::Ready | OutState::Soon(_) => !paused,
-            OutState::Queued => !paused && !self.waits_for_another(*id),
-            OutState::Starting(_) | OutState::Running | OutState::Over => true,
-            OutState::Stands
-            | OutState::Held
-            | OutState::Barred
-            | OutState::Waits
-            | OutState::Later(_) => false,
-        });
+        let works = self
+            .d
+            .effects
+            .outs()
+            .iter()
+            .any(|(id, out)| match out.state {
+                OutState::Ready | OutState::Soon(_) => !paused,
+                OutState::Queued => !paused && !self.d.effects.waits_for_another(*id),
+                OutState::Starting(_) | OutState::Running | OutState::Over => true,
+                OutState::Stands
+                | OutState::Held
+                | OutState::Barred
+                | OutState::Waits
+                | OutState::Later(_) => false,
+            });
         works
             || self.next_branch().is_some()
             || self.next_search().is_some()
@@ -48,14 +53,14 @@ impl Job<'_, '_> {
             || self.is_probing()
             || self.next_probe().is_some()
             || self.next_reach().is_some()
-            || self.reaching_now() > 0
+            || self.d.people.running() > 0
     }
 
     /// Returns true if this session does something when the time comes. A paused one begins no attempt.
     fn acts_on(&self, due: &Due) -> bool {
         match due {
             Due::Effect(id) if self.d.ledger.paused => {
-                let out = self.d.effects.outs.get(id);
+                let out = self.d.effects.out(*id);
                 !out.is_some_and(|out| matches!(out.state, OutState::Later(_)))
             }
             _ => true,
@@ -73,16 +78,19 @@ impl Job<'_, '_> {
         ) {
             return None;
         }
-        let (claim, now) = (&self.d.who.claim, self.seen.now);
+        let (claim, now) = (self.d.who.claim(), self.seen.now);
         let before = &claim.before;
         let mut left = before.clone();
         let is_wanted = before.wants.is_some_and(|wants| wants <= now) || claim.mail > before.mail;
-        let known = before.trouble.as_ref().filter(|_| !self.d.who.claimed);
+        let known = before
+            .trouble
+            .as_ref()
+            .filter(|_| !self.d.who.has_claimed());
         let times = known.map_or(0, |trouble| trouble.times);
-        if self.d.who.claimed || is_wanted || before.place.is_some() {
+        if self.d.who.has_claimed() || is_wanted || before.place.is_some() {
             let again = AGAIN[(times as usize).min(AGAIN.len() - 1)];
             left.wants = Some(now.plus(again));
-            left.mail = claim.mail.max(self.d.mail.delivered);
+            left.mail = claim.mail.max(self.d.mail.delivered());
             left.place = None;
         }
         left.trouble = Some(Trouble {
@@ -94,13 +102,7 @@ impl Job<'_, '_> {
 
     /// Returns the needs of a program that drives this session, once for each owner and each network.
     pub(super) fn changed_needs(&mut self) -> Option<Needs> {
-        let network = self
-            .d
-            .bound
-            .network
-            .as_ref()
-            .filter(|_| !self.d.bound.needs_told)?;
-        self.d.bound.needs_told = true;
+        let network = self.d.bound.tells_needs()?;
         Some(crate::engine::natives::needs(network))
     }
 }

@@ -24,10 +24,10 @@ impl Job<'_, '_> {
     /// Returns how the session stands, once nothing is left to do; `None` if something is on its way to the disk.
     pub(crate) fn standing(&mut self) -> Option<Stood> {
         if self.stands() && !self.is_quiet() {
-            if !self.is_idle() || self.d.mail.look || self.d.mail.late {
+            if !self.is_idle() || self.d.mail.looks() || self.d.mail.is_late() {
                 return None;
             }
-            let mut outs = self.d.effects.outs.values();
+            let mut outs = self.d.effects.outs().values();
             let runs = |out: &Out| matches!(out.state, OutState::Running | OutState::Starting(_));
             let (line, running) = (self.seen.durable, outs.any(runs));
             return Some(Stood::Line { line, running });
@@ -46,48 +46,45 @@ impl Job<'_, '_> {
     /// Returns true if the driver has nothing to do and everything is on disk; effects may run.
     pub(super) fn is_still(&self) -> bool {
         self.is_idle()
-            && !self.d.mail.look
-            && !self.d.mail.late
+            && !self.d.mail.looks()
+            && !self.d.mail.is_late()
             && self.next_branch().is_none()
             && self.next_search().is_none()
             && !self.d.servers.has_come()
-            && (self.d.effects.to_start.is_empty()
+            && (self.d.effects.next().is_none()
                 || self.d.ledger.paused
-                || self.d.course.stopping)
+                || self.d.course.is_stopping())
     }
 
     /// Returns the outside events of which one must happen before the session continues.
     pub(super) fn outside(&self) -> Outside {
         // The limiter's clock moves effects that wait for a turn; the end of another effect moves those that wait for a slot.
-        let waits_for_slot = |id: &Id| {
-            self.waits_for_another(*id)
-                || self.d.effects.short.contains(id)
-                || self.d.effects.queued.values().any(|ids| ids.contains(id))
-        };
+        let waits_for_end =
+            |id: &Id, out: &Out| self.d.effects.waits_for_an_end(*id, out.wish.agent);
         let running = self
             .d
             .effects
-            .outs
+            .outs()
             .iter()
             .filter(|(id, out)| match out.state {
                 OutState::Running => true,
-                OutState::Queued => !self.d.ledger.paused && !waits_for_slot(id),
+                OutState::Queued => !self.d.ledger.paused && !waits_for_end(id, out),
                 _ => false,
             });
         // Attempts whose branch was superseded, or whose call was cancelled.
         let left = self
             .d
             .effects
-            .at_work
+            .at_work()
             .iter()
             .filter(|((id, attempt), at_work)| {
-                let mut out = self.d.effects.outs.get(id).into_iter();
+                let mut out = self.d.effects.out(*id).into_iter();
                 **at_work && !out.any(|out| out.attempt == *attempt)
             });
         let soon = self
             .d
             .effects
-            .outs
+            .outs()
             .values()
             .filter_map(|out| match out.state {
                 OutState::Soon(at) if !self.d.ledger.paused => Some(at),
@@ -96,9 +93,9 @@ impl Job<'_, '_> {
         Outside {
             running: running.count()
                 + left.count()
-                + self.d.effects.probing.len()
+                + self.d.doubts.probing()
                 + self.d.searches.judging()
-                + self.reaching_now()
+                + self.d.people.running()
                 + usize::from(self.d.servers.is_asking()),
             due: soon.chain(self.next_due()).min(),
             place: self.place_out(),
@@ -110,14 +107,14 @@ impl Job<'_, '_> {
         self.is_still()
             && !self.is_probing()
             && !self.d.servers.is_asking()
-            && self.reaching_now() == 0
+            && self.d.people.running() == 0
             && self.d.searches.judging() == 0
-            && self.d.effects.outs.iter().all(|(id, out)| match out.state {
+            && self.d.effects.outs().iter().all(|(id, out)| match out.state {
                 OutState::Stands | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
                 // The effect that it waits for decides whether the session is quiet.
-                OutState::Queued if self.waits_for_another(*id) => true,
+                OutState::Queued if self.d.effects.waits_for_another(*id) => true,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {
-                    self.d.ledger.paused || self.d.course.stopping
+                    self.d.ledger.paused || self.d.course.is_stopping()
                 }
                 OutState::Starting(_) | OutState::Running | OutState::Over => false,
             })
@@ -127,10 +124,10 @@ impl Job<'_, '_> {
 
     /// Returns the standing of the current branch. The caller has checked that the session is quiet.
     pub(super) fn settled(&self) -> Settled {
-        let Some(branch) = self.d.branches.live.get(&self.d.ledger.current) else {
+        let Some(branch) = self.d.branches.live().get(&self.d.ledger.current) else {
             return Settled::Empty;
         };
-        let Some(network) = &self.d.bound.network else {
+        let Some(network) = self.d.bound.network() else {
             return Settled::Empty;
         };
         settled(
@@ -151,12 +148,12 @@ impl Job<'_, '_> {
         let mut pending: Vec<Pending> = self
             .d
             .effects
-            .outs
+            .outs()
             .values()
             .filter(|out| of.is_none_or(|id| out.branch == id))
             .filter(|out| !matches!(out.state, OutState::Over))
             .filter_map(|out| {
-                let snapshot = &self.d.branches.live.get(&out.branch)?.snapshot;
+                let snapshot = &self.d.branches.live().get(&out.branch)?.snapshot;
                 pending::of(&cx, &self.d.ledger, snapshot, &out.wish, out.since)
             })
             .chain(self.left_in_doubt(of))
@@ -169,54 +166,62 @@ impl Job<'_, '_> {
     pub(super) fn changed_info(&mut self, now: Time) -> Option<SessionState> {
         let rerun = self.seen.engine.0.recorded.as_ref();
         let state = self.info(rerun.and_then(|rerun| rerun.listed_at()).unwrap_or(now));
-        if shown_parts(&state) == shown_parts(&self.d.course.shown) {
+        if shown_parts(&state) == shown_parts(self.d.course.shown()) {
             return None;
         }
-        let branch = self.d.branches.live.get(&self.d.ledger.current);
+        let branch = self.d.branches.live().get(&self.d.ledger.current);
         let last = branch.map(|branch| last(&branch.snapshot, &*self.seen.past));
         let state = SessionState {
             last: last.unwrap_or_default(),
             ..state
         };
-        self.d.course.shown = Arc::new(state.clone());
+        self.d.course.shows(state.clone());
         Some(state)
     }
 
     /// Returns true if lists show an outdated state: something came to rest without a line, for example a probe that decides
     /// nothing.
     pub(super) fn is_misshown(&self) -> bool {
-        shown_parts(&self.info(self.d.course.shown.updated)) != shown_parts(&self.d.course.shown)
+        shown_parts(&self.info(self.d.course.shown().updated)) != shown_parts(self.d.course.shown())
     }
 
     fn info(&self, now: Time) -> SessionState {
         let busy = self.is_probing()
-            || self.d.effects.outs.iter().any(|(id, out)| match out.state {
-                OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => false,
-                OutState::Queued if self.waits_for_another(*id) => false,
-                OutState::Ready | OutState::Queued | OutState::Soon(_) => !self.d.ledger.paused,
-                OutState::Stands | OutState::Starting(_) | OutState::Running | OutState::Over => {
-                    true
-                }
-            });
-        let offered = !self.d.branches.fresh.is_empty();
+            || self
+                .d
+                .effects
+                .outs()
+                .iter()
+                .any(|(id, out)| match out.state {
+                    OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => {
+                        false
+                    }
+                    OutState::Queued if self.d.effects.waits_for_another(*id) => false,
+                    OutState::Ready | OutState::Queued | OutState::Soon(_) => !self.d.ledger.paused,
+                    OutState::Stands
+                    | OutState::Starting(_)
+                    | OutState::Running
+                    | OutState::Over => true,
+                });
+        let offered = self.next_branch().is_some();
         let mut state = SessionState {
             status: "running".into(),
             updated: now,
             micros: self.d.ledger.spent.micros,
             tokens: self.d.ledger.spent.tokens,
             model_calls: self.d.ledger.calls,
-            definition: self.d.course.shown.definition.clone(),
+            definition: self.d.course.shown().definition.clone(),
             waits: pending::list(&[]).into(),
-            outcome: self.d.course.shown.outcome.clone(),
+            outcome: self.d.course.shown().outcome.clone(),
             ..SessionState::default()
         };
-        if let Some(branch) = self.d.branches.live.get(&self.d.ledger.current)
+        if let Some(branch) = self.d.branches.live().get(&self.d.ledger.current)
             && let Some(binding) = &branch.snapshot.binding
         {
             state.definition = binding.digest.short().into();
         }
-        let current = self.d.branches.live.contains_key(&self.d.ledger.current);
-        if !busy && !offered && !self.owes_reach() && current && self.d.bound.network.is_some() {
+        let current = self.d.branches.live().contains_key(&self.d.ledger.current);
+        if !busy && !offered && !self.owes_reach() && current && self.d.bound.network().is_some() {
             let settled = self.settled();
             state.status = settled.word().into();
             state.waits = pending::list(&self.pending(None)).into();
@@ -227,7 +232,7 @@ impl Job<'_, '_> {
 
     /// Returns the values of `outcome:` as JSON. An expression that fails is left out.
     fn outcome(&self) -> Arc<str> {
-        let snapshot = &self.d.branches.live[&self.d.ledger.current].snapshot;
+        let snapshot = &self.d.branches.live()[&self.d.ledger.current].snapshot;
         let cx = Cx {
             network: self.network(),
             bodies: &*self.seen.past,

@@ -3,7 +3,7 @@
 use super::draft::Note;
 use super::transport::TransportScope;
 use super::{
-    Answered, AskModel, Attempt, Do, Job, OnDisk, Out, OutState, RunTool, Say, Stop, Task, Want,
+    Answered, AskModel, Attempt, Do, Job, OnDisk, OutState, RunTool, Say, Stop, Task, Want,
 };
 use crate::artifact::Artifacts;
 use crate::inbox::{Message, Wanted};
@@ -27,7 +27,7 @@ use steersman_machine::view::mapping::{Fault, Raw};
 impl Job<'_, '_> {
     /// Begins an attempt of an effect that may begin.
     pub(super) fn start(&mut self, id: Id) -> Result<(), Stop> {
-        let Some(out) = self.d.effects.outs.get(&id) else {
+        let Some(out) = self.d.effects.out(id) else {
             return Ok(());
         };
         let again = match out.state {
@@ -52,7 +52,9 @@ impl Job<'_, '_> {
             self.begin_now(&mut draft, id)?;
             let ready = std::mem::take(&mut draft.ready);
             self.write(draft)?;
-            self.d.effects.to_start.extend(ready);
+            for id in ready {
+                self.d.effects.wakes(id);
+            }
             return Ok(());
         }
         match out.wish.work.clone() {
@@ -81,16 +83,13 @@ impl Job<'_, '_> {
 
     /// Offers an outcome that needs no mapping.
     pub(super) fn answer_outcome(&mut self, id: Id, outcome: Outcome, notes: Vec<Note>) {
-        let Some(out) = self.d.effects.outs.get_mut(&id) else {
+        let Some((branch, attempt)) = self.d.effects.is_over(id) else {
             return;
         };
-        out.state = OutState::Over;
-        let branch = out.branch;
-        let attempt = out.attempt.max(1);
         self.seen.leaves.give_slot(id);
         let offered = Offered::Outcome {
             effect: id,
-            attempt,
+            attempt: attempt.max(1),
             outcome,
         };
         let mut offer = super::Offer::new(super::What::Offer(Box::new(offered)));
@@ -100,7 +99,7 @@ impl Job<'_, '_> {
 
     fn start_model(&mut self, id: Id) -> Result<(), Stop> {
         let (branch, agent) = {
-            let out = &self.d.effects.outs[&id];
+            let out = &self.d.effects.outs()[&id];
             (out.branch, out.wish.agent)
         };
         let request = match self.render(branch, agent)? {
@@ -110,14 +109,7 @@ impl Job<'_, '_> {
                 return Ok(());
             }
         };
-        // A call that waits for the disk is rendered again when it starts, and its prefix would then be compared with itself:
-        // the prefix shared with the call before is measured once.
-        let out = self.d.effects.outs.get_mut(&id).expect("it is out");
-        out.asked = Some(request.model.clone());
-        match &mut out.request {
-            Some((digest, ..)) => *digest = request.digest,
-            rendered => *rendered = Some((request.digest, request.prefix, request.broke.clone())),
-        }
+        self.d.effects.rendered(id, &request);
         if self.modelled_in_recording(id, &request) {
             return Ok(());
         }
@@ -144,9 +136,10 @@ impl Job<'_, '_> {
             before = before.max(id.line());
         }
         if before > self.seen.durable {
-            self.d.effects.outs.get_mut(&id).expect("it is out").state = OutState::Starting(before);
-            let attempt = self.d.effects.outs[&id].attempt;
-            self.when_durable(before, OnDisk::Start(id, attempt));
+            let attempt = self.d.effects.starts_behind(id, before);
+            self.d
+                .course
+                .when_durable(before, OnDisk::Start(id, attempt));
             return Ok(());
         }
         let transport = match self.model_transport(branch, agent, &request.model, &bound) {
@@ -156,21 +149,17 @@ impl Job<'_, '_> {
                 return Ok(());
             }
         };
-        let (attempt, seen) = {
-            let out = self.d.effects.outs.get_mut(&id).expect("it is out");
-            out.attempt += 1;
-            out.state = OutState::Running;
-            (out.attempt, self.position(branch, agent, request.purpose))
-        };
+        let attempt = self.d.effects.begins(id);
+        let seen = self.position(branch, agent, request.purpose);
         let path = self.path_of(branch, agent);
         let (seed, tried) = self.seed_for(branch, &path, seen.0);
         let request = seeded(request, seed, tried);
         let call = ModelCall {
             effect: id,
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             attempt,
             agent: path,
-            def: self.d.branches.live[&branch]
+            def: self.d.branches.live()[&branch]
                 .snapshot
                 .agent(agent)
                 .def
@@ -203,7 +192,7 @@ impl Job<'_, '_> {
 
     /// Orders an attempt of an outstanding effect.
     fn begins(&mut self, id: Id, attempt: u32, task: Task) {
-        let out = &self.d.effects.outs[&id];
+        let out = &self.d.effects.outs()[&id];
         let attempt = Attempt {
             effect: id,
             number: attempt,
@@ -217,8 +206,8 @@ impl Job<'_, '_> {
     /// Returns true if followers of the session see what the model streams. A router's reasoning is not part of the conversation;
     /// its decision is, once it is taken. Calls that the engine makes for itself are not shown either.
     fn is_shown(&self, id: Id) -> bool {
-        let out = &self.d.effects.outs[&id];
-        let snapshot = &self.d.branches.live[&out.branch].snapshot;
+        let out = &self.d.effects.outs()[&id];
+        let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let agent = snapshot.agents.get(&out.wish.agent);
         out.wish.call().is_none()
             && agent.is_some_and(|agent| agent.kind != Kind::Routed)
@@ -230,15 +219,12 @@ impl Job<'_, '_> {
         branch: Id,
         agent: Id,
     ) -> Result<Result<Request, steersman_machine::values::expression::EvalError>, Stop> {
-        let caches = self.d.branches.live.get_mut(&branch).map(|b| &mut b.caches);
-        let cache = caches.and_then(|c| c.remove(&agent)).unwrap_or_default();
+        let cache = self.d.branches.take_cache(branch, agent);
         let mut cache = Arc::unwrap_or_clone(cache);
-        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
         let past = &*self.seen.past;
         let request = self.ask(|cx| context::request(cx, past, snapshot, agent, &mut cache))?;
-        if let Some(branch) = self.d.branches.live.get_mut(&branch) {
-            branch.caches.insert(agent, Arc::new(cache));
-        }
+        self.d.branches.keep_cache(branch, agent, cache);
         Ok(request)
     }
 
@@ -253,13 +239,13 @@ impl Job<'_, '_> {
         let chain = network.chain(&request.model);
         let mut why = format!("model `{}` is not bound", request.model);
         loop {
-            let rung = self.d.effects.outs[&id].rung;
+            let rung = self.d.effects.outs()[&id].rung;
             let Some(name) = chain.get(rung) else {
                 return Err(why);
             };
             match self.model(name) {
                 Ok((bound, model)) => {
-                    self.d.effects.outs.get_mut(&id).expect("it is out").price = bound.price();
+                    self.d.effects.costs(id, bound.price());
                     let request = if rung == 0 {
                         request
                     } else {
@@ -270,20 +256,19 @@ impl Job<'_, '_> {
                 // It is not available in this process: the next one may be.
                 Err(message) => why = message,
             }
-            let out = self.d.effects.outs.get_mut(&id).expect("it is out");
-            (out.rung, out.tried) = (rung + 1, out.attempt);
             if chain.len() == rung + 1 {
-                out.rung = 0;
+                self.d.effects.asks_first_model(id);
                 return Err(why);
             }
+            self.d.effects.falls_back(id);
         }
     }
 
     /// Returns the request under the parameters of a fallback model.
     fn asked_of(&self, id: Id, request: Request, name: &Name) -> Request {
         let network = self.network();
-        let out = &self.d.effects.outs[&id];
-        let agent = self.d.branches.live[&out.branch]
+        let out = &self.d.effects.outs()[&id];
+        let agent = self.d.branches.live()[&out.branch]
             .snapshot
             .agent(out.wish.agent);
         let params = match request.purpose {
@@ -327,7 +312,7 @@ impl Job<'_, '_> {
         };
         let def = self.network().models.get(&request.model);
         let ask = Ask {
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             model: bound.label(),
             rate: def.and_then(|def| def.rate),
             tokens: super::budget::expected(request, super::budget::sent(request)),
@@ -337,7 +322,13 @@ impl Job<'_, '_> {
     }
 
     pub(super) fn model(&self, name: &str) -> Result<(BoundModel, Arc<dyn Model>), String> {
-        let bound = self.d.bound.values.models.iter().find(|m| &*m.name == name);
+        let bound = self
+            .d
+            .bound
+            .values()
+            .models
+            .iter()
+            .find(|m| &*m.name == name);
         let bound = bound.ok_or_else(|| format!("model `{name}` is not bound"))?;
         let model = self.seen.engine.0.models.model(bound);
         Ok((bound.clone(), model.map_err(|e| e.to_string())?))
@@ -346,7 +337,7 @@ impl Job<'_, '_> {
     /// Returns the number of model calls of this kind that an agent committed on its path before the next one, and of those since
     /// its branch began.
     fn position(&self, branch: Id, agent: Id, purpose: Purpose) -> (u32, u32) {
-        let branch = &self.d.branches.live[&branch];
+        let branch = &self.d.branches.live()[&branch];
         let all = purpose.calls(&branch.snapshot.agent(agent).counters);
         let base = branch.base.as_ref().and_then(|b| b.agents.get(&agent));
         let before = base.map_or(0, |a| purpose.calls(&a.counters));
@@ -355,7 +346,7 @@ impl Job<'_, '_> {
 
     /// Returns the path of names from the entry agent down; instance names where given.
     fn path_of(&self, branch: Id, agent: Id) -> Arc<str> {
-        let snapshot = &self.d.branches.live[&branch].snapshot;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
         let (mut names, mut at) = (Vec::new(), Some(agent));
         while let Some(id) = at {
             let agent = snapshot.agent(id);
@@ -373,7 +364,7 @@ impl Job<'_, '_> {
     }
 
     fn label_of(&self, branch: Id) -> Arc<str> {
-        match &self.d.branches.live[&branch].label {
+        match &self.d.branches.live()[&branch].label {
             Some(label) => label.clone(),
             None => branch.to_string().into(),
         }
@@ -383,15 +374,15 @@ impl Job<'_, '_> {
     /// to doubt it. It begins again when the session goes on.
     pub(super) fn not_begun(&mut self, id: Id) -> Result<(), Stop> {
         let now = self.seen.now;
-        let Some(out) = self.d.effects.outs.get_mut(&id) else {
+        let Some(out) = self.d.effects.out(id) else {
             return Ok(());
         };
         if !out.touches_world() {
-            out.state = OutState::Ready;
+            self.d.effects.is_ready(id);
             return Ok(());
         }
-        out.state = OutState::Soon(now);
         let (branch, attempt) = (out.branch, out.attempt);
+        self.d.effects.tries_now(id, now);
         self.seen.leaves.give_slot(id);
         let mut draft = self.draft(branch);
         draft.note(Note::NotPerformed(id, attempt));
@@ -410,20 +401,7 @@ impl Job<'_, '_> {
             return;
         }
         let timeout = def.timeout;
-        let attempt = {
-            let out = self.d.effects.outs.get_mut(&id).expect("it is out");
-            if tool.class.is_free() {
-                out.attempt += 1;
-                // An attempt that was cut and has not ended yet keeps its number.
-                while self.d.effects.at_work.contains_key(&(id, out.attempt)) {
-                    out.attempt += 1;
-                }
-            }
-            out.state = OutState::Running;
-            let world = out.touches_world();
-            self.d.effects.at_work.insert((id, out.attempt), world);
-            out.attempt
-        };
+        let attempt = self.d.effects.begins(id);
         let locked = self.locked_input(id);
         let toolset = self
             .seen
@@ -450,12 +428,12 @@ impl Job<'_, '_> {
     pub(super) fn tool_run(&self, id: Id, tool: &ToolWork, scope: Arc<TransportScope>) -> ToolRun {
         ToolRun {
             network: self.network().clone(),
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             mark: self.mark_of(id),
             effect: id,
-            attempt: self.d.effects.outs[&id].attempt,
+            attempt: self.d.effects.outs()[&id].attempt,
             work: tool.clone(),
-            folder: self.d.bound.values.folder(),
+            folder: self.d.bound.values().folder(),
             artifacts: self.artifacts(id),
             scope,
         }
@@ -463,7 +441,7 @@ impl Job<'_, '_> {
 
     /// Returns the fault of a given secret that this machine's key does not open: without it the tool must not run.
     fn locked_input(&self, id: Id) -> Option<Fault> {
-        self.d.effects.outs[&id]
+        self.d.effects.outs()[&id]
             .inputs
             .iter()
             .find_map(|(name, sealed)| {
@@ -474,21 +452,24 @@ impl Job<'_, '_> {
 
     /// Returns the mark of the owner that wished an effect: the key that a service sees is the same for every attempt.
     pub(super) fn mark_of(&self, id: Id) -> u64 {
-        self.d.ledger.mark_at(id.line()).unwrap_or(self.d.who.mark)
+        self.d
+            .ledger
+            .mark_at(id.line())
+            .unwrap_or(self.d.who.mark())
     }
 
     /// Returns the artifacts that a tool sees: those of its agent.
     pub(super) fn artifacts(&self, id: Id) -> Artifacts {
-        let out = &self.d.effects.outs[&id];
-        let snapshot = self.d.branches.live[&out.branch].snapshot.clone();
+        let out = &self.d.effects.outs()[&id];
+        let snapshot = self.d.branches.live()[&out.branch].snapshot.clone();
         Artifacts::new(self.seen.engine.store().clone(), snapshot, out.wish.agent)
             .and_coming(self.seen.past.coming())
     }
 
     /// Returns the scope that transport fields of a tool read, with secrets opened.
     pub(super) fn scope(&self, id: Id, args: Option<serde_json::Value>) -> Arc<TransportScope> {
-        let out = &self.d.effects.outs[&id];
-        let snapshot = self.d.branches.live[&out.branch].snapshot.clone();
+        let out = &self.d.effects.outs()[&id];
+        let snapshot = self.d.branches.live()[&out.branch].snapshot.clone();
         let given = args.or_else(|| serde_json::from_str(&out.tool()?.args).ok());
         self.scope_in(
             &self.seen.reader,
@@ -503,7 +484,7 @@ impl Job<'_, '_> {
     fn simulate(&mut self, id: Id, tool: &ToolWork) -> Result<(), Stop> {
         let digests = super::wish::digests(tool, self.seen.engine.sealer());
         if !tool.approve.is_empty() {
-            let mut draft = self.draft(self.d.effects.outs[&id].branch);
+            let mut draft = self.draft(self.d.effects.outs()[&id].branch);
             draft.ledger.push(LedgerEntry::WouldAsk(id));
             self.write(draft)?;
         }
@@ -527,8 +508,8 @@ impl Job<'_, '_> {
             self.answer_outcome(id, Outcome::Mapped(mapped), Vec::new());
             return Ok(());
         }
-        let out = &self.d.effects.outs[&id];
-        let snapshot = &self.d.branches.live[&out.branch].snapshot;
+        let out = &self.d.effects.outs()[&id];
+        let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let (owner, call) = (out.wish.agent, out.wish.call());
         let simulated = self.ask(|cx| mapping::simulate(cx, snapshot, owner, call?))?;
         let outcome = simulated.map_or_else(
@@ -547,7 +528,7 @@ impl Job<'_, '_> {
             return Ok(());
         };
         let (branch, from) = {
-            let out = &self.d.effects.outs[&id];
+            let out = &self.d.effects.outs()[&id];
             (out.branch, out.wish.agent)
         };
         let text = message.to_owned();
@@ -558,7 +539,7 @@ impl Job<'_, '_> {
             // The agent may send it again.
             Err(full) => Raw::NotPerformed(Fault::new(Code::Failed, full)),
         };
-        self.d.mail.look = true;
+        self.d.mail.look();
         self.answer_raw(id, raw, Vec::new());
         Ok(())
     }
@@ -599,11 +580,11 @@ impl Job<'_, '_> {
         let scope = TransportScope::new(
             network.clone(),
             self.seen.past.clone(),
-            self.d.branches.live[&branch].snapshot.clone(),
+            self.d.branches.live()[&branch].snapshot.clone(),
             agent,
             None,
             self.seen.engine,
-            self.d.bound.values.folder(),
+            self.d.bound.values().folder(),
         );
         let render = |template: &steersman_machine::values::expression::Template| {
             template
@@ -626,12 +607,12 @@ impl Job<'_, '_> {
     }
 
     /// Withdraws the text that an attempt has streamed.
-    pub(super) fn withdraw(&mut self, effect: Id, attempt: u32, out: &Out) {
+    pub(super) fn withdraw(&mut self, effect: Id, attempt: u32, (branch, agent): (Id, Id)) {
         self.out.told.push(Say::Withdrawn {
             effect,
             attempt,
-            agent: out.wish.agent,
-            branch: out.branch,
+            agent,
+            branch,
         });
     }
 }

@@ -1,14 +1,12 @@
 //! A turn of the driver on a branch (not a turn of an agent): one tick over the waiting offers, and the line with its result.
 
 use super::draft::{Draft, Note, Offer};
-use super::{Do, HALF, Job, OnDisk, OutState, Say, Stop, What};
-use crate::load::Since;
+use super::{Do, Job, OnDisk, OutState, Say, Stop, What};
 use crate::session::Fate;
 use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row, StoreAccepted};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::snapshot::checkpoint;
-use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::bounds::MAX_LINE;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codec;
@@ -25,26 +23,12 @@ impl Job<'_, '_> {
     pub(super) fn turn(&mut self, id: Id) -> Result<(), Stop> {
         let now = self.now(id);
         // Until the first line is written, only the message that starts the session is read. Read the others now.
-        self.d.mail.look |= self.is_to_begin();
-        let Some(branch) = self.d.branches.live.get_mut(&id) else {
+        if self.is_to_begin() {
+            self.d.mail.look();
+        }
+        let Some(mut offers) = self.d.branches.take_offers(id) else {
             return Ok(());
         };
-        let offers = std::mem::take(&mut branch.offers);
-        // Outcomes of effects that are no longer open are removed: a branch takes no outcome twice.
-        let open = &branch.snapshot.effects;
-        let (mut offers, gone): (Vec<Offer>, Vec<Offer>) =
-            offers.into_iter().partition(|offer| match &offer.what {
-                What::Raw { effect, .. } => open.contains_key(effect),
-                _ => true,
-            });
-        if !gone.is_empty() {
-            // Each gets a line of its own; then the branch is ticked.
-            branch.offers = offers;
-            let gone = gone.into_iter().map(|offer| (id, offer));
-            self.d.branches.over.extend(gone);
-            return Ok(());
-        }
-        self.d.branches.fresh.remove(&id);
         offers.sort_by_key(|offer| offer.what.kind());
         let mut offered = self.in_machine_terms(id, &offers)?;
         for offered in &mut offered {
@@ -57,12 +41,8 @@ impl Job<'_, '_> {
             }
         }
         match self.step_that_fits(id, now, &mut offers, &mut offered)? {
-            Ok(step) if self.in_place && (may_want(&step) || self.may_repeat(&step)) => {
-                if let Some(branch) = self.d.branches.live.get_mut(&id) {
-                    offers.append(&mut branch.offers);
-                    branch.offers = offers;
-                }
-                self.d.branches.fresh.insert(id);
+            Ok(step) if self.in_place && (may_want(&step, &offers) || self.may_repeat(&step)) => {
+                self.d.branches.puts_back(id, offers);
                 Err(Stop::Copy)
             }
             Ok(step) => self.take_step(id, step, offers, offered),
@@ -93,9 +73,9 @@ impl Job<'_, '_> {
         offers: &mut Vec<Offer>,
         offered: &mut Vec<Offered>,
     ) -> Result<Result<Step, String>, Stop> {
-        let line = self.d.who.next;
+        let line = self.d.who.next();
         loop {
-            let before = self.d.branches.live[&id].snapshot.clone();
+            let before = self.d.branches.live()[&id].snapshot.clone();
             let mut step = self.ask(|cx| tick(cx, before, line, now, offered))?;
             let size = measured(line, id, &mut step, offers.len());
             if size <= MAX_LINE {
@@ -104,10 +84,7 @@ impl Job<'_, '_> {
             if offers.len() > 1 {
                 let half = offers.len() / 2;
                 offered.truncate(half);
-                if let Some(branch) = self.d.branches.live.get_mut(&id) {
-                    branch.offers.extend(offers.drain(half..));
-                }
-                self.d.branches.fresh.insert(id);
+                self.d.branches.puts_back(id, offers.split_off(half));
                 continue;
             }
             let why = format!("its line would have {size} bytes; a line has at most {MAX_LINE}");
@@ -117,7 +94,7 @@ impl Job<'_, '_> {
                 }
                 _ if offers.iter().all(|offer| offer.message.is_some()) => return Ok(Err(why)),
                 _ => {
-                    let what = || format!("line {line} of session `{}`", self.d.who.session);
+                    let what = || format!("line {line} of session `{}`", self.d.who.session());
                     store::within(what, size)?;
                 }
             }
@@ -132,10 +109,8 @@ impl Job<'_, '_> {
         offered: Vec<Offered>,
     ) -> Result<(), Stop> {
         let moved = step.commit.is_some();
-        let mut draft = Draft::of(self.d.who.next, id, &mut step);
-        if let Some(branch) = self.d.branches.live.get_mut(&id) {
-            branch.snapshot = step.snapshot.clone();
-        }
+        let mut draft = Draft::of(self.d.who.next(), id, &mut step);
+        self.d.branches.ticked(id, step.snapshot.clone());
         let mut left = std::mem::take(&mut step.left);
         let mut again = false;
         for (index, (offer, offered)) in offers.into_iter().zip(offered).enumerate() {
@@ -158,15 +133,8 @@ impl Job<'_, '_> {
             }
         }
         self.finish_step(id, step, draft)?;
-        // Offers that were left may be taken after something moved.
-        let left = self
-            .d
-            .branches
-            .live
-            .get(&id)
-            .is_some_and(|b| !b.offers.is_empty());
-        if left && (again || moved) {
-            self.d.branches.fresh.insert(id);
+        if again || moved {
+            self.d.branches.moved(id);
         }
         Ok(())
     }
@@ -214,14 +182,12 @@ impl Job<'_, '_> {
             let (id, why) = (message.id.clone(), self.waits_for(branch, until));
             self.out.told.push(Say::Waits(id, why));
         }
-        if let Some(branch) = self.d.branches.live.get_mut(&branch) {
-            branch.offers.push(offer);
-        }
+        self.d.branches.keeps(branch, offer);
     }
 
     fn waits_for(&self, branch: Id, until: Until) -> String {
         let name = |agent: Id| {
-            let snapshot = &self.d.branches.live[&branch].snapshot;
+            let snapshot = &self.d.branches.live()[&branch].snapshot;
             snapshot
                 .agents
                 .get(&agent)
@@ -240,14 +206,14 @@ impl Job<'_, '_> {
 
     /// Sends the receipt of a message to its sender, once the line is on disk.
     pub(super) fn receipt(&mut self, draft: &mut Draft, id: &Name, fate: Fate) {
-        self.d.mail.known.remove(id);
+        self.d.mail.is_accepted(id);
         draft.urgent |= self.seen.leaves.is_awaited(id);
         draft.then.push(OnDisk::Receipt(id.clone(), fate));
     }
 
     /// Removes an effect that is over for its branch: frees its slot, its timer and its wait.
     pub(super) fn forget(&mut self, draft: &mut Draft, effect: Id) {
-        let Some(out) = self.d.effects.outs.remove(&effect) else {
+        let Some(out) = self.d.effects.ended(effect) else {
             return;
         };
         // A hold by an outage ends with the effect, even if the place was not asked again.
@@ -259,7 +225,6 @@ impl Job<'_, '_> {
                 Decider::Rule,
             ));
         }
-        self.unqueue(effect, out.wish.agent);
         Self::quit_waiting(draft, &out);
         self.gives_back(effect);
         self.retry_queued();
@@ -294,10 +259,9 @@ impl Job<'_, '_> {
                 ));
             }
         }
-        let Some(out) = self.d.effects.outs.remove(&effect) else {
+        let Some(out) = self.d.effects.ended(effect) else {
             return;
         };
-        self.unqueue(effect, out.wish.agent);
         Self::quit_waiting(draft, &out);
         let world = out.touches_world();
         let runs = matches!(out.state, OutState::Running);
@@ -309,7 +273,7 @@ impl Job<'_, '_> {
                     draft.note(Note::Unknown(effect, out.attempt));
                 } else if out.is_model() {
                     self.abandon_spend(draft, &out);
-                    self.withdraw(effect, out.attempt, &out);
+                    self.withdraw(effect, out.attempt, (out.branch, out.wish.agent));
                 }
             }
             // The line of its attempt is on its way to the disk, and the attempt never begins.
@@ -338,7 +302,7 @@ impl Job<'_, '_> {
 
     /// Writes lines of several branches in one batch: all of them are stored, or none.
     pub(super) fn write_together(&mut self, drafts: Vec<Draft>) -> Result<(), Stop> {
-        let (mut all, mut then, mut last) = (Batch::default(), Vec::new(), self.d.who.next);
+        let (mut all, mut then, mut last) = (Batch::default(), Vec::new(), self.d.who.next());
         for draft in drafts {
             last = draft.n;
             let (batch, follows) = self.prepared(draft)?;
@@ -358,7 +322,7 @@ impl Job<'_, '_> {
         }
         self.append(last, all)?;
         for then in then {
-            self.when_durable(last, then);
+            self.d.course.when_durable(last, then);
         }
         Ok(())
     }
@@ -367,16 +331,11 @@ impl Job<'_, '_> {
     fn append(&mut self, last: Line, mut batch: Batch) -> Result<(), Stop> {
         let lines = batch.rows.len() as u64;
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
-        // A job in place has room for its lines, and may exceed the bound of bytes by them.
+        // A job in place has room for the largest lines.
         if !self.in_place && !self.has_room(lines, bytes) {
             return Err(Stop::Room);
         }
-        let unhurried = (
-            self.d.course.unhurried.0 + lines,
-            self.d.course.unhurried.1 + bytes,
-        );
-        batch.urgent |= unhurried.0 >= HALF.0 || unhurried.1 >= HALF.1;
-        self.d.course.unhurried = if batch.urgent { (0, 0) } else { unhurried };
+        batch.urgent = self.d.course.appends(lines, bytes, batch.urgent);
         // Contents that the job made before its lines
         batch.blobs.append(&mut self.out.blobs);
         self.seen.past.coming().add(last, &batch.blobs);
@@ -390,24 +349,23 @@ impl Job<'_, '_> {
             return;
         }
         let blobs = std::mem::take(&mut self.out.blobs);
-        self.seen.past.coming().add(self.d.who.next, &blobs);
+        self.seen.past.coming().add(self.d.who.next(), &blobs);
         let batch = Batch {
             blobs,
             urgent: true,
             ..Batch::default()
         };
-        self.out.batches.push((self.d.who.last, batch));
+        self.out.batches.push((self.d.who.last(), batch));
     }
 
     /// Encodes a line for the store and folds it into the owner's state. Returns the batch, and the actions to take when it is
     /// on disk.
     fn prepared(&mut self, mut draft: Draft) -> Result<(Batch, Vec<OnDisk>), Stop> {
         let mut tells_accepted = false;
-        if !self.d.who.claimed {
-            self.d.who.claimed = true;
+        if !self.d.who.has_claimed() {
+            let accepted = self.d.who.claims();
             let process = &self.seen.engine.0.options.process;
-            let claimed = process.claimed(self.d.who.claim.epoch, self.d.who.mark);
-            let accepted = self.d.who.claim.accepted.take();
+            let claimed = process.claimed(self.d.who.claim().epoch, self.d.who.mark());
             tells_accepted = accepted.is_some();
             let accepted =
                 accepted.map(|StoreAccepted { at, was }| LedgerEntry::StoreAccepted { at, was });
@@ -422,8 +380,8 @@ impl Job<'_, '_> {
         let branch = self
             .d
             .branches
-            .live
-            .get_mut(&id)
+            .live()
+            .get(&id)
             .expect("only a branch that has ticks is written to");
         let mut line = LogLine {
             n: draft.n,
@@ -435,8 +393,8 @@ impl Job<'_, '_> {
             bodies: draft.bodies,
         };
         let blobs = codec::spill(&mut line);
-        let (bytes, hash) = codec::encode(&line, &branch.hash, &self.d.who.claim.salt);
-        let what = || format!("line {} of session `{}`", line.n, self.d.who.session);
+        let (bytes, hash) = codec::encode(&line, &branch.hash, &self.d.who.claim().salt);
+        let what = || format!("line {} of session `{}`", line.n, self.d.who.session());
         store::within(what, bytes.len())?;
         let contents = draft.contents.into_iter().map(|content| {
             let hash = *blake3::hash(&content.bytes).as_bytes();
@@ -447,16 +405,15 @@ impl Job<'_, '_> {
             contents.push((hash, text.as_bytes().into()));
             self.seen.past.add_blob(hash, text);
         }
-        (branch.prev, branch.hash) = (line.n, hash);
-        if draft.folds {
-            branch.snapshot = fold(branch.snapshot.clone(), &line);
-        }
+        self.d.branches.wrote(&line, hash, draft.folds);
         self.d.ledger.fold(&line, &hash);
-        self.made_line(&line);
-        self.look_behind();
+        if line.commit.is_some() {
+            self.d.course.made_commit();
+        }
+        self.d.effects.look_behind();
         let line = Arc::new(line);
         self.seen.past.add(line.clone());
-        (self.d.who.last, self.d.who.next) = (line.n, line.n.next());
+        self.d.who.wrote(line.n);
         let mut batch = Batch {
             rows: vec![Row {
                 n: line.n,
@@ -476,7 +433,7 @@ impl Job<'_, '_> {
             urgent: draft.urgent || self.is_step(),
         };
         for id in &draft.ready {
-            self.d.effects.to_start.insert(*id);
+            self.d.effects.wakes(*id);
         }
         self.know_left()?;
         batch.info = self.changed_info(now);
@@ -500,41 +457,26 @@ impl Job<'_, '_> {
     /// Adds the checkpoints that are due: of the ledger, and of the branch that was written to.
     fn add_checkpoints(&mut self, batch: &mut Batch, id: Id, at: Line) {
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
-        let salt = self.d.who.claim.salt;
-        let mut add = |of, since: &mut Since, make: &dyn Fn() -> Vec<u8>| {
-            since.wrote(bytes);
-            if !since.is_due() {
-                return;
-            }
-            let bytes = make();
-            if since.made(bytes.len()) {
-                let bytes = bytes.into();
-                batch.checkpoints.push((of, Checkpoint { at, bytes }));
-            }
-        };
-        let ledger = &self.d.ledger;
-        add(CheckpointOf::Ledger, &mut self.d.who.since, &|| {
-            ledger.encode(&salt)
-        });
-        let branch = self
-            .d
-            .branches
-            .live
-            .get_mut(&id)
-            .expect("it was written to");
-        let (snapshot, hash) = (&branch.snapshot, &branch.hash);
-        add(CheckpointOf::Branch(id), &mut branch.since, &|| {
+        let (salt, ledger) = (self.d.who.claim().salt, &self.d.ledger);
+        let of_ledger = self.d.who.checkpoint(bytes, || ledger.encode(&salt));
+        let of_branch = self.d.branches.checkpoint(id, bytes, |snapshot, hash| {
             checkpoint::encode_snapshot(snapshot, at, hash, &salt)
         });
+        let of_ledger = of_ledger.map(|bytes| (CheckpointOf::Ledger, bytes));
+        let of_branch = of_branch.map(|bytes| (CheckpointOf::Branch(id), bytes));
+        for (of, bytes) in of_ledger.into_iter().chain(of_branch) {
+            let bytes = bytes.into();
+            batch.checkpoints.push((of, Checkpoint { at, bytes }));
+        }
     }
 
     /// Returns the labels that this line changed, as the store keeps them: only those of the current branch. If another branch
     /// becomes current, returns all of its labels.
     fn labels(&self, line: &LogLine) -> Vec<(Name, Option<Arc<str>>)> {
         let becomes = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Current(_));
-        let current = self.d.branches.live.get(&self.d.ledger.current);
+        let current = self.d.branches.live().get(&self.d.ledger.current);
         if let (true, Some(current)) = (line.ledger.iter().any(becomes), current) {
-            let known = self.d.branches.live.values();
+            let known = self.d.branches.live().values();
             let known = known.flat_map(|branch| branch.snapshot.labels.keys());
             let names: BTreeSet<&Name> = known.chain(self.network().labels.keys()).collect();
             let now = |name: &Name| {
@@ -582,7 +524,7 @@ impl Job<'_, '_> {
                     by,
                     simulated,
                 } => {
-                    let snapshot = &self.d.branches.live[&id].snapshot;
+                    let snapshot = &self.d.branches.live()[&id].snapshot;
                     let mut mapped = self.mapped_in(snapshot, *effect, raw, None)?;
                     if let Some(by) = by {
                         mapped.by = Some(by.clone().into());
@@ -603,10 +545,17 @@ impl Job<'_, '_> {
     }
 }
 
-/// Returns true if more than lines in memory may be needed to take a step: an outcome came too late, or an effect is stopped.
-fn may_want(step: &Step) -> bool {
+/// Returns true if more than lines in memory may be needed to take a step: an outcome came too late, or an effect is stopped whose
+/// outcome the step did not take.
+fn may_want(step: &Step, offers: &[Offer]) -> bool {
+    let is_left = |index| step.left.iter().any(|(left, _)| *left == index);
+    let is_over = |effect| {
+        let mut offers = offers.iter().enumerate();
+        offers.any(|(index, offer)| offer.what.effect() == Some(effect) && !is_left(index))
+    };
     let mut left = step.left.iter();
-    !step.stop.is_empty() || left.any(|(_, until)| *until == Until::Stale)
+    step.stop.iter().any(|effect| !is_over(*effect))
+        || left.any(|(_, until)| *until == Until::Stale)
 }
 
 /// Returns the estimated size of a step's line in bytes. All texts that can be blobs count as moved out of the line. The ledger

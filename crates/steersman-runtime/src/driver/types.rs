@@ -1,7 +1,6 @@
 //! Input and output of the driver.
 
-use super::explore::Node;
-use super::outage::Seat;
+use super::parts::{Node, Seat};
 use crate::bind::ManifestHash;
 use crate::engine::{Engine, EngineError};
 use crate::inbox::Message;

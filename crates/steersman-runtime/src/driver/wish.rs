@@ -5,12 +5,11 @@
 
 use super::draft::{Draft, NewHold, Note, Offer};
 use super::{Do, Job, OnDisk, Out, OutState, Stop, What};
-use crate::ledger::{Amount, Record};
+use crate::ledger::Record;
 use crate::limiter::{Ask, Limiter, Refused};
 use crate::seal::Sealer;
 use crate::store::WaitChange;
 use crate::toolset::ToolRun;
-use std::cell::OnceCell;
 use std::sync::Arc;
 use steersman_machine::network::{Source, ToolDef};
 use steersman_machine::stored::by::Decider;
@@ -39,7 +38,7 @@ impl Job<'_, '_> {
             return Ok(());
         }
         match work {
-            Work::Model if stands => self.state(id, OutState::Stands),
+            Work::Model if stands => self.d.effects.stands(id),
             Work::Model => {
                 self.draw_escrow(draft);
                 self.begin_or_wait(draft, id, due.filter(|due| *due > now));
@@ -52,18 +51,18 @@ impl Job<'_, '_> {
             Work::Ask { .. } => {
                 // A person sees the question.
                 draft.urgent = true;
-                self.wait_outside(id);
+                self.d.effects.waits_outside(id);
             }
             Work::Event { any } => {
                 draft.waits.push(WaitChange {
                     effect: id,
                     open: any.into_iter().map(|one| (one.event, one.key)).collect(),
                 });
-                self.wait_outside(id);
+                self.d.effects.waits_outside(id);
                 // An event that comes before the store has stored the wait is in the store's box.
                 draft.then.push(OnDisk::Look);
             }
-            Work::Timer => self.wait_outside(id),
+            Work::Timer => self.d.effects.waits_outside(id),
         }
         Ok(())
     }
@@ -76,30 +75,10 @@ impl Job<'_, '_> {
         if let (Work::Tool(tool), Some(began)) = (&mut wish.work, began) {
             tool.class = tool.class.max(began);
         }
-        let out = Out {
-            branch,
-            digests: OnceCell::new(),
-            attempt: self.d.ledger.effect(id).map_or(0, |r| r.attempt),
-            state: OutState::Ready,
-            request: None,
-            reserved: Amount::default(),
-            sent: 0,
-            asked: None,
-            rung: 0,
-            tried: 0,
-            price: None,
-            inputs: Vec::new(),
-            word: None,
-            approved: Vec::new(),
-            since: self.now(branch),
-            wish,
-        };
-        self.d.effects.outs.insert(id, out);
-    }
-
-    fn wait_outside(&mut self, id: Id) {
-        let out = self.d.effects.outs.get_mut(&id).expect("it was put there");
-        out.state = OutState::Waits;
+        let attempt = self.d.ledger.effect(id).map_or(0, |r| r.attempt);
+        let now = self.now(branch);
+        self.d.effects.wished(branch, wish, attempt, now);
+        self.d.doubts.is_out(id);
     }
 
     fn begin_or_wait(
@@ -110,14 +89,7 @@ impl Job<'_, '_> {
     ) {
         match later {
             None => draft.ready.push(id),
-            Some(at) => {
-                self.d
-                    .effects
-                    .outs
-                    .get_mut(&id)
-                    .expect("it was put there")
-                    .state = OutState::Later(at);
-            }
+            Some(at) => self.d.effects.waits_until(id, at),
         }
     }
 
@@ -134,7 +106,7 @@ impl Job<'_, '_> {
 
     /// Checks the next gate of a tool: it opens a hold, begins, waits for a slot, or is answered immediately.
     pub(super) fn gate(&mut self, draft: &mut Draft, id: Id) -> Result<(), Stop> {
-        let out = &self.d.effects.outs[&id];
+        let out = &self.d.effects.outs()[&id];
         let branch = out.branch;
         let approved = out.approved.clone();
         let Some(tool) = out.tool().cloned() else {
@@ -164,7 +136,7 @@ impl Job<'_, '_> {
                 due: None,
                 about: Some(About::Parameter(parameter.clone())),
             });
-            self.state(id, OutState::Held);
+            self.d.effects.is_held(id);
             return Ok(());
         }
         self.begin(draft, id)
@@ -172,7 +144,7 @@ impl Job<'_, '_> {
 
     /// Returns true if a person is still to be asked before it begins, for an approval or a secret.
     fn is_to_be_asked(&self, id: Id) -> bool {
-        let out = &self.d.effects.outs[&id];
+        let out = &self.d.effects.outs()[&id];
         let given = |name: &Name| out.inputs.iter().any(|(given, _)| given == name);
         out.tool().is_some_and(|tool| {
             let asks = tool.inputs.iter().any(|(name, _)| !given(name));
@@ -196,8 +168,7 @@ impl Job<'_, '_> {
     pub(super) fn begin_now(&mut self, draft: &mut Draft, id: Id) -> Result<(), Stop> {
         if self.is_halted() {
             // An effect that has not begun has no attempt: it begins when the session goes on.
-            self.state(id, OutState::Soon(self.seen.now));
-            self.d.effects.to_start.insert(id);
+            self.d.effects.tries_now(id, self.seen.now);
             return Ok(());
         }
         if self.is_guarded(draft, id)? {
@@ -208,60 +179,42 @@ impl Job<'_, '_> {
             return self.gate(draft, id);
         }
         if let Err(full) = self.slot(id) {
-            if let Some(out) = self.d.effects.outs.get_mut(&id) {
-                out.state = OutState::Queued;
-                self.d
-                    .effects
-                    .queued
-                    .entry(out.wish.agent)
-                    .or_default()
-                    .insert(id);
-            }
+            self.d.effects.waits_for_slot(id);
             match full {
                 Full::Room => self.seen.leaves.give_slot(id),
                 Full::Slots => self.await_slot(id),
             }
             return Ok(());
         }
-        let (epoch, sealer) = (self.d.who.claim.epoch, self.seen.engine.sealer());
-        let Some(agent) = self.d.effects.outs.get(&id).map(|out| out.wish.agent) else {
-            return Ok(());
-        };
-        self.unqueue(id, agent);
+        let (epoch, sealer) = (self.d.who.claim().epoch, self.seen.engine.sealer());
         if self.await_turn(id) {
             return Ok(());
         }
-        let out = self
-            .d
-            .effects
-            .outs
-            .get_mut(&id)
-            .expect("looked at a moment ago");
-        let free = out.tool().is_none_or(|tool| tool.class.is_free());
-        if free {
-            out.state = OutState::Ready;
+        let free = |tool: &ToolWork| tool.class.is_free();
+        if self.d.effects.outs()[&id].tool().is_none_or(free) {
+            self.d.effects.is_ready(id);
             draft.ready.push(id);
             return Ok(());
         }
-        out.attempt += 1;
-        out.state = OutState::Starting(draft.n);
+        let attempt = self.d.effects.starts_with(id, draft.n);
+        let out = &self.d.effects.outs()[&id];
         draft.urgent = true;
         draft.begins_unsafe |= out.tool().is_none_or(|tool| tool.class == Class::Unsafe);
         draft.ledger.push(LedgerEntry::Started {
             effect: id,
-            attempt: out.attempt,
+            attempt,
             epoch,
             digest: out.digest(sealer),
             class: out.tool().map_or(Class::Unsafe, |tool| tool.class),
         });
-        draft.then.push(OnDisk::Start(id, out.attempt));
+        draft.then.push(OnDisk::Start(id, attempt));
         Ok(())
     }
 
     /// Takes a slot of the tool in this process, if the exchange has room, unless the effect has one.
     fn slot(&self, id: Id) -> Result<(), Full> {
         self.room_for(id)?;
-        let out = &self.d.effects.outs[&id];
+        let out = &self.d.effects.outs()[&id];
         let Some(tool) = out.tool() else {
             return Ok(());
         };
@@ -271,17 +224,17 @@ impl Job<'_, '_> {
 
     /// Checks that the exchange of an effect has room for it.
     fn room_for(&self, id: Id) -> Result<(), Full> {
-        let out = &self.d.effects.outs[&id];
+        let out = &self.d.effects.outs()[&id];
         if out.tool().is_none() {
             return Ok(());
         }
-        let snapshot = &self.d.branches.live[&out.branch].snapshot;
+        let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let agent = snapshot.agent(out.wish.agent);
         let room = self.network().limits_of(agent).parallel as usize;
         let beside = self
             .d
             .effects
-            .outs
+            .outs()
             .values()
             .filter(|o| o.wish.agent == out.wish.agent && o.wish.id != id && o.takes_room())
             .take(room.max(1))
@@ -295,34 +248,15 @@ impl Job<'_, '_> {
     /// Something ended: the first waiting effect of each agent is checked again. Each end frees one slot, so one effect per
     /// agent is enough.
     pub(super) fn retry_queued(&mut self) {
-        self.retry_short();
-        let first: Vec<Id> = self
-            .d
-            .effects
-            .queued
-            .values()
-            .filter_map(|ids| ids.first().copied())
-            .collect();
+        self.d.effects.retry_short();
+        let first: Vec<Id> = self.d.effects.first_queued().collect();
         for id in first {
-            let Some(out) = self.d.effects.outs.get(&id) else {
+            let Some(out) = self.d.effects.out(id) else {
                 continue;
             };
             let is_free = |tool: &ToolWork| self.seen.leaves.is_free(self.network(), &tool.tool);
             if self.room_for(id).is_ok() && out.tool().is_none_or(is_free) {
-                self.d.effects.to_start.insert(id);
-            }
-        }
-    }
-
-    /// Removes an effect that begins, or is no longer wanted, from all queues.
-    pub(super) fn unqueue(&mut self, id: Id, agent: Id) {
-        self.d.effects.to_start.remove(&id);
-        self.d.effects.short.remove(&id);
-        self.d.effects.behind.remove(&id);
-        if let Some(ids) = self.d.effects.queued.get_mut(&agent) {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.d.effects.queued.remove(&agent);
+                self.d.effects.wakes(id);
             }
         }
     }
@@ -330,7 +264,7 @@ impl Job<'_, '_> {
     /// The slot or the turn that an effect waited for has come, or the turn will not come soon. While nothing may begin in the
     /// session, a slot is given back; the effect asks again when the session goes on.
     pub(super) fn leave_came(&mut self, id: Id, turn: Result<(), Refused>) -> Result<(), Stop> {
-        let waits = self.d.effects.outs.get(&id);
+        let waits = self.d.effects.out(id);
         let waits = waits.is_some_and(|out| matches!(out.state, OutState::Queued));
         if !waits {
             self.seen.leaves.refuse(id);
@@ -339,15 +273,15 @@ impl Job<'_, '_> {
         match turn {
             Ok(()) => {
                 self.seen.leaves.accept(id);
-                if self.d.ledger.paused || self.d.course.stopping {
+                if self.d.ledger.paused || self.d.course.is_stopping() {
                     self.seen.leaves.give_slot(id);
                 }
-                self.d.effects.to_start.insert(id);
+                self.d.effects.wakes(id);
                 Ok(())
             }
             Err(Refused::Long(millis) | Refused::Open(millis)) => {
                 let at = self.seen.now.plus(millis);
-                let mut draft = self.draft(self.d.effects.outs[&id].branch);
+                let mut draft = self.draft(self.d.effects.outs()[&id].branch);
                 self.again_later(&mut draft, id, at);
                 self.write(draft)
             }
@@ -356,7 +290,7 @@ impl Job<'_, '_> {
 
     /// Gives back slots of effects that have not begun.
     pub(super) fn give_back_slots(&mut self) {
-        for (id, out) in &self.d.effects.outs {
+        for (id, out) in self.d.effects.outs() {
             if matches!(out.state, OutState::Queued) {
                 self.seen.leaves.give_slot(*id);
             }
@@ -366,7 +300,7 @@ impl Job<'_, '_> {
     /// Waits for a slot of the tool. It is handed over directly: a slot that was given back would go to the next waiter, in any
     /// session, and slots with many waiters are never free.
     fn await_slot(&mut self, id: Id) {
-        let Some(tool) = self.d.effects.outs.get(&id).and_then(Out::tool) else {
+        let Some(tool) = self.d.effects.out(id).and_then(Out::tool) else {
             return;
         };
         let (network, tool) = (self.network().clone(), tool.tool.clone());
@@ -383,14 +317,14 @@ impl Job<'_, '_> {
         if self.seen.leaves.has_turn(id) {
             return false;
         }
-        let Some(tool) = self.d.effects.outs[&id].tool() else {
+        let Some(tool) = self.d.effects.outs()[&id].tool() else {
             return false;
         };
         let Some((limiter, ask)) = self.place_of(self.tool_run(id, tool, self.scope(id, None)))
         else {
             return false;
         };
-        self.state(id, OutState::Queued);
+        self.d.effects.waits_for_turn(id);
         self.out.orders.push(Do::Turn {
             effect: id,
             limiter,
@@ -409,7 +343,7 @@ impl Job<'_, '_> {
         let (place, rate) = toolset.place(&run)?;
         let limiters = &self.seen.engine.0.options.limiters;
         let ask = Ask {
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             rate: Some(rate),
             unbroken: true,
             ..Ask::default()
@@ -425,19 +359,17 @@ impl Job<'_, '_> {
 
     /// Offers a raw outcome to the branch of its effect.
     pub(super) fn answer_raw(&mut self, id: Id, raw: Raw, notes: Vec<Note>) {
-        let Some(out) = self.d.effects.outs.get_mut(&id) else {
+        let Some((branch, attempt)) = self.d.effects.is_over(id) else {
             return;
         };
-        out.state = OutState::Over;
         self.seen.leaves.give_slot(id);
         let what = What::Raw {
             effect: id,
-            attempt: out.attempt,
+            attempt,
             raw,
             by: None,
             simulated: false,
         };
-        let branch = out.branch;
         let mut offer = Offer::new(what);
         offer.notes = notes;
         self.offer(branch, offer);
@@ -468,20 +400,17 @@ impl Job<'_, '_> {
         });
         let open = self.d.ledger.effect(id).and_then(Record::open_hold);
         let (at, asked) = open.map(|(at, hold)| (at, hold.by.clone())).unzip();
-        if let Some(out) = self.d.effects.outs.get_mut(&id) {
-            match why {
-                Why::Repeat => out.word = out.word.max(at),
-                Why::Approval => out.approved.extend(asked.into_iter().flatten()),
-                Why::Input | Why::Doubt | Why::Budget | Why::Outage | Why::Wait | Why::Elicited => {
-                }
-            }
+        match why {
+            Why::Repeat => self.d.effects.may_repeat(id, at),
+            Why::Approval => self.d.effects.is_approved(id, asked.unwrap_or_default()),
+            Why::Input | Why::Doubt | Why::Budget | Why::Outage | Why::Wait | Why::Elicited => {}
         }
         self.gate(draft, id)
     }
 
     /// Returns the digest of tool and arguments of an outstanding effect.
     pub(super) fn digest(&self, id: Id) -> Digest {
-        self.d.effects.outs[&id].digest(self.seen.engine.sealer())
+        self.d.effects.outs()[&id].digest(self.seen.engine.sealer())
     }
 
     /// Returns true if an effect has begun and its end is not known.

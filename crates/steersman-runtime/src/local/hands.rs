@@ -4,7 +4,7 @@
 use super::attempt::{self, At, FromTask, Tell};
 use super::running::Running;
 use crate::Boxed;
-use crate::driver::outage::Seat;
+use crate::driver::Seat;
 use crate::driver::{Aside, Attempt, Came, Do, Event, Leaves, Task};
 use crate::engine::Engine;
 use crate::feed::{FeedItem, Live};

@@ -37,6 +37,17 @@ impl Since {
         self.bytes += bytes as u64;
     }
 
+    /// Records a row of this many bytes. Returns the checkpoint, if one is due.
+    pub(crate) fn checkpoint(
+        &mut self,
+        wrote: usize,
+        make: impl FnOnce() -> Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        self.wrote(wrote);
+        let bytes = self.is_due().then(make)?;
+        self.made(bytes.len()).then_some(bytes)
+    }
+
     /// Returns true if a checkpoint is worthwhile: after more than 64 rows and more than eight times the size of the last one.
     pub fn is_due(&self) -> bool {
         self.rows > 64 && self.bytes > 8 * self.size

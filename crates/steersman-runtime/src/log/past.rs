@@ -24,8 +24,10 @@ pub const ERASED: &str = "[erased]";
 /// Default bound of a session's past in memory, in bytes.
 pub const DEFAULT_BOUND: usize = 8 * 1024 * 1024;
 
-/// Number of lines before an absent one that are read with it.
-const LINES_BEFORE: u64 = 63;
+/// Number of lines that are read for an absent line of a job: this one, and those before it. It is [`GROWTH`] times as large each
+/// time that the job is done again, so that a job which walks back through a long session is done a few times only.
+const LINES: u64 = 64;
+const GROWTH: u64 = 4;
 
 /// Lines and texts of one session. The driver and its readers share it.
 pub struct Past {
@@ -57,6 +59,8 @@ struct Kept {
     is_whole: bool,
     /// True while a job waits for what it wants: nothing is dropped, so that the job finds all of it together.
     holds: bool,
+    /// Number of times that the job at hand did not find something.
+    rounds: u32,
 }
 
 /// Something of a past that is not in memory.
@@ -132,7 +136,10 @@ impl Past {
 
     /// Takes the notes of everything that an image did not find since the last call.
     pub(crate) fn take_absent(&self) -> BTreeSet<Absent> {
-        std::mem::take(&mut self.kept().absent)
+        let mut kept = self.kept();
+        let absent = std::mem::take(&mut kept.absent);
+        kept.rounds = kept.rounds.saturating_add(u32::from(!absent.is_empty()));
+        absent
     }
 
     /// Reads what was absent, and keeps it until [`Past::lets_go`].
@@ -140,11 +147,13 @@ impl Past {
         self.kept().holds = true;
         match what {
             Absent::Line(n) => {
+                if self.kept().line(n).is_some() {
+                    return Ok(());
+                }
+                let lines = self.kept().lines_to_read().min(n.0);
                 // A reader that walks back wants the lines before it, too.
-                let from = Line(n.0.saturating_sub(LINES_BEFORE).max(1));
-                let rows = self
-                    .store
-                    .rows(&self.session, from, n, LINES_BEFORE as usize + 1);
+                let from = Line((n.0 + 1).saturating_sub(lines).max(1));
+                let rows = self.store.rows(&self.session, from, n, lines as usize);
                 let rows = rows.await?;
                 if rows.last().is_none_or(|row| row.n != n) {
                     return Err(self.corrupt(n, "it is missing".to_owned()));
@@ -199,6 +208,7 @@ impl Past {
         let mut kept = self.kept();
         if std::mem::take(&mut kept.holds) {
             kept.contents.clear();
+            kept.rounds = 0;
             kept.shrink(self.bound);
         }
     }
@@ -455,6 +465,11 @@ impl Past {
 }
 
 impl Kept {
+    /// Returns the number of lines to read for an absent line.
+    fn lines_to_read(&self) -> u64 {
+        LINES.saturating_mul(GROWTH.saturating_pow(self.rounds.saturating_sub(1)))
+    }
+
     fn line(&mut self, n: Line) -> Option<Arc<LogLine>> {
         let entry = self.entries.get_mut(&Key::Line(n))?;
         entry.used = true;

@@ -460,7 +460,10 @@ impl Message {
         let newer = |what: String| DecodeError::Newer(message.id.clone(), what);
         match hashed.split_first() {
             Some((&VERSION, rest)) if *hash == sum(&message.id, hashed) => {
-                postcard::from_bytes(rest).map_err(|e| newer(e.to_string()))
+                match postcard::take_from_bytes(rest).map_err(|e| newer(e.to_string()))? {
+                    (message, []) => Ok(message),
+                    (_, more) => Err(newer(format!("{} bytes follow its end", more.len()))),
+                }
             }
             Some((&version, rest)) if version > VERSION => {
                 // If the hash matches under our own version, only the version byte is damaged.

@@ -1,11 +1,12 @@
 //! Postcard, with ids and line numbers written as distances from the line that contains them.
 //!
 //! Most ids in a line were made a few lines earlier, so they take one or two bytes instead of five or six. All other values
-//! have postcard's form, byte for byte: the serializer and the deserializer here forward serde's calls to postcard's, except
-//! for the newtypes `Id` and `Line`.
+//! have postcard's form, byte for byte: the serializer forwards serde's calls to postcard's, except for the newtypes `Id` and
+//! `Line`. The deserializer is stricter than postcard's, which accepts several forms of a number: it accepts only bytes that the
+//! serializer writes.
 
+use super::{CodecError, Input};
 use crate::stored::ids::Line;
-use postcard::de_flavors::Slice;
 use postcard::ser_flavors::{ExtendFlavor, Flavor};
 use postcard::{Error, Result};
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
@@ -58,13 +59,9 @@ pub(super) fn write<T: Serialize + ?Sized>(value: &T, base: Line, out: Vec<u8>) 
 
 /// Reads a value that [`write`] wrote. All of `bytes` must be used.
 pub(super) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8], base: Line) -> Result<T> {
-    let mut reader = Reader {
-        inner: postcard::Deserializer::from_bytes(bytes),
-        base: base.0,
-        next: Next::Number,
-    };
+    let mut reader = Reader::new(bytes, base);
     let value = T::deserialize(&mut reader)?;
-    if reader.inner.finalize()?.is_empty() {
+    if reader.rest.0.is_empty() {
         Ok(value)
     } else {
         Err(Error::SerdeDeCustom)
@@ -73,11 +70,7 @@ pub(super) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8], base: Line) -> Re
 
 /// Reads the first part of a value that [`write`] wrote.
 pub(super) fn read_start<'de, T: Deserialize<'de>>(bytes: &'de [u8], base: Line) -> Result<T> {
-    T::deserialize(&mut Reader {
-        inner: postcard::Deserializer::from_bytes(bytes),
-        base: base.0,
-        next: Next::Number,
-    })
+    T::deserialize(&mut Reader::new(bytes, base))
 }
 
 struct Writer {
@@ -261,19 +254,58 @@ impl ser::SerializeMap for &mut Writer {
     }
 }
 
+fn as_postcard(error: CodecError) -> Error {
+    match error {
+        CodecError::Truncated => Error::DeserializeUnexpectedEnd,
+        _ => Error::DeserializeBadVarint,
+    }
+}
+
 struct Reader<'de> {
-    inner: postcard::Deserializer<'de, Slice<'de>>,
+    /// The bytes that are not read yet.
+    rest: Input<'de>,
     base: u64,
     next: Next,
 }
 
-impl Reader<'_> {
-    fn number(&mut self) -> Result<u64> {
-        u64::deserialize(&mut self.inner)
+impl<'de> Reader<'de> {
+    fn new(bytes: &'de [u8], base: Line) -> Self {
+        Self {
+            rest: Input(bytes),
+            base: base.0,
+            next: Next::Number,
+        }
     }
 
-    fn len(&mut self) -> Result<usize> {
-        usize::try_from(self.number()?).map_err(|_| Error::DeserializeBadVarint)
+    fn take(&mut self, len: usize) -> Result<&'de [u8]> {
+        self.rest.take(len).map_err(as_postcard)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let taken = self.take(N)?.first_chunk();
+        taken.copied().ok_or(Error::DeserializeUnexpectedEnd)
+    }
+
+    fn number(&mut self) -> Result<u64> {
+        self.rest.number().map_err(as_postcard)
+    }
+
+    fn unsigned<T: TryFrom<u64>>(&mut self) -> Result<T> {
+        T::try_from(self.number()?).map_err(|_| Error::DeserializeBadVarint)
+    }
+
+    fn signed<T: TryFrom<i64>>(&mut self) -> Result<T> {
+        let v = super::unzigzag(self.number()?);
+        T::try_from(v).map_err(|_| Error::DeserializeBadVarint)
+    }
+
+    fn bytes(&mut self) -> Result<&'de [u8]> {
+        let len = self.unsigned()?;
+        self.take(len)
+    }
+
+    fn text(&mut self) -> Result<&'de str> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Error::DeserializeBadUtf8)
     }
 
     fn line_at(&self, far: u64) -> Result<u64> {
@@ -295,21 +327,41 @@ impl Reader<'_> {
         if k >= 1 << K_BITS {
             return Err(Error::DeserializeBadVarint);
         }
-        Ok(self.line_at(code >> 3)? << K_BITS | k)
+        let id = self.line_at(code >> 3)? << K_BITS | k;
+        // it has a form of its own
+        if id == MAIN {
+            return Err(Error::DeserializeBadVarint);
+        }
+        Ok(id)
     }
 
     fn line(&mut self) -> Result<u64> {
-        match self.number()?.checked_sub(1) {
-            None => Ok(0),
-            Some(far) => self.line_at(far),
+        let Some(far) = self.number()?.checked_sub(1) else {
+            return Ok(0);
+        };
+        match self.line_at(far)? {
+            // it has a form of its own
+            0 => Err(Error::DeserializeBadVarint),
+            line => Ok(line),
         }
     }
 }
 
-macro_rules! read_as_postcard {
-    ($($method:ident),* $(,)?) => {
+/// Methods that read a value and give it to the visitor.
+macro_rules! read_values {
+    ($($method:ident: $visit:ident($reader:ident => $value:expr)),* $(,)?) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-            self.inner.$method(visitor)
+            let $reader = self;
+            visitor.$visit($value)
+        })*
+    };
+}
+
+/// Methods for values that say themselves what they are, which the form does not have.
+macro_rules! read_nothing {
+    ($($method:ident),* $(,)?) => {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value> {
+            Err(Error::WontImplement)
         })*
     };
 }
@@ -317,13 +369,39 @@ macro_rules! read_as_postcard {
 impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
     type Error = Error;
 
-    read_as_postcard! {
-        deserialize_any, deserialize_bool, deserialize_i8, deserialize_i16, deserialize_i32, deserialize_i64,
-        deserialize_u8, deserialize_u16, deserialize_u32, deserialize_f32, deserialize_f64, deserialize_char,
-        deserialize_str, deserialize_string, deserialize_bytes, deserialize_byte_buf, deserialize_unit,
-        deserialize_identifier, deserialize_ignored_any,
+    read_nothing! { deserialize_any, deserialize_identifier, deserialize_ignored_any }
+
+    read_values! {
+        deserialize_bool: visit_bool(reader => match reader.array()? {
+            [0] => false,
+            [1] => true,
+            _ => return Err(Error::DeserializeBadBool),
+        }),
+        deserialize_i8: visit_i8(reader => i8::from_le_bytes(reader.array()?)),
+        deserialize_i16: visit_i16(reader => reader.signed()?),
+        deserialize_i32: visit_i32(reader => reader.signed()?),
+        deserialize_i64: visit_i64(reader => reader.signed()?),
+        deserialize_u8: visit_u8(reader => u8::from_le_bytes(reader.array()?)),
+        deserialize_u16: visit_u16(reader => reader.unsigned()?),
+        deserialize_u32: visit_u32(reader => reader.unsigned()?),
+        deserialize_f32: visit_f32(reader => f32::from_le_bytes(reader.array()?)),
+        deserialize_f64: visit_f64(reader => f64::from_le_bytes(reader.array()?)),
+        deserialize_str: visit_borrowed_str(reader => reader.text()?),
+        deserialize_string: visit_borrowed_str(reader => reader.text()?),
+        deserialize_bytes: visit_borrowed_bytes(reader => reader.bytes()?),
+        deserialize_byte_buf: visit_borrowed_bytes(reader => reader.bytes()?),
     }
 
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let mut chars = self.text()?.chars();
+        match (chars.next(), chars.next()) {
+            (Some(c), None) => visitor.visit_char(c),
+            _ => Err(Error::DeserializeBadChar),
+        }
+    }
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_unit()
+    }
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let v = match std::mem::replace(&mut self.next, Next::Number) {
             Next::Number => self.number()?,
@@ -333,9 +411,9 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         visitor.visit_u64(v)
     }
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match u8::deserialize(&mut self.inner)? {
-            0 => visitor.visit_none(),
-            1 => visitor.visit_some(self),
+        match self.array()? {
+            [0] => visitor.visit_none(),
+            [1] => visitor.visit_some(self),
             _ => Err(Error::DeserializeBadOption),
         }
     }
@@ -351,7 +429,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         visitor.visit_newtype_struct(self)
     }
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let left = self.len()?;
+        let left = self.unsigned()?;
         visitor.visit_seq(Several { reader: self, left })
     }
     fn deserialize_tuple<V: Visitor<'de>>(self, left: usize, visitor: V) -> Result<V::Value> {
@@ -366,7 +444,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         visitor.visit_seq(Several { reader: self, left })
     }
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let left = self.len()?;
+        let left = self.unsigned()?;
         visitor.visit_map(Several { reader: self, left })
     }
     fn deserialize_struct<V: Visitor<'de>>(
@@ -430,7 +508,7 @@ impl<'de> de::EnumAccess<'de> for &mut Reader<'de> {
     type Error = Error;
     type Variant = Self;
     fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self)> {
-        let index = u32::deserialize(&mut self.inner)?;
+        let index: u32 = self.unsigned()?;
         let value = seed.deserialize(IntoDeserializer::<Error>::into_deserializer(index))?;
         Ok((value, self))
     }

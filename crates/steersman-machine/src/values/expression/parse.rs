@@ -76,7 +76,10 @@ fn broken(source: &str, error: &minijinja::Error) -> SyntaxError {
         .detail()
         .map_or_else(|| error.kind().to_string(), str::to_owned);
     let range = error.range().filter(|r| r.end <= source.len());
-    let range = range.unwrap_or_else(|| line(source, error.line().unwrap_or(1)));
+    // The range of an unexpected character has one byte, however many the character has.
+    let whole =
+        |r: Range<usize>| source.floor_char_boundary(r.start)..source.ceil_char_boundary(r.end);
+    let range = range.map_or_else(|| line(source, error.line().unwrap_or(1)), whole);
     SyntaxError { message, range }
 }
 

@@ -3,7 +3,6 @@
 use super::super::branches::{Acted, ToBegin, said};
 use super::super::draft::Draft;
 use super::super::{Job, Stop};
-use super::Exploring;
 use crate::store::InboxMessage;
 use serde_json::Value as Json;
 use steersman_definition::search_plan;
@@ -31,7 +30,7 @@ impl Job<'_, '_> {
             Err(why) => return Ok(Err(why)),
         };
         let plan = Plan {
-            seed: plan.seed.or(Some(self.d.bound.values.seed)),
+            seed: plan.seed.or(Some(self.d.bound.values().seed)),
             ..plan
         };
         let from = branch.unwrap_or(self.d.ledger.current);
@@ -69,8 +68,8 @@ impl Job<'_, '_> {
                 plan,
             },
         });
-        self.d.searches.tried.insert(branch, branch);
-        self.d.searches.open.insert(branch, Exploring::default());
+        self.d.searches.begins(branch);
+        self.d.searches.tries_branch(branch, branch);
     }
 
     /// Ends searches with their best results so far, on request of a person; `None` means all searches.
@@ -79,14 +78,7 @@ impl Job<'_, '_> {
         message: &InboxMessage,
         of: Option<Id>,
     ) -> Result<Acted, Stop> {
-        let open = self.d.searches.open.iter_mut();
-        let wanted = open.filter(|(id, _)| of.is_none_or(|of| of == **id));
-        let mut any = false;
-        for (_, open) in wanted {
-            open.stop = Some(Why::Stopped);
-            any = true;
-        }
-        if !any {
+        if !self.d.searches.stop(of, Why::Stopped) {
             return Ok(Err("nothing is being searched".to_owned()));
         }
         self.accept_with(message, Vec::new())?;
@@ -105,13 +97,13 @@ impl Job<'_, '_> {
             let json: Json = serde_json::from_str(&self.seen.past.text(plan)).ok()?;
             json["seed"].as_u64()
         });
-        let seed = seed.unwrap_or(self.d.bound.values.seed);
+        let seed = seed.unwrap_or(self.d.bound.values().seed);
         let name: Name = match known {
             Some((_, number)) => format!("search {number}").into(),
             None => match self.judge_number(branch) {
                 Some(number) => format!("judge {number}").into(),
                 None if branch == Id::MAIN => "main".into(),
-                None => self.d.branches.live[&branch]
+                None => self.d.branches.live()[&branch]
                     .label
                     .clone()
                     .unwrap_or_else(|| branch.to_string().into()),
@@ -122,7 +114,7 @@ impl Job<'_, '_> {
     }
 
     fn judge_number(&self, branch: Id) -> Option<usize> {
-        if !self.d.searches.judges.contains(&branch) {
+        if !self.d.searches.is_judge(branch) {
             return None;
         }
         self.d

@@ -1,5 +1,6 @@
 //! Scores of branches: by an expression immediately, by a tool in a task of its own, or by an agent on a branch of its own.
 
+use super::super::parts::Judging;
 use super::super::{Aside, Job, Stop};
 use crate::artifact::Artifacts;
 use crate::toolset::ToolRun;
@@ -13,31 +14,6 @@ use steersman_machine::stored::interaction::Cause;
 use steersman_machine::tick::effect::{Judge, Opened, ToolWork};
 use steersman_machine::view::mapping::Raw;
 
-/// State of the judgement of a node.
-#[derive(Clone)]
-pub(crate) enum Judging {
-    /// A tool computes the score.
-    Tool,
-    /// An agent judges on this branch.
-    Agent(Id),
-    /// The score, or the reason why there is none.
-    Known(Result<f64, String>),
-}
-
-impl Judging {
-    pub(super) fn runs(&self) -> bool {
-        matches!(self, Self::Tool)
-    }
-
-    pub(super) fn is_over(&self, rests: &impl Fn(&Id) -> bool) -> bool {
-        match self {
-            Self::Tool => false,
-            Self::Agent(branch) => rests(branch),
-            Self::Known(_) => true,
-        }
-    }
-}
-
 impl Job<'_, '_> {
     /// Begins the judgement of a node.
     pub(super) fn judge(&mut self, id: Id, plan: &Plan, of: (Id, Line)) -> Result<(), Stop> {
@@ -46,9 +22,7 @@ impl Job<'_, '_> {
             Some(why) => Judging::Known(Err(format!("it ended: {why}"))),
             None => self.begin_judging(id, plan, of, &snapshot)?,
         };
-        if let Some(open) = self.d.searches.open.get_mut(&id) {
-            open.judging.insert(of, judging);
-        }
+        self.d.searches.judges(id, of, judging);
         self.busy();
         Ok(())
     }
@@ -127,7 +101,7 @@ impl Job<'_, '_> {
         let store = self.seen.engine.store().clone();
         let run = ToolRun {
             network: self.network().clone(),
-            session: self.d.who.session.clone(),
+            session: self.d.who.session().clone(),
             mark: self.mark_of(effect),
             effect,
             attempt: 1,
@@ -139,7 +113,7 @@ impl Job<'_, '_> {
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
-            folder: self.d.bound.values.folder(),
+            folder: self.d.bound.values().folder(),
             artifacts: Artifacts::new(store, snapshot.clone(), agent)
                 .and_coming(self.seen.past.coming()),
             scope: self.scope_in(
@@ -162,11 +136,7 @@ impl Job<'_, '_> {
                 Err(format!("{}: {}", fault.code, fault.message))
             }
         };
-        if let Some(open) = self.d.searches.open.get_mut(&id)
-            && let Some(judging) = open.judging.get_mut(&of)
-        {
-            *judging = Judging::Known(worth);
-        }
+        self.d.searches.judged(id, of, worth);
     }
 
     /// Writes the scores of all judged nodes in one line, once no tool runs any more.
@@ -174,13 +144,7 @@ impl Job<'_, '_> {
         let Some(known) = self.d.ledger.search(id).cloned() else {
             return Ok(());
         };
-        let Some(open) = self.d.searches.open.get_mut(&id) else {
-            return Ok(());
-        };
-        if open.judging.values().any(Judging::runs) {
-            return Ok(());
-        }
-        let judging = std::mem::take(&mut open.judging);
+        let judging = self.d.searches.take_judged(id);
         if judging.is_empty() {
             return Ok(());
         }
