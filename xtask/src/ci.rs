@@ -12,8 +12,8 @@ struct Stage {
     budget: Duration,
 }
 
-/// The stages. A budget is wall time on two idle cores with nothing built; all stages and counterparts together stay under
-/// 20 minutes.
+/// The stages. A budget is the wall time that a stage may take on two cores with nothing built. The aim for everything together is
+/// 20 minutes on idle cores. The budgets add up to more, because other load on a processor lengthens processor time, too.
 const STAGES: [Stage; 5] = [
     Stage {
         name: "format",
