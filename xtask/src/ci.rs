@@ -1,58 +1,64 @@
 //! Runs the stages of CI in order. Each stage prints its time and has a budget.
 
 use crate::counterpart::{self, Counterparts};
-use crate::{run, say};
+use crate::{counts, features, run, say, tidy};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A stage that needs only the repository and the toolchain.
+/// A stage that needs only the repository, the toolchain, and for the counts valgrind.
 struct Stage {
     name: &'static str,
-    cargo: &'static [&'static str],
+    does: Does,
     budget: Duration,
+}
+
+/// The work of a stage.
+enum Does {
+    /// Runs cargo with these words.
+    Cargo(&'static [&'static str]),
+    /// Runs a task of this crate.
+    Task(fn() -> Result<(), String>),
 }
 
 /// The stages. A budget is the wall time that a stage may take on two cores with nothing built. The aim for everything together is
 /// 20 minutes on idle cores. The budgets add up to more, because other load on a processor lengthens processor time, too.
-const STAGES: [Stage; 5] = [
+const STAGES: [Stage; 6] = [
     Stage {
         name: "format",
-        cargo: &["fmt", "--all", "--check"],
+        does: Does::Cargo(&["fmt", "--all", "--check"]),
         budget: Duration::from_secs(10),
     },
     Stage {
         name: "lints",
-        cargo: &[
+        does: Does::Cargo(&[
             "clippy",
             "--workspace",
             "--all-targets",
             "--",
             "-D",
             "warnings",
-        ],
+        ]),
         budget: Duration::from_mins(5),
     },
     Stage {
         name: "features",
-        cargo: &[
-            "clippy",
-            "-p",
-            "steersman-cli",
-            "--no-default-features",
-            "--",
-            "-D",
-            "warnings",
-        ],
+        does: Does::Task(|| features::check(&tidy::root())),
         budget: Duration::from_mins(2),
     },
     Stage {
         name: "tests",
-        cargo: &["test", "--workspace"],
+        does: Does::Cargo(&["test", "--workspace"]),
         budget: Duration::from_mins(18),
+    },
+    // Its program is the one that the tests built.
+    Stage {
+        name: "counts",
+        does: Does::Task(|| counts::check(false)),
+        budget: Duration::from_mins(1),
     },
     Stage {
         name: "docs",
-        cargo: &["doc", "--workspace", "--no-deps"],
+        does: Does::Cargo(&["doc", "--workspace", "--no-deps"]),
         budget: Duration::from_mins(1),
     },
 ];
@@ -105,14 +111,16 @@ fn all(wanted: &Wanted<'_>) -> Result<(), String> {
     let counterparts = Counterparts::start(|name| wanted.has(name));
     let mut done = Vec::new();
     for stage in STAGES.iter().filter(|stage| wanted.has(stage.name)) {
-        done.push(timed(stage.name, stage.budget, || {
-            say(&format!(
-                "== {}: cargo {}",
-                stage.name,
-                stage.cargo.join(" ")
-            ));
-            let mut cargo = Command::new("cargo");
-            run(cargo.args(stage.cargo).env("RUSTDOCFLAGS", "-D warnings"))
+        done.push(timed(stage.name, stage.budget, || match stage.does {
+            Does::Cargo(words) => {
+                say(&format!("== {}: cargo {}", stage.name, words.join(" ")));
+                let mut cargo = Command::new("cargo");
+                run(cargo.args(words).env("RUSTDOCFLAGS", "-D warnings"))
+            }
+            Does::Task(task) => {
+                say(&format!("== {}", stage.name));
+                task()
+            }
         })?);
     }
     let counterparts = counterparts.ready()?;

@@ -1,8 +1,11 @@
 //! Checks of the repository. `cargo xtask ci` runs exactly the checks of CI.
 
 mod api;
+mod bench;
 mod ci;
 mod counterpart;
+mod counts;
+mod features;
 mod fuzz;
 mod graph;
 mod house;
@@ -14,7 +17,7 @@ mod tidy;
 
 use std::process::{Command, ExitCode};
 
-const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | mutants [NAME]... | tidy | api | house [CRATE]";
+const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | mutants [NAME]... | tidy | api | house [CRATE] | counts [--write] | bench [OPTION]...";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -26,6 +29,9 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(&tidy::root()).map_err(|faults| faults.join("\n")),
         ["house"] => house::print(&tidy::root()),
         ["house", name] => graph::of_crate(&tidy::root(), name).map(|graph| graph.print()),
+        ["counts"] => counts::check(false),
+        ["counts", "--write"] => counts::check(true),
+        ["bench", ref rest @ ..] => bench::bench(rest),
         ["api"] => api::check(&tidy::root(), true),
         _ => Err(USE.to_owned()),
     };

@@ -119,6 +119,12 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
+/// Crates whose build scripts may call a C compiler: BLAKE3, SQLite, and the cryptography of TLS.
+const BUILDS_C: &[&str] = &["blake3", "libsqlite3-sys", "ring"];
+
+/// Crates for build scripts that need more than a C compiler.
+const BUILD_TOOLS: &[&str] = &["bindgen", "cmake", "cxx-build", "link-cplusplus", "nasm-rs"];
+
 /// Checks all rules; returns the faults, each with its place.
 pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
     let mut faults = Vec::new();
@@ -152,6 +158,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
     machine_manifest(root, &mut faults);
     crate::rooms::check(root, &mut faults);
     trees(root, &mut faults);
+    builds(root, &mut faults);
     examples(root, &mut faults);
     if faults.is_empty() {
         Ok(())
@@ -377,6 +384,39 @@ fn trees(root: &Path, faults: &mut Vec<String>) {
         for name in banned.iter().filter(|name| reached.contains(*name)) {
             faults.push(format!("{krate} reaches `{name}`: {why}"));
         }
+    }
+}
+
+/// Reports dependencies of the program that need C++, cmake or another tool to be built.
+fn builds(root: &Path, faults: &mut Vec<String>) {
+    let tree = Command::new("cargo")
+        .current_dir(root)
+        .args(["tree", "--offline", "--quiet", "-p", "steersman-cli"])
+        .args(["-e", "normal,build", "--prefix", "depth"])
+        .output()
+        .expect("cargo runs where this test was built");
+    // Each line is a depth and a name: the crate above one at depth n is the last one before it at depth n - 1.
+    let mut above: Vec<String> = Vec::new();
+    for line in String::from_utf8_lossy(&tree.stdout).lines() {
+        let digits = line.chars().take_while(char::is_ascii_digit).count();
+        let depth: usize = line[..digits].parse().unwrap_or(0);
+        let name = line[digits..].split(' ').next().unwrap_or_default();
+        above.truncate(depth);
+        let user = above.last().map_or("", String::as_str);
+        if BUILD_TOOLS.contains(&name) {
+            faults.push(format!(
+                "`{user}` is built with `{name}`: an installation needs only Rust and C"
+            ));
+        }
+        if name == "cc" && !BUILDS_C.contains(&user) {
+            faults.push(format!(
+                "`{user}` is built with a C or C++ compiler: if it is C, add it to BUILDS_C"
+            ));
+        }
+        above.push(name.to_owned());
+    }
+    if above.is_empty() {
+        faults.push("`cargo tree -p steersman-cli` shows nothing".to_owned());
     }
 }
 

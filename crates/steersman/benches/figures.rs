@@ -4,12 +4,15 @@
 //! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `branches`, `relevance`, `contexts`, `chat`, `search`,
 //! `program`.
 //! `--quick` does about a hundredth of the work, to check that everything runs. A run without `--bench`, as by
-//! `cargo test --benches`, does the same. No figure fails the run.
+//! `cargo test --benches`, does the same. No figure fails the run. `--count PATH TIMES` runs one hot path so often, for
+//! `cargo xtask counts`.
 
 #[path = "figures/chat.rs"]
 mod chat;
 #[path = "figures/contexts.rs"]
 mod contexts;
+#[path = "figures/counts.rs"]
+mod counts;
 #[path = "figures/desk.rs"]
 mod desk;
 #[path = "figures/growth.rs"]
@@ -63,6 +66,12 @@ fn main() {
         && weigh == "--weigh"
     {
         machine::weigh(what, count.parse().expect("a number"));
+        return;
+    }
+    if let [count, path, times] = &args[..]
+        && count == "--count"
+    {
+        counts::run(path, times.parse().expect("a number"));
         return;
     }
     if let [serve, pieces] = &args[..]

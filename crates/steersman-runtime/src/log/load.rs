@@ -9,7 +9,7 @@ pub(crate) mod named;
 use self::named::Named;
 use crate::ledger::Ledger;
 use crate::store::{CheckpointOf, Row, SessionId, SessionQuery, Store, StoreError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::snapshot::{Snapshot, checkpoint};
@@ -79,18 +79,27 @@ pub struct Loaded {
     pub lines: Vec<Arc<LogLine>>,
 }
 
-/// Hashes of recently read rows. The hash of a row covers the hash of the row before it on its branch.
+/// Hashes of the rows that were read last. The hash of a row covers the hash of the row before it on its branch, so rows that are
+/// read in ascending order need no other row, wherever in the session they are.
 #[derive(Debug, Default)]
-pub(crate) struct Hashes(BTreeMap<Line, Hash>);
+pub(crate) struct Hashes {
+    known: BTreeMap<Line, Hash>,
+    /// The known lines, in the order in which they came.
+    order: VecDeque<Line>,
+}
 
 impl Hashes {
     /// Enough for branches that run at the same time.
     const KEPT: usize = 256;
 
     fn put(&mut self, n: Line, hash: Hash) {
-        self.0.insert(n, hash);
-        while self.0.len() > Self::KEPT {
-            self.0.pop_first();
+        if self.known.insert(n, hash).is_none() {
+            self.order.push_back(n);
+        }
+        if self.order.len() > Self::KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
         }
     }
 }
@@ -269,7 +278,7 @@ impl Load {
         hashes: &mut Hashes,
     ) -> Result<LogLine, StoreError> {
         let (_, prev, _) = self.peek(row)?;
-        let known = hashes.0.get(&prev).copied();
+        let known = hashes.known.get(&prev).copied();
         let before = match known {
             Some(hash) => hash,
             None if !prev.is_some() => [0; 32],
@@ -285,7 +294,7 @@ impl Load {
         hashes: &mut Hashes,
     ) -> Result<LogLine, StoreError> {
         let (_, prev, _) = self.peek(row)?;
-        let known = hashes.0.get(&prev).copied();
+        let known = hashes.known.get(&prev).copied();
         let before = match known {
             Some(hash) => hash,
             None if !prev.is_some() => [0; 32],
@@ -590,5 +599,22 @@ impl<'a> Rows<'a> {
             .remove(&n)
             .inspect(|_| self.used += 1)
             .ok_or_else(|| self.load.corrupt(n, "it is missing"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hashes, Line};
+
+    #[test]
+    fn the_last_hashes_are_known_although_newer_lines_were_read_before() {
+        let mut hashes = Hashes::default();
+        let newer = 1_000..1_300;
+        newer.for_each(|n| hashes.put(Line(n), [1; 32]));
+        for n in 1..100 {
+            hashes.put(Line(n), [2; 32]);
+            assert_eq!(hashes.known.get(&Line(n)), Some(&[2; 32]));
+        }
+        assert_eq!(hashes.known.len(), Hashes::KEPT);
     }
 }

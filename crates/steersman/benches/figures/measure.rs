@@ -1,6 +1,6 @@
 //! Measures time and memory, and prints the table.
 
-use rustix::time::{ClockId, clock_gettime};
+use cpu_time::ProcessTime;
 use std::time::Instant;
 
 /// The amount of work: all of it for figures, or a little to check that everything runs.
@@ -38,8 +38,8 @@ impl Size {
 
 /// CPU time of this process with all its threads so far, in seconds.
 pub(crate) fn cpu() -> f64 {
-    let at = clock_gettime(ClockId::ProcessCPUTime);
-    at.tv_sec as f64 + at.tv_nsec as f64 / 1e9
+    let now = ProcessTime::try_now().expect("the system has a clock of CPU time");
+    now.as_duration().as_secs_f64()
 }
 
 /// CPU time and clock time that something took, in seconds.

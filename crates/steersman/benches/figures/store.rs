@@ -11,7 +11,7 @@ use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::{Id, Time};
 use steersman_runtime::store::{Batch, Log as _, Needs, NewSession, Row, Scope, Worker};
 
-const SALT: [u8; 16] = [1; 16];
+pub(crate) const SALT: [u8; 16] = [1; 16];
 /// Lines in a transaction if both loops group them.
 const GROUP: u64 = 100;
 
@@ -57,14 +57,14 @@ pub(crate) fn bare(rows: &[Vec<u8>], transactions: u64) -> Took {
 }
 
 /// The lines of a tool loop: in turn a call of the model and a result of the tool.
-struct Lines {
+pub(crate) struct Lines {
     desk: Desk,
     model: Id,
     tool: Option<Id>,
 }
 
 impl Lines {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut desk = Desk::new(network());
         let model = desk.start().wish();
         // The first turns are not measured.
@@ -76,7 +76,7 @@ impl Lines {
         }
     }
 
-    fn next(&mut self) -> LogLine {
+    pub(crate) fn next(&mut self) -> LogLine {
         let last = self.desk.last.0;
         let ticked = match self.tool.take() {
             None => {
