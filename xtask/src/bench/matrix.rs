@@ -45,7 +45,7 @@ pub(crate) const WORKLOADS: [&str; 11] = [
 /// Pieces of an answer in W7s.
 pub(crate) const PIECES: [usize; 3] = [1, 20, 200];
 /// Bytes of the first message in W7s.
-pub(crate) const BYTES: [usize; 3] = [200, 30_000, 1_000_000];
+pub(crate) const BYTES: [usize; 3] = [200, 30_000, 250_000];
 
 const HTTP: [(&str, Stores); 2] = [("W7", &[("none", 200)]), ("W7c", &[("none", 64)])];
 
