@@ -100,8 +100,8 @@ fn read(
         }
         let value = rest.next().ok_or(USE)?;
         match *option {
-            "--store" => work.store = (*value).to_owned(),
-            "--url" => work.url = (*value).to_owned(),
+            "--store" => (*value).clone_into(&mut work.store),
+            "--url" => (*value).clone_into(&mut work.url),
             "--bytes" => work.bytes = value.parse()?,
             "--dir" => {
                 work.folder = value.into();

@@ -105,12 +105,11 @@ impl Work {
     async fn ours(&self) -> Done<Measured> {
         let n = self.n;
         match self.workload.as_str() {
-            "W1" | "W1L" => self.loops(1, n).await,
+            "W1" | "W1L" | "W7" => self.loops(1, n).await,
             "W2" => self.loops(n, 10).await,
             "W3" => self.grows().await,
             "W4" => self.fans().await,
             "W5" | "W6" => self.begins().await,
-            "W7" => self.loops(1, n).await,
             "W7s" => self.loops(IN_TURN, n).await,
             "W7c" => self.loops(n, 20).await,
             other => Err(format!("`{other}` is not a workload").into()),
