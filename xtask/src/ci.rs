@@ -54,7 +54,7 @@ const STAGES: [Stage; 6] = [
     Stage {
         name: "counts",
         does: Does::Task(|| counts::check(false)),
-        budget: Duration::from_mins(1),
+        budget: Duration::from_mins(2),
     },
     Stage {
         name: "docs",
