@@ -35,15 +35,6 @@ pub(super) fn not_new(id: &Name, before: MessageHash, now: [u8; 16]) -> Result<b
 /// A session: its number, the salt of its hashes, its id.
 pub(super) type Recipient = (i64, [u8; 16], SessionId);
 
-/// SQL that is true if fewer than `?2` messages lie in the inbox of session `?1`. Numbers of messages ascend, so if the first
-/// and the last are closer than that, nothing is counted: a long inbox makes no delivery slow.
-macro_rules! has_room {
-    () => {
-        "((SELECT max(seq) FROM inbox WHERE no = ?1) - (SELECT min(seq) FROM inbox WHERE no = ?1) < ?2 - 1
-          OR (SELECT count(*) FROM (SELECT 1 FROM inbox WHERE no = ?1 LIMIT ?2)) < ?2)"
-    };
-}
-
 /// Puts a message into an inbox. `said` is the hash with which its id is accepted, if that is not the hash of the message.
 /// Returns false if the id is known.
 pub(super) fn deliver(
@@ -56,12 +47,11 @@ pub(super) fn deliver(
     let most = bounds::most_waiting(message);
     let said = salted(salt, said);
     let new = conn
-        .prepare_cached(concat!(
-            "INSERT INTO accepted (no, id, said) SELECT ?1, ?3, ?4 WHERE ",
-            has_room!(),
-            " ON CONFLICT (no, id) DO NOTHING",
-        ))?
-        .execute(params![no, most as i64, &*message.id, said])?
+        .prepare_cached(
+            "INSERT INTO accepted (no, id, said) SELECT ?1, ?2, ?3
+             WHERE (SELECT count(*) FROM inbox WHERE no = ?1) < ?4 ON CONFLICT (no, id) DO NOTHING",
+        )?
+        .execute(params![no, &*message.id, said, most as i64])?
         == 1;
     if new {
         conn.prepare_cached(
@@ -101,10 +91,10 @@ pub(super) fn refused(
         return Ok(not_new(&message.id, before, said).err());
     }
     let most = bounds::most_waiting(message);
-    let has_room: bool = conn
-        .prepare_cached(concat!("SELECT ", has_room!()))?
-        .query_row(params![no, most as i64], |row| row.get(0))?;
-    Ok((!has_room).then(|| bounds::full_inbox(id, most)))
+    let there: i64 = conn
+        .prepare_cached("SELECT count(*) FROM inbox WHERE no = ?1")?
+        .query_row([no], |row| row.get(0))?;
+    Ok((there as u64 >= most).then(|| bounds::full_inbox(id, most)))
 }
 
 /// Returns the number of messages that were ever delivered, and the messages of an inbox; a damaged message has no bytes.
