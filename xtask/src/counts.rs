@@ -4,12 +4,11 @@
 //! those of a release build do, and cost no build. Two runs of one path, with and without repetitions, differ by the path alone.
 
 use crate::tidy::root;
-use crate::{run, say};
-use serde_json::Value as Json;
+use crate::{built, run, say};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 /// Hot paths: name, repetitions, what one repetition is.
 const PATHS: [(&str, u64, &str); 5] = [
@@ -40,7 +39,11 @@ const MORE: u64 = 15;
 
 /// Counts all paths. Fails if one has become more expensive; with `write`, writes the file instead.
 pub(crate) fn check(write: bool) -> Result<(), String> {
-    let program = program()?;
+    // As the tests are built, so that nothing is built for it.
+    let program = built(
+        &["test", "--workspace", "--bench", "figures", "--no-run"],
+        "figures",
+    )?;
     let counted: Result<Vec<u64>, String> = PATHS
         .iter()
         .map(|(name, times, _)| {
@@ -98,32 +101,6 @@ fn known() -> Result<BTreeMap<String, u64>, String> {
         Some((cells.next()?.to_owned(), cells.next()?.parse().ok()?))
     });
     Ok(rows.collect())
-}
-
-/// Builds the benchmark `figures` as the tests are built. Returns its path.
-fn program() -> Result<PathBuf, String> {
-    let args = [
-        "test",
-        "--workspace",
-        "--bench",
-        "figures",
-        "--no-run",
-        "--message-format=json",
-    ];
-    let out = Command::new("cargo")
-        .current_dir(root())
-        .args(args)
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| format!("`cargo` could not be started: {e}"))?;
-    let messages = String::from_utf8_lossy(&out.stdout);
-    let messages = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Json>(line).ok());
-    let built = messages
-        .filter(|message| message["target"]["name"] == "figures")
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    built.ok_or_else(|| "the benchmark `figures` was not built".to_owned())
 }
 
 /// Instructions of a run with so many repetitions.

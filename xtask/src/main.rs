@@ -15,7 +15,9 @@ mod named;
 mod rooms;
 mod tidy;
 
-use std::process::{Command, ExitCode};
+use serde_json::Value as Json;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
 
 const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | mutants [NAME]... | tidy | api | house [CRATE] | counts [--write] | bench [OPTION]...";
 
@@ -47,6 +49,25 @@ fn main() -> ExitCode {
 #[expect(clippy::print_stderr, reason = "a task runner talks to the terminal")]
 fn say(text: &str) {
     eprintln!("{text}");
+}
+
+/// Builds with cargo. Returns the path of the program that belongs to a target.
+fn built(args: &[&str], target: &str) -> Result<PathBuf, String> {
+    let out = Command::new("cargo")
+        .current_dir(tidy::root())
+        .args(args)
+        .arg("--message-format=json")
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| format!("`cargo` could not be started: {e}"))?;
+    let messages = String::from_utf8_lossy(&out.stdout);
+    let messages = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Json>(line).ok());
+    let built = messages
+        .filter(|message| message["target"]["name"] == target)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    built.ok_or_else(|| format!("`{target}` was not built"))
 }
 
 /// Runs a command in the root of the workspace; returns an error if it fails.

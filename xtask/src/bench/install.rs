@@ -3,30 +3,18 @@
 use super::matrix::{Kind, Peer, Places, peers_folder};
 use super::said;
 use crate::tidy::root;
-use crate::{run, say};
+use crate::{built, run, say};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Builds a binary of the workspace. Returns its path.
 pub(crate) fn build(package: &str, binary: &str, options: &[&str]) -> Result<PathBuf, String> {
-    let out = Command::new("cargo")
-        .current_dir(root())
-        .args(["build", "--package", package, "--message-format=json"])
-        .args(options)
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| format!("`cargo` could not be started: {e}"))?;
-    let messages = String::from_utf8_lossy(&out.stdout);
-    let messages = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Json>(line).ok());
-    let built = messages
-        .filter(|message| message["target"]["name"] == binary)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    built.ok_or_else(|| format!("`{package}` was not built"))
+    let mut args = vec!["build", "--package", package];
+    args.extend(options);
+    built(&args, binary)
 }
 
 /// Builds and installs all that these peers need.

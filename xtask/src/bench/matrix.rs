@@ -323,7 +323,7 @@ impl Places {
     }
 }
 
-/// The page that defines the work.
+/// The folder of the peers' programs.
 pub(crate) fn peers_folder(root: &Path) -> PathBuf {
     root.join("benches/peers")
 }
