@@ -46,7 +46,7 @@ fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, Strin
 }
 
 impl Job<'_, '_> {
-    /// Reads the messages that arrived since the last read, oldest first. Each is judged by a job of its own.
+    /// Reads the messages that arrived since the last read, oldest first. They are judged next.
     pub(super) fn read_inbox(&mut self) -> Result<(), Stop> {
         let Answered::Inbox(mail, messages) = self.wants(Want::Inbox)? else {
             unreachable!("an answer is of the kind that was asked for");
@@ -59,7 +59,26 @@ impl Job<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn judge_mail(&mut self, message: InboxMessage) -> Result<(), Stop> {
+    /// Judges messages of the inbox until one has done more than make an offer.
+    pub(super) fn judge_inbox(&mut self, first: InboxMessage) -> Result<(), Stop> {
+        let orders = self.out.orders.len();
+        let mut next = Some(first);
+        while let Some(message) = next {
+            self.judge_mail(message)?;
+            let goes_on = self.out.batches.len() == self.made
+                && self.out.orders.len() == orders
+                && self.seen.answers.known.is_empty()
+                && self.follows().is_none();
+            next = if goes_on {
+                self.d.course.take_mail()
+            } else {
+                None
+            };
+        }
+        Ok(())
+    }
+
+    fn judge_mail(&mut self, message: InboxMessage) -> Result<(), Stop> {
         if self.d.mail.knows(&message.id) || self.d.ledger.accepted(&message.id) {
             return Ok(());
         }
@@ -85,11 +104,16 @@ impl Job<'_, '_> {
             Err(error) if self.d.bound.network().is_none() => Err(EngineError::from(error).into()),
             Err(error) => {
                 // It stays in the inbox, where lists show it, and does not stop other messages.
-                let waits = Say::Waits(message.id, error.to_string());
-                self.out.told.push(waits);
+                self.waits(message.id, error.to_string());
                 Ok(())
             }
         }
+    }
+
+    /// A message stays in the inbox, where it is on disk: its sender is told what it waits for.
+    pub(super) fn waits(&mut self, id: Name, why: String) {
+        self.d.mail.waits(&id, &why);
+        self.out.told.push(Say::Waits(id, why));
     }
 
     /// Returns true if anything was committed. Before that, only the message that begins the session is taken.

@@ -1,7 +1,7 @@
 //! Events in the inbox or in the store's box, and the open waits that they are for.
 
 use super::draft::Offer;
-use super::{Answered, Heard, Job, OutState, Say, Stop, Want, What};
+use super::{Answered, Heard, Job, OutState, Stop, Want, What};
 use crate::inbox::{Message, Wanted};
 use crate::store::InboxMessage;
 use serde_json::Value as Json;
@@ -38,7 +38,7 @@ impl Job<'_, '_> {
 
     fn tell_that_it_waits(&mut self, message: &InboxMessage, event: &str) {
         let why = format!("nobody waits for such a `{event}` yet");
-        self.out.told.push(Say::Waits(message.id.clone(), why));
+        self.waits(message.id.clone(), why);
     }
 
     fn match_box(&mut self) -> Result<(), Stop> {

@@ -368,6 +368,11 @@ impl Driver {
             .expect("a session that has begun is bound")
     }
 
+    /// Returns what a message waits for that lies in the inbox, as its sender was told.
+    pub(crate) fn waits_for(&self, id: &Name) -> Option<&str> {
+        self.mail.waits_for(id)
+    }
+
     /// Returns true if this message was accepted in a line that is on disk.
     pub(crate) fn is_accepted(&self, id: &Name) -> bool {
         self.ledger.accepted(id) && !self.course.owes_receipt(Some(id))
@@ -529,7 +534,7 @@ impl Job<'_, '_> {
         match heard {
             Heard::Event(event) => self.happened(event),
             Heard::Due(due) => self.came_due(due),
-            Heard::Mail(message) => self.judge_mail(message),
+            Heard::Mail(message) => self.judge_inbox(message),
             Heard::MailRead(mail) => {
                 self.d.mail.was_judged(mail);
                 self.match_events()

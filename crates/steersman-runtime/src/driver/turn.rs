@@ -1,7 +1,7 @@
 //! A turn of the driver on a branch (not a turn of an agent): one tick over the waiting offers, and the line with its result.
 
 use super::draft::{Draft, Note, Offer};
-use super::{Do, Job, OnDisk, OutState, Say, Stop, What};
+use super::{Do, Job, OnDisk, OutState, Stop, What};
 use crate::session::Fate;
 use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row, StoreAccepted};
 use std::collections::BTreeSet;
@@ -178,9 +178,8 @@ impl Job<'_, '_> {
     /// Keeps an offer that the machine left: it is offered again with the next offer to its branch.
     fn keep(&mut self, branch: Id, offer: Offer, until: Until) {
         if let Some(message) = &offer.message {
-            // The message is in the inbox, so this is already on disk.
-            let (id, why) = (message.id.clone(), self.waits_for(branch, until));
-            self.out.told.push(Say::Waits(id, why));
+            let why = self.waits_for(branch, until);
+            self.waits(message.id.clone(), why);
         }
         self.d.branches.keeps(branch, offer);
     }

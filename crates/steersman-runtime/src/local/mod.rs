@@ -536,6 +536,10 @@ impl Local {
                 } else if self.driver.is_accepted(&id) {
                     let fate = Fate::Known;
                     reply.send(Receipt { id, fate }).ok();
+                } else if let Some(why) = self.driver.waits_for(&id) {
+                    // The inbox was read, and this told, before the sender asked.
+                    let fate = Fate::Waits(why.to_owned());
+                    reply.send(Receipt { id, fate }).ok();
                 } else {
                     self.hands.awaits(id.clone());
                     self.desk.replies.entry(id).or_default().push(reply);

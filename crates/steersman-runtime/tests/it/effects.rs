@@ -333,6 +333,7 @@ async fn an_event_meets_the_wait_that_its_fields_match() {
         .await
         .unwrap();
     assert!(matches!(other.fate, Fate::Waits(_)), "{other:?}");
+    assert_eq!(session.fate_of(&other.id).await, other.fate);
     let ours = session
         .event("paid", &json!({ "invoice": "4711", "cents": 9 }))
         .await

@@ -514,7 +514,7 @@ async fn a_message_that_cannot_be_read_keeps_nothing_up() {
     // A sender that waits for such a message reads that it waits in the inbox.
     drop(session);
     let world = world.killed().await;
-    let (_, fate) = world
+    let (session, fate) = world
         .engine
         .open_for("session", &"n1".into())
         .await
@@ -523,6 +523,7 @@ async fn a_message_that_cannot_be_read_keeps_nothing_up() {
         matches!(&fate, Fate::Waits(why) if why.contains("newer")),
         "{fate:?}"
     );
+    assert_eq!(session.fate_of(&"n1".into()).await, fate);
 }
 
 /// Two messages of a newer program: one of an unknown kind, and one of another version.

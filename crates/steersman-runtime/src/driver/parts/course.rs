@@ -5,7 +5,7 @@ use crate::driver::HALF;
 use crate::driver::cancel::Everything;
 use crate::driver::rest::Kept;
 use crate::step::Let;
-use crate::store::SessionState;
+use crate::store::{InboxMessage, SessionState};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Line, Name};
@@ -55,6 +55,18 @@ impl Course {
 
     pub(crate) fn take_heard(&mut self) -> Option<Heard> {
         self.heard.pop_front().map(Arc::unwrap_or_clone)
+    }
+
+    /// Takes what is handled next, if it is a message of the inbox.
+    pub(crate) fn take_mail(&mut self) -> Option<InboxMessage> {
+        match self
+            .heard
+            .pop_front_if(|heard| matches!(**heard, Heard::Mail(_)))
+            .map(Arc::unwrap_or_clone)
+        {
+            Some(Heard::Mail(message)) => Some(message),
+            _ => None,
+        }
     }
 
     /// These are handled after everything that was heard before.

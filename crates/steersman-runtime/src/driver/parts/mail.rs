@@ -2,6 +2,7 @@
 
 use crate::store::InboxMessage;
 use imbl::OrdMap;
+use std::sync::Arc;
 use steersman_machine::stored::ids::Name;
 
 /// The session's inbox as its owner has read it.
@@ -9,8 +10,8 @@ use steersman_machine::stored::ids::Name;
 /// Invariants, which [`Mail::recount`] checks: a message is known until a line accepts it; an event that waits is known.
 #[derive(Clone, Default)]
 pub(crate) struct Mail {
-    /// Messages already read, by id; removed when a line takes them.
-    known: OrdMap<Name, InboxMessage>,
+    /// What each message waits for that was read and that no line has taken. `None`: nothing that was told so far.
+    known: OrdMap<Name, Option<Arc<str>>>,
     /// Events that match no open wait so far.
     events: Vec<InboxMessage>,
     look: bool,
@@ -70,7 +71,19 @@ impl Mail {
 
     /// A message is judged now.
     pub(crate) fn is_judged(&mut self, message: &InboxMessage) {
-        self.known.insert(message.id.clone(), message.clone());
+        self.known.insert(message.id.clone(), None);
+    }
+
+    /// A message waits for this.
+    pub(crate) fn waits(&mut self, id: &Name, why: &str) {
+        if let Some(known) = self.known.get_mut(id) {
+            *known = Some(why.into());
+        }
+    }
+
+    /// Returns what a message waits for.
+    pub(crate) fn waits_for(&self, id: &Name) -> Option<&str> {
+        self.known.get(id)?.as_deref()
     }
 
     /// A line accepts a message.

@@ -162,6 +162,9 @@ fn a_message_is_known_until_a_line_accepts_it() {
     assert_eq!(mail.recount(|_| false), Ok(()));
     assert!(mail.recount(|_| true).is_err(), "a line accepted it");
     assert_eq!(mail.take_events().len(), 1);
+    assert_eq!(mail.waits_for(&event.id), None);
+    mail.waits(&event.id, "an event");
+    assert_eq!(mail.waits_for(&event.id), Some("an event"));
     mail.is_accepted(&event.id);
     assert!(mail.is_empty());
 }
