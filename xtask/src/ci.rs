@@ -1,7 +1,7 @@
 //! Runs the stages of CI in order. Each stage prints its time and has a budget.
 
 use crate::counterpart::{self, Counterparts};
-use crate::{counts, features, run, say, tidy};
+use crate::{counts, features, run_within, say, tidy};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -65,6 +65,8 @@ const STAGES: [Stage; 6] = [
 
 /// Number of cores that a budget assumes.
 const CORES: u32 = 2;
+/// A stage of cargo that takes this many times its budget hangs, whatever else the machine does.
+const PATIENCE: u32 = 3;
 
 /// The selection of stages and counterparts for a run.
 #[derive(Default)]
@@ -115,7 +117,8 @@ fn all(wanted: &Wanted<'_>) -> Result<(), String> {
             Does::Cargo(words) => {
                 say(&format!("== {}: cargo {}", stage.name, words.join(" ")));
                 let mut cargo = Command::new("cargo");
-                run(cargo.args(words).env("RUSTDOCFLAGS", "-D warnings"))
+                let cargo = cargo.args(words).env("RUSTDOCFLAGS", "-D warnings");
+                run_within(cargo, stage.budget * PATIENCE)
             }
             Does::Task(task) => {
                 say(&format!("== {}", stage.name));

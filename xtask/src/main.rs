@@ -18,6 +18,9 @@ mod tidy;
 use serde_json::Value as Json;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | mutants [NAME]... | tidy | api | house [CRATE] | counts [--write] | bench [OPTION]...";
 
@@ -72,14 +75,47 @@ fn built(args: &[&str], target: &str) -> Result<PathBuf, String> {
 
 /// Runs a command in the root of the workspace; returns an error if it fails.
 fn run(command: &mut Command) -> Result<(), String> {
+    run_within(command, Duration::MAX)
+}
+
+/// Runs a command in the root of the workspace. If it has not ended in this time, it is killed with everything that it started.
+fn run_within(command: &mut Command, limit: Duration) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let status = command
+    let mut child = command
         .current_dir(tidy::root())
-        .status()
+        .spawn()
         .map_err(|e| format!("`{name}` could not be started: {e}"))?;
+    let id = child.id();
+    let (ended, waits) = mpsc::channel::<()>();
+    let watch = thread::spawn(move || {
+        let late = waits.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+        if late {
+            kill_with_children(id);
+        }
+        late
+    });
+    let status = child.wait();
+    drop(ended);
+    if watch.join() == Ok(true) {
+        return Err(format!("`{name}` did not end within {limit:?}"));
+    }
+    let status = status.map_err(|e| format!("`{name}`: {e}"))?;
     if status.success() {
         Ok(())
     } else {
         Err(format!("`{name}` ended with {status}"))
+    }
+}
+
+/// Kills a process and everything that it started and that still belongs to it.
+fn kill_with_children(id: u32) {
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+    let _ = Command::new("kill")
+        .args(["-KILL", &id.to_string()])
+        .status();
+    for child in children.unwrap_or_default().split_whitespace() {
+        if let Ok(child) = child.parse() {
+            kill_with_children(child);
+        }
     }
 }

@@ -5,6 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 /// A desk that looks something up and pays; each payment that is made is a line of `book`.
 pub(crate) const PAYS: &str = r#"name: desk
@@ -36,8 +39,31 @@ impl Ran {
     }
 }
 
+/// Time after which a command counts as stuck.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+/// Runs a command. Panics if it does not end.
 fn ran(command: &mut Command) -> Ran {
-    let output = command.output().unwrap();
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let id = child.id().to_string();
+    let (ended, waits) = mpsc::channel::<()>();
+    let watch = thread::spawn(move || {
+        let late = waits.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout);
+        if late {
+            let _ = Command::new("kill").args(["-KILL", &id]).status();
+        }
+        late
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(ended);
+    assert!(
+        !watch.join().unwrap(),
+        "{command:?} did not end within {PATIENCE:?}: {output:?}"
+    );
     Ran {
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),

@@ -252,7 +252,14 @@ impl<'a> Run<'a> {
             self.stage.models.replace(answers(script)?);
         }
         let Some(act) = &step.act else { return Ok(()) };
-        let done = self.act(step, act).await;
+        // An advance waits for each time that it passes, with the same patience.
+        let patience = match act {
+            Act::Advance(_) => Duration::MAX,
+            _ => PATIENCE,
+        };
+        let done = tokio::time::timeout(patience, self.act(step, act))
+            .await
+            .unwrap_or_else(|_| Err("it does not come to an end".into()));
         match (done, step.refused) {
             (Err(Stopped::Refused(_)), true) => Ok(()),
             (Ok(()), true) => Err("it was to be refused and was not".into()),
