@@ -462,6 +462,8 @@ pub struct Setup {
     clock: Option<Arc<dyn Clock>>,
     durability: Durability,
     user_absent: bool,
+    /// Sessions are read again from the store for each event.
+    cold: bool,
     hears: Option<Hears>,
     own: OwnModels,
     limiters: Limiters,
@@ -667,7 +669,7 @@ impl Setup {
     }
 
     /// Returns the `Steersman` of one process of a test. The caller passes in everything that outlives a kill. Every line is on
-    /// disk immediately.
+    /// disk immediately. `cold`: sessions are read again from the store for each event.
     pub(crate) fn for_tests(
         self,
         store: Arc<dyn Store>,
@@ -675,10 +677,10 @@ impl Setup {
         models: Arc<dyn Models>,
         tools: Vec<Arc<dyn Toolset>>,
         sealer: Sealer,
+        cold: bool,
     ) -> Steersman {
-        self.clock(clock)
-            .durability(Durability::Step)
-            .with(store, models, tools, sealer)
+        let setup = self.clock(clock).durability(Durability::Step);
+        Self { cold, ..setup }.with(store, models, tools, sealer)
     }
 
     fn with(
@@ -705,6 +707,7 @@ impl Setup {
             options: Options {
                 durability: self.durability,
                 user_reachable: !self.user_absent,
+                cold: self.cold,
                 limiters: self.limiters,
                 retrieval: Some(Arc::new(FullText)),
                 judge: Some(Arc::new(Schemas::default())),

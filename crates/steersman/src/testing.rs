@@ -39,8 +39,9 @@ use steersman_adapters::http::HttpTools;
 
 /// The time at which tests begin: 2026-01-05, a Monday, 08:00 UTC.
 const BEGIN: Time = Time(1_767_600_000_000);
-/// Real time after which a step counts as stuck.
+/// Real time after which a step counts as stuck, and for sessions that are read again for each event.
 const PATIENCE: Duration = Duration::from_secs(30);
+const COLD_PATIENCE: Duration = Duration::from_mins(10);
 
 /// The result of a test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,12 +77,12 @@ pub async fn run_as(network: &Network, name: &str, how: How) -> Report {
     if how.twice {
         replayed(network, name, how.real).await
     } else {
-        played(network, name, how.real).await.0
+        played(network, name, how.real, false).await.0
     }
 }
 
-/// Runs a test twice, and within each run asks every net and router in Rust twice per decision. If one of them is not a
-/// pure function of its arguments, that is a failure, because its sessions could not be replayed.
+/// Runs a test twice. The second time its sessions are read again from the store between any two events. Within each run every net
+/// and router in Rust is asked twice per decision. A difference is a failure, because such sessions could not be replayed.
 pub async fn replay(network: &Network, name: &str) -> Report {
     replayed(network, name, false).await
 }
@@ -89,14 +90,18 @@ pub async fn replay(network: &Network, name: &str) -> Report {
 async fn replayed(network: &Network, name: &str, real: bool) -> Report {
     let found = crate::nets::Found::default();
     let network = network.asked_twice(&found);
-    let (mut report, first) = played(&network, name, real).await;
-    let (again, second) = played(&network, name, real).await;
+    let (mut report, first) = played(&network, name, real, false).await;
+    let (again, second) = played(&network, name, real, true).await;
     for (tool, n) in again.real {
         *report.real.entry(tool).or_default() += n;
     }
     let mut faults = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
     faults.sort();
     faults.dedup();
+    if report.failures.is_empty() {
+        let second = again.failures.into_iter();
+        faults.extend(second.map(|failure| format!("the second time: {failure}")));
+    }
     if faults.is_empty() && first != second {
         let mut lines = first.lines().zip(second.lines());
         let differs = lines.find(|(a, b)| a != b);
@@ -132,7 +137,7 @@ async fn rerun_with(network: &Network, name: &str, other: Option<&Network>) -> R
         report.failures.push(format!("there is no test `{name}`"));
         return report;
     };
-    let played = match Stage::set(network, test, false).await {
+    let played = match Stage::set(network, test, false, false).await {
         Ok(stage) => {
             let run = Run::new(&stage, network, test);
             Box::pin(run.play_and_rerun(&mut report, other)).await
@@ -143,8 +148,9 @@ async fn rerun_with(network: &Network, name: &str, other: Option<&Network>) -> R
     report
 }
 
-/// Runs a test. Returns the report, and a text that is equal for equal runs.
-async fn played(network: &Network, name: &str, real: bool) -> (Report, String) {
+/// Runs a test. Returns the report, and a text that is equal for equal runs. `cold`: sessions are read again from the store for each
+/// event.
+async fn played(network: &Network, name: &str, real: bool, cold: bool) -> (Report, String) {
     let mut report = Report {
         name: name.to_owned(),
         ..Report::default()
@@ -153,7 +159,7 @@ async fn played(network: &Network, name: &str, real: bool) -> (Report, String) {
         report.failures.push(format!("there is no test `{name}`"));
         return (report, String::new());
     };
-    let played = match Stage::set(network, test, real).await {
+    let played = match Stage::set(network, test, real, cold).await {
         Ok(stage) => {
             let played = Run::new(&stage, network, test).play(&mut report).await;
             report.real = stage.ran();
@@ -177,19 +183,21 @@ struct Stage {
     sealer: Sealer,
     /// True if tools that only read may run for real.
     real: bool,
+    /// True if sessions are read again from the store for each event.
+    cold: bool,
     /// For each tool that ran for real, the number of runs.
     ran: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 
 impl Stage {
     /// Sets the stage for a test: its store holds the memories that the test declares.
-    async fn set(network: &Network, test: &Test, real: bool) -> Result<Self, String> {
-        let stage = Self::empty(network, test, real)?;
+    async fn set(network: &Network, test: &Test, real: bool, cold: bool) -> Result<Self, String> {
+        let stage = Self::empty(network, test, real, cold)?;
         stage.remember(network, test).await?;
         Ok(stage)
     }
 
-    fn empty(network: &Network, test: &Test, real: bool) -> Result<Self, String> {
+    fn empty(network: &Network, test: &Test, real: bool, cold: bool) -> Result<Self, String> {
         let clock = Virtual::at(BEGIN);
         let registered = network.tools().map(|tool| tool.name().into()).collect();
         let tools = ToolOutcomes::new(&test.tools, registered, real, clock.clone());
@@ -200,15 +208,21 @@ impl Stage {
             tools: Arc::new(tools),
             sealer: Sealer::ephemeral(),
             real,
+            cold,
             ran: Arc::default(),
         })
+    }
+
+    /// Returns the real time after which a step counts as stuck.
+    fn patience(&self) -> Duration {
+        if self.cold { COLD_PATIENCE } else { PATIENCE }
     }
 
     /// Sets another stage, for a test whose real runs count for the same report.
     async fn another(&self, network: &Network, test: &Test) -> Result<Self, String> {
         Ok(Self {
             ran: self.ran.clone(),
-            ..Self::set(network, test, self.real).await?
+            ..Self::set(network, test, self.real, self.cold).await?
         })
     }
 
@@ -269,6 +283,7 @@ impl Stage {
             Arc::new(self.models.clone()),
             vec![self.tools.clone(), Arc::new(http), Arc::new(commands)],
             self.sealer.clone(),
+            self.cold,
         );
         steersman.register(network);
         steersman

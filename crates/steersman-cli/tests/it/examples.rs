@@ -27,7 +27,9 @@ fn the_examples_are_right_and_their_tests_pass() {
         assert_eq!(checked.code, Some(0), "{checked:?}");
         // The tools of these read files of the example, so they must run for real.
         let looks = ["react", "react-reflect", "coder", "planner", "analyst"];
+        // The second run reads each session again between any two events, which takes long in a search of 200 branches.
         let mut test = vec!["test", name];
+        test.extend((name != "search").then_some("--replay"));
         test.extend(looks.contains(&name).then_some("--real"));
         let tested = world.run(&test);
         assert_eq!(tested.code, Some(0), "{tested:?}");

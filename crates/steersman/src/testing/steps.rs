@@ -1,7 +1,7 @@
 //! Runs the steps of a test, in order, over a real engine.
 
 use super::subject::{Whole, essence};
-use super::{PATIENCE, Report, Stage, answers, told};
+use super::{Report, Stage, answers, told};
 use crate::{Error, Network, Session, Steersman};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -255,7 +255,7 @@ impl<'a> Run<'a> {
         // An advance waits for each time that it passes, with the same patience.
         let patience = match act {
             Act::Advance(_) => Duration::MAX,
-            _ => PATIENCE,
+            _ => self.stage.patience(),
         };
         let done = tokio::time::timeout(patience, self.act(step, act))
             .await
@@ -636,7 +636,7 @@ impl<'a> Run<'a> {
         };
         tokio::select! {
             settled = rests => settled,
-            () = tokio::time::sleep(PATIENCE) => {
+            () = tokio::time::sleep(self.stage.patience()) => {
                 Err("it does not come to rest".into())
             }
         }
