@@ -14,6 +14,7 @@ use steersman_machine::values::expression::{Scope, from_json};
 use steersman_runtime::seal::{KEYS, KeyId, Sealer, in_words};
 use steersman_runtime::secrets::{SecretError, read};
 use steersman_runtime::{Env, bind};
+use zeroize::Zeroizing;
 
 /// Environment variable that holds the sealing keys, as the key file does.
 pub const KEY_VARIABLE: &str = "STEERSMAN_KEY";
@@ -129,6 +130,41 @@ pub enum KeyError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The keys come from the variable, and the file is not read.
+    #[error(
+        "the keys come from STEERSMAN_KEY, which no program can change for others: put the keys in another order there"
+    )]
+    Set,
+    /// The file is missing, so there is no key to exchange.
+    #[error("there is no key file {} yet: the first value that is sealed makes it", .0.display())]
+    NoneYet(PathBuf),
+    /// The file has as many keys as it can have.
+    #[error(
+        "the key file {} holds {KEYS} keys, and no more can be read: remove the line of one that opens nothing any more",
+        .0.display()
+    )]
+    Full(PathBuf),
+    /// The file does not have the key that is to seal.
+    #[error("the key file {} has no key {wanted}: it has {}", .path.display(), in_words(.here))]
+    Unknown {
+        /// Path of the file.
+        path: PathBuf,
+        /// The id as it was given.
+        wanted: String,
+        /// The keys of the file.
+        here: Vec<KeyId>,
+    },
+}
+
+/// A change of the key file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// A new key seals, and all others open what they sealed.
+    New,
+    /// A new key only opens. Once all processes have read it, one after the other may seal with it.
+    Prepare,
+    /// The key with this id seals, and all others open what they sealed.
+    To(String),
 }
 
 /// Returns true if no key is given and none was made yet, so that [`sealer`] would make one.
@@ -148,17 +184,99 @@ pub fn sealer(folder: &Path, env: &Env) -> Result<Sealer, KeyError> {
         source,
     };
     match regular::read(&path) {
-        Ok(file) => return read_keys(&path, file),
+        Ok(file) => return read_keys(&path, &file).map(|(sealer, _)| sealer),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(fail(error)),
     }
     fs::create_dir_all(folder).map_err(fail)?;
-    let mut key = [0_u8; 32];
-    getrandom::fill(&mut key).map_err(|error| fail(std::io::Error::other(error)))?;
-    let text = hex(&key);
-    // Written to another file and linked into place: no process ever reads half a key, and the first of two wins.
-    let aside = folder.join(format!("{KEY_FILE}.{}", &text[..8]));
-    let made = (|| {
+    let key = new_key().map_err(fail)?;
+    // The first of two processes wins.
+    match put(folder, &key, |aside| fs::hard_link(aside, &path)) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(fail(error)),
+        _ => {
+            let file = regular::read(&path).map_err(fail)?;
+            read_keys(&path, &file).map(|(sealer, _)| sealer)
+        }
+    }
+}
+
+/// Changes which key of the file `key` in the folder of the store seals. Returns the keys as the file has them then. Processes that
+/// have read the file keep the keys that they have.
+///
+/// # Errors
+/// The file is left as it is.
+pub fn rotate(folder: &Path, env: &Env, how: &Rotation) -> Result<Sealer, KeyError> {
+    if env(KEY_VARIABLE).is_some() {
+        return Err(KeyError::Set);
+    }
+    let path = folder.join(KEY_FILE);
+    let fail = |source| KeyError::File {
+        path: path.clone(),
+        source,
+    };
+    let file = locked(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => KeyError::NoneYet(path.clone()),
+        _ => fail(error),
+    })?;
+    let (known, text) = read_keys(&path, &file)?;
+    let mut keys: Vec<Zeroizing<String>> = text
+        .split_whitespace()
+        .map(|key| key.to_owned().into())
+        .collect();
+    if let Rotation::To(wanted) = how {
+        let id = |key: &str| Sealer::parse(key).and_then(|sealer| sealer.keys().next());
+        let at = keys
+            .iter()
+            .position(|key| id(key).is_some_and(|id| id.to_string() == *wanted));
+        let at = at.ok_or_else(|| KeyError::Unknown {
+            path: path.clone(),
+            wanted: wanted.clone(),
+            here: known.keys().collect(),
+        })?;
+        keys[..=at].rotate_right(1);
+    } else {
+        if keys.len() >= KEYS {
+            return Err(KeyError::Full(path));
+        }
+        let at = if *how == Rotation::New { 0 } else { keys.len() };
+        keys.insert(at, new_key().map_err(fail)?);
+    }
+    let mut text = Zeroizing::new(String::new());
+    for key in &keys {
+        text.push_str(key);
+        text.push('\n');
+    }
+    put(folder, &text, |aside| fs::rename(aside, &path)).map_err(fail)?;
+    Sealer::parse(&text).ok_or(KeyError::Damaged(path))
+}
+
+/// Opens the key file while no other process changes it.
+fn locked(path: &Path) -> std::io::Result<fs::File> {
+    loop {
+        let file = regular::read(path)?;
+        file.lock()?;
+        // Another process may have put a new file in its place before the lock was ours.
+        if file.metadata()?.ino() == fs::metadata(path)?.ino() {
+            return Ok(file);
+        }
+    }
+}
+
+/// Returns the digits of a new key.
+fn new_key() -> std::io::Result<Zeroizing<String>> {
+    let mut key = Zeroizing::new([0_u8; 32]);
+    getrandom::fill(&mut *key).map_err(std::io::Error::other)?;
+    Ok(hex(&*key).into())
+}
+
+/// Writes a key file beside its place, and lets `place` put it there: no process ever reads half a key.
+fn put(
+    folder: &Path,
+    text: &str,
+    place: impl Fn(&Path) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    let aside = folder.join(format!("{KEY_FILE}.{}", &new_key()?[..8]));
+    let put = (|| {
         let mut file = fs::OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -166,21 +284,15 @@ pub fn sealer(folder: &Path, env: &Env) -> Result<Sealer, KeyError> {
             .open(&aside)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::hard_link(&aside, &path)?;
+        place(&aside)?;
         fs::File::open(folder)?.sync_all()
     })();
     drop(fs::remove_file(&aside));
-    match made {
-        Ok(()) => Ok(Sealer::new(&key)),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let file = regular::read(&path).map_err(fail)?;
-            read_keys(&path, file)
-        }
-        Err(error) => Err(fail(error)),
-    }
+    put
 }
 
-fn read_keys(path: &Path, file: fs::File) -> Result<Sealer, KeyError> {
+/// Returns the keys of a key file, and its text.
+fn read_keys(path: &Path, file: &fs::File) -> Result<(Sealer, Zeroizing<String>), KeyError> {
     let fail = |source| KeyError::File {
         path: path.to_owned(),
         source,
@@ -192,11 +304,14 @@ fn read_keys(path: &Path, file: fs::File) -> Result<Sealer, KeyError> {
             mode,
         });
     }
-    let mut text = String::new();
+    let mut text = Zeroizing::new(String::new());
     let read = file.take(FILE_MAX as u64 + 1).read_to_string(&mut text);
     match read {
         Ok(size) if size > FILE_MAX => Err(KeyError::Damaged(path.to_owned())),
-        Ok(_) => Sealer::parse(&text).ok_or_else(|| KeyError::Damaged(path.to_owned())),
+        Ok(_) => match Sealer::parse(&text) {
+            Some(sealer) => Ok((sealer, text)),
+            None => Err(KeyError::Damaged(path.to_owned())),
+        },
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             Err(KeyError::Damaged(path.to_owned()))
         }

@@ -33,6 +33,7 @@ mod graph;
 mod hold;
 mod import;
 mod join;
+mod key;
 mod log;
 mod memory;
 mod migrate;
@@ -153,6 +154,7 @@ commands! {
         Fsck(fsck::FsckArgs),
         Backup(backup::BackupArgs),
         Erase(erase::EraseArgs),
+        Key(key::KeyArgs),
         Doctor(doctor::DoctorArgs),
         Schema(schema::SchemaArgs),
         Explain(explain::ExplainArgs),

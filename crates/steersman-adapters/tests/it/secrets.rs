@@ -4,7 +4,7 @@ use crate::tools::{env, network};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use steersman_adapters::secrets::{KeyError, Opened, sealer};
+use steersman_adapters::secrets::{KeyError, Opened, Rotation, rotate, sealer};
 use steersman_machine::values::expression::{Names, Template};
 use steersman_runtime::seal::{KeyId, Sealer};
 use steersman_runtime::secrets::SecretError;
@@ -167,4 +167,45 @@ fn the_sealing_key_is_made_once_and_is_for_its_owner_alone() {
             "never replaced in silence: {damaged}"
         );
     }
+}
+
+#[test]
+fn keys_that_are_exchanged_at_the_same_time_are_all_kept() {
+    let folder = Folder::new("rotate");
+    let none = rotate(&folder.0, &env(&[]), &Rotation::New);
+    assert!(matches!(none, Err(KeyError::NoneYet(_))));
+    let sealed = sealer(&folder.0, &env(&[])).unwrap().seal_text("x");
+    let at = &folder.0;
+    std::thread::scope(|scope| {
+        for how in [Rotation::New, Rotation::Prepare]
+            .into_iter()
+            .cycle()
+            .take(7)
+        {
+            scope.spawn(move || rotate(at, &env(&[]), &how).unwrap());
+        }
+    });
+    let full = rotate(&folder.0, &env(&[]), &Rotation::New);
+    assert!(matches!(full, Err(KeyError::Full(_))));
+    let now = keys(&folder, &[]).unwrap();
+    assert_eq!(now.len(), 8);
+    assert_eq!(
+        sealer(&folder.0, &env(&[]))
+            .unwrap()
+            .open_text(&sealed)
+            .unwrap()
+            .as_str(),
+        "x"
+    );
+    let last = now[7].to_string();
+    let turned = rotate(&folder.0, &env(&[]), &Rotation::To(last)).unwrap();
+    assert_eq!(
+        turned.keys().collect::<Vec<_>>(),
+        [&now[7..], &now[..7]].concat()
+    );
+    assert_eq!(
+        std::fs::read_dir(&folder.0).unwrap().count(),
+        1,
+        "nothing is left beside it"
+    );
 }

@@ -223,3 +223,110 @@ fn a_key_that_only_opens_lets_others_seal_with_it_already() {
         );
     }
 }
+
+/// The keys of the file, by their ids, as `key` lists them.
+fn listed(world: &World) -> Vec<(String, String, u64)> {
+    let keys = world.json_lines(&["key"]);
+    let text = |key: &serde_json::Value, name: &str| key[name].as_str().unwrap().to_owned();
+    keys.iter()
+        .map(|key| {
+            (
+                text(key, "key"),
+                text(key, "does"),
+                key["values"].as_u64().unwrap(),
+            )
+        })
+        .collect()
+}
+
+/// A new key seals at once, or first only opens while other processes seal with the old one. What older keys sealed opens.
+#[test]
+fn the_key_that_seals_is_exchanged_by_a_command() {
+    let mut world = World::new();
+    world.write("steersman.yaml", DESK);
+    world.write("token.json", r#"{ "token": "tok-4711" }"#);
+    let login = json!({ "call": { "login": {} } });
+    let look = json!({ "call": { "look": {} } });
+    let steps = json!({ "desk": [login, "Well.", look, "Well.", login, look, "Well."] });
+    world.write("script.yaml", &steps.to_string());
+    let ran = world.run(&["key", "rotate", "--store", "none.db"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Log in."]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let file = world.folder.join(".steersman/key");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let [(first, _, values)] = &listed(&world)[..] else {
+        panic!("{:?}", listed(&world));
+    };
+    assert!(*values > 0);
+
+    let ran = world.run(&["key", "rotate", "--prepare"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let does = |world: &World| -> Vec<(String, String)> {
+        let all = listed(world).into_iter();
+        all.map(|(key, does, _)| (key, does)).collect()
+    };
+    let [(a, seals), (second, opens)] = &does(&world)[..] else {
+        panic!("{:?}", does(&world));
+    };
+    assert_eq!((a, &**seals, &**opens), (first, "seals", "opens"));
+    assert!(
+        ran.err
+            .contains(&format!("steersman key rotate --to {second}")),
+        "{ran:?}"
+    );
+    let ran = world.run(&["key", "rotate", "--to", second]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let order =
+        |world: &World| -> Vec<String> { does(world).into_iter().map(|(key, _)| key).collect() };
+    assert_eq!(order(&world), [second.clone(), first.clone()]);
+
+    let ran = world.run(&["key", "rotate"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let [third, b, c] = &order(&world)[..] else {
+        panic!("{:?}", order(&world));
+    };
+    assert_eq!((b, c), (second, first));
+    says(&world, "Look.", 0);
+    says(&world, "Log in, and look.", 0);
+    let looked = std::fs::read_to_string(world.folder.join("looked")).unwrap();
+    assert_eq!(looked, "tok-4711\ntok-4711\n");
+    assert!(
+        listed(&world)
+            .iter()
+            .any(|(key, does, values)| key == third && does == "seals" && *values > 0)
+    );
+    let after = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        after.ends_with(&format!("{}\n", before.trim())),
+        "the first key is kept"
+    );
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+
+    let ran = world.run(&["key", "rotate", "--to", "00000000"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err.contains("has no key 00000000") && ran.err.contains(third.as_str()),
+        "{ran:?}"
+    );
+    for _ in 0..5 {
+        assert_eq!(world.run(&["key", "rotate"]).code, Some(0));
+    }
+    let ran = world.run(&["key", "rotate"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("holds 8 keys"), "{ran:?}");
+    assert_eq!(listed(&world).len(), 8, "the file is left as it is");
+    let shown = world.run(&["key"]).all();
+    assert!(
+        before
+            .split_whitespace()
+            .all(|digits| !shown.contains(digits))
+    );
+    world.set("STEERSMAN_KEY", &digits(3));
+    let ran = world.run(&["key", "rotate"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("STEERSMAN_KEY"), "{ran:?}");
+}
