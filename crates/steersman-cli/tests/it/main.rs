@@ -35,6 +35,7 @@ mod look;
 mod mcp;
 mod memory;
 mod nasty;
+mod network;
 mod office;
 mod orders;
 mod outages;

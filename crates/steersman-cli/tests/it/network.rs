@@ -1,0 +1,169 @@
+//! No command opens a connection that neither the definition, nor a flag, nor the environment names. The commands run in a network
+//! of their own, whose only way out ends in nothing, and what they send and open is counted.
+
+use crate::world::World;
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
+/// Makes the network: a loopback, and a link to nowhere with the route to everything.
+const NETWORK: &str = "set -e
+sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+ip link set lo up
+ip link add away type veth peer name nowhere
+ip link set away arp off
+ip link set away up
+ip link set nowhere up
+ip addr add 10.0.0.2/24 dev away
+ip route add default dev away
+set +e
+opened() { awk '$1 == \"Tcp:\" && $6 != \"ActiveOpens\" { print $6 }' /proc/net/snmp; }
+sent() { awk '$1 == \"away:\" { print $11 }' /proc/net/dev; }
+";
+
+const DESK: &str = "name: desk
+tools:
+  look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, \"{{ args.what }}\"] }
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: true, command: [echo, paid] }
+agents:
+  desk: { system: You settle., tools: [look, pay], memory: { scope: desk } }
+tests:
+  looks: { script: { desk: [ { call: { look: { what: tea } } }, Tea. ] }, tools: { look: [ tea ] }, steps: [ { say: Look. } ], expect: [ { answer: Tea. } ] }
+";
+
+const SCRIPT: &str = "desk: [ { call: { look: { what: tea } } }, Tea., { call: { pay: { cents: 5 } } }, Paid., More., Still more. ]\n";
+
+/// A line for each command; some are refused, which must open nothing either.
+const COMMANDS: &[&str] = &[
+    "demo",
+    "new other",
+    "check .",
+    "run --script-all script.yaml --input Look.",
+    "sessions",
+    "show last",
+    "log last",
+    "context last",
+    "effects last",
+    "graph .",
+    "why last",
+    "artifacts last",
+    "memory",
+    "send last Pay. --script-all script.yaml",
+    "pending",
+    "approve last --script-all script.yaml",
+    "answer last yes",
+    "reject last",
+    "resolve last --fail",
+    "hold last pay",
+    "release last pay",
+    "pause last",
+    "resume last --script-all script.yaml",
+    "retry last",
+    "fork last --label b --say On. --script-all script.yaml",
+    "join last main b --script-all script.yaml",
+    "diff last:main last:b",
+    "adopt last:b",
+    "rewind last @2",
+    "rerun last --definition steersman.yaml",
+    "search last --max-nodes 2 --script-all script.yaml",
+    "cancel last",
+    "test .",
+    "simulate . --seeds 2",
+    "import agents.json",
+    "export last",
+    "migrate --where status=answered",
+    "gc",
+    "fsck",
+    "backup copy.db",
+    "key",
+    "doctor",
+    "schema",
+    "explain E001",
+    "completions bash",
+    "erase last --yes",
+];
+
+/// Runs commands in a network of their own, each for at most so many seconds. Returns a row for each: connections opened, packets sent, and what was typed.
+fn counted(world: &World, seconds: u64, commands: &[&str]) -> Vec<(u64, u64, String)> {
+    let mut script = NETWORK.to_owned();
+    for typed in commands {
+        let row = format!(
+            "timeout {seconds} steersman {typed} >/dev/null 2>&1\necho \"$(opened) $(sent) {typed}\"\n"
+        );
+        script.push_str(&row);
+    }
+    let ours = world.command(&[]);
+    let apart = "exec unshare $([ \"$(id -u)\" = 0 ] || echo --map-root-user) --net sh -c \"$0\"";
+    let ran = Command::new("sh")
+        .args(["-c", apart, &script])
+        .current_dir(&world.folder)
+        .env_clear()
+        .envs(
+            ours.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(ran.stdout).unwrap();
+    let rows: Vec<(u64, u64, String)> = text
+        .lines()
+        .map(|line| {
+            let mut words = line.splitn(3, ' ');
+            let mut number = || words.next().unwrap().parse().unwrap();
+            (number(), number(), words.next().unwrap().to_owned())
+        })
+        .collect();
+    assert_eq!(
+        rows.len(),
+        commands.len(),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    let before = std::iter::once((0, 0)).chain(rows.iter().map(|row| (row.0, row.1)));
+    let each = rows.iter().zip(before);
+    each.map(|(row, before)| (row.0 - before.0, row.1 - before.1, row.2.clone()))
+        .collect()
+}
+
+fn desk() -> World {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    world.write("script.yaml", SCRIPT);
+    world
+}
+
+#[test]
+fn no_command_opens_a_connection_that_nothing_names() {
+    let world = desk();
+    let help = world.run(&["--help"]).out;
+    let listed = help.lines().filter_map(|line| line.strip_prefix("  "));
+    let listed = listed.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
+    let listed: BTreeSet<_> = listed
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let run: BTreeSet<_> = COMMANDS
+        .iter()
+        .filter_map(|typed| typed.split(' ').next())
+        .collect();
+    assert_eq!(run, listed, "each command is run");
+    for (opened, sent, typed) in counted(&world, 60, COMMANDS) {
+        assert_eq!(sent, 0, "{typed}: nothing leaves this machine");
+        // The demo talks to a service that it starts itself, and `doctor` looks for servers of models on this machine.
+        let may = ["demo", "doctor"].contains(&&*typed);
+        assert_eq!(opened > 0, may, "{typed} opened {opened}");
+    }
+}
+
+/// What a definition names is counted, so the count can be other than zero.
+#[test]
+fn a_connection_that_a_definition_names_is_counted() {
+    let world = desk();
+    world.write(
+        "away.yaml",
+        "name: away\nmodels: { default: { url: \"http://10.9.9.9/v1\", model: m } }\nagents: { a: { system: s } }\n",
+    );
+    let [(opened, sent, _)] = &counted(&world, 2, &["run away.yaml --input Hi "])[..] else {
+        panic!("one command");
+    };
+    assert!(*opened > 0 && *sent > 0, "{opened} {sent}");
+}
