@@ -59,7 +59,7 @@ impl Job<'_, '_> {
 }
 
 impl Draft {
-    /// Begins a line of a branch that has ticks; use [`Driver::draft`] where that is not known.
+    /// Begins a line of a branch that has ticks; use [`Job::draft`] where that is not known.
     pub(super) fn new(n: Line, branch: Id) -> Self {
         Self {
             n,
@@ -262,10 +262,15 @@ pub(crate) struct NewHold<'a> {
 /// A ledger entry that is written if its offer is taken.
 #[derive(Clone, Debug)]
 pub(crate) enum Note {
+    /// An attempt was performed, and a branch takes its outcome.
     Done(Id, u32),
+    /// An attempt was performed. No branch takes the outcome, so the ledger keeps it: here as JSON.
     Kept(Id, u32, String),
+    /// An attempt was not performed.
     NotPerformed(Id, u32),
+    /// Nobody knows whether an attempt was performed.
     Unknown(Id, u32),
+    /// An attempt of an effect that was settled before says this.
     Late(Id, u32, String),
     /// A probe answered.
     Probed {

@@ -29,7 +29,7 @@ pub(crate) enum Due {
 }
 
 impl Job<'_, '_> {
-    /// Returns everything that waits for a time. [`Driver::came_due`] handles an entry, which removes it from this list, so
+    /// Returns everything that waits for a time. [`Job::came_due`] handles an entry, which removes it from this list, so
     /// a loop over due entries ends.
     pub(super) fn dues(&self) -> impl Iterator<Item = (Time, Due)> {
         let outs = self

@@ -71,7 +71,7 @@ impl Job<'_, '_> {
         }
     }
 
-    /// Calls [`Driver::leaves_in_doubt`] for an effect that is no longer out and that this line leaves in doubt.
+    /// Calls [`Job::leaves_in_doubt`] for an effect that is no longer out and that this line leaves in doubt.
     pub(super) fn left_unknown(
         &mut self,
         draft: &mut Draft,

@@ -1,7 +1,7 @@
 //! Drives a session: events in; batches, orders and tellings out.
 //!
 //! [`Driver`] is plain data: a session and everything that its owner knows about it. [`Driver::once`] hears events and does jobs
-//! until none is left. It has no clock, no I/O and no randomness of its own: everything that it may read is in [`Captured`]. So
+//! until none is left, or the executor has to do something first. It has no clock, no I/O and no randomness of its own: everything that it may read is in [`Captured`]. So
 //! the same events give the same lines, in any executor.
 //!
 //! A job happens wholly or not at all. It is done on a copy of the driver, which replaces the driver when the job is done. A job

@@ -115,7 +115,7 @@ impl Job<'_, '_> {
         self.d.outages.waits(id, is_held, now);
         self.retry_queued();
         self.write(draft)?;
-        // The call takes its seat when it is started ([`Driver::takes_seat`]).
+        // The call takes its seat when it is started ([`Job::takes_seat`]).
         self.d.effects.tries_now(id, now);
         Ok(true)
     }

@@ -330,7 +330,11 @@ impl Job<'_, '_> {
     fn append(&mut self, last: Line, mut batch: Batch) -> Result<(), Stop> {
         let lines = batch.rows.len() as u64;
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
-        // A job in place has room for the largest lines.
+        // A job in place has room for the two largest lines.
+        debug_assert!(
+            !self.in_place || self.out.batches.len() < self.made + 2,
+            "a third line in place"
+        );
         if !self.in_place && !self.has_room(lines, bytes) {
             return Err(Stop::Room);
         }

@@ -67,7 +67,7 @@ pub(crate) enum Came {
     Judge(Node, Raw),
 }
 
-/// Everything that a call of the driver may read. It answers the same until the call ends.
+/// Everything that a call of the driver may read. It answers the same until the call ends, but for `leaves`.
 pub(crate) struct Captured<'a> {
     pub(crate) now: Time,
     /// The last line that is on disk.
@@ -116,7 +116,8 @@ pub(crate) enum Want {
     /// The network of a stored definition, completed with a manifest.
     Network(Hash, Option<Hash>),
     Manifest(Hash),
-    /// Put a message into the session's own inbox.
+    /// Put a message into the session's own inbox: the only want that changes something. Its id is the same each time that the job is
+    /// done, so that one message lies there even if a crash comes before the line of the job.
     Put(Name),
 }
 
@@ -149,7 +150,8 @@ pub(crate) struct Answers {
     pub(crate) asked: BTreeSet<Want>,
 }
 
-/// Slots, turns and seats, which the executor holds under the names of effects.
+/// Slots, turns and seats, which the executor holds under the names of effects. A job that is not done does not give back what it
+/// took, so each method does nothing the second time.
 pub(crate) trait Leaves {
     /// Takes a slot of the tool for an effect, unless it holds one. Returns false if none is free.
     fn slot(&self, effect: Id, network: &Network, tool: &Name) -> bool;

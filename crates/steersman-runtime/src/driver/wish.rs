@@ -164,7 +164,7 @@ impl Job<'_, '_> {
         self.begin_now(draft, id)
     }
 
-    /// Begins an attempt like [`Driver::begin`], after bars and stepping were checked; the repeat guard is checked here.
+    /// Begins an attempt like [`Job::begin`], after bars and stepping were checked; the repeat guard is checked here.
     pub(super) fn begin_now(&mut self, draft: &mut Draft, id: Id) -> Result<(), Stop> {
         if self.is_halted() {
             // An effect that has not begun has no attempt: it begins when the session goes on.

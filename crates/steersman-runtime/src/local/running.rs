@@ -73,7 +73,7 @@ impl One {
     }
 }
 
-/// The session has ended or is parked: what still goes on was cancelled, and ends by itself.
+/// The session has ended or is parked: attempts were cancelled, and probes and notifications end by themselves.
 impl Drop for Running {
     fn drop(&mut self) {
         for one in &mut self.0 {
