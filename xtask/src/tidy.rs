@@ -287,6 +287,12 @@ fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
                 at()
             ));
         }
+        if line.contains("fn is_") && line.contains("(&mut self") && !line.contains("bool") {
+            faults.push(format!(
+                "{}: a name that begins with `is_` asks; name what changes by a verb",
+                at()
+            ));
+        }
         if path.starts_with("crates/steersman-cli/src")
             && LOG.iter().any(|name| line.contains(&format!("{name}::")))
         {

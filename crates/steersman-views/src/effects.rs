@@ -424,7 +424,7 @@ impl Effects {
     }
 
     /// Marks an effect as done. If an equal effect was done before, this one is a repetition.
-    fn is_done(&mut self, effect: Id) {
+    fn marks_done(&mut self, effect: Id) {
         let Some(digest) = self.digest(effect) else {
             return;
         };
@@ -479,7 +479,7 @@ impl Effects {
                     if let Some(kept) = self.by_id.get_mut(effect) {
                         kept.settled = Some(by.clone());
                     }
-                    self.is_done(*effect);
+                    self.marks_done(*effect);
                 }
                 (Why::Repeat, Release::Go) => {
                     if let Some(kept) = self.by_id.get_mut(effect) {
@@ -507,7 +507,7 @@ impl Effects {
                     kept.settled = None;
                 }
             }
-            LedgerEntry::Done { effect, .. } => self.is_done(*effect),
+            LedgerEntry::Done { effect, .. } => self.marks_done(*effect),
             _ => {}
         }
     }

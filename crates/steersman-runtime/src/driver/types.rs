@@ -34,7 +34,7 @@ pub(crate) enum Event {
         came: Came,
     },
     /// The slot or the turn that an effect waited for: the executor holds it under the effect's name, or will not get it soon.
-    Leave {
+    Permit {
         effect: Id,
         turn: Result<(), Refused>,
     },
@@ -67,7 +67,7 @@ pub(crate) enum Came {
     Judge(Node, Raw),
 }
 
-/// Everything that a call of the driver may read. It answers the same until the call ends, but for `leaves`.
+/// Everything that a call of the driver may read. It answers the same until the call ends, but for `permits`.
 pub(crate) struct Captured<'a> {
     pub(crate) now: Time,
     /// The last line that is on disk.
@@ -80,7 +80,7 @@ pub(crate) struct Captured<'a> {
     pub(crate) reader: Arc<Past>,
     /// Answers to what the job at hand wanted.
     pub(crate) answers: Answers,
-    pub(crate) leaves: &'a dyn Leaves,
+    pub(crate) permits: &'a dyn Permits,
     pub(crate) engine: &'a Engine,
 }
 
@@ -152,7 +152,7 @@ pub(crate) struct Answers {
 
 /// Slots, turns and seats, which the executor holds under the names of effects. A job that is not done does not give back what it
 /// took, so each method does nothing the second time.
-pub(crate) trait Leaves {
+pub(crate) trait Permits {
     /// Takes a slot of the tool for an effect, unless it holds one. Returns false if none is free.
     fn slot(&self, effect: Id, network: &Network, tool: &Name) -> bool;
     /// Returns true if the tool has a free slot.
