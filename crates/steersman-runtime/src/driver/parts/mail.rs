@@ -10,7 +10,7 @@ use steersman_machine::stored::ids::Name;
 /// Invariants, which [`Mail::recount`] checks: a message is known until a line accepts it; an event that waits is known.
 #[derive(Clone, Default)]
 pub(crate) struct Mail {
-    /// What each message waits for that was read and that no line has taken. `None`: nothing that was told so far.
+    /// Messages that were read and that no line has taken, with the reason for which each waits, if its sender was told one.
     known: OrdMap<Name, Option<Arc<str>>>,
     /// Events that match no open wait so far.
     events: Vec<InboxMessage>,
