@@ -269,7 +269,7 @@ fn new_key() -> std::io::Result<Zeroizing<String>> {
     Ok(hex(&*key).into())
 }
 
-/// Writes a key file beside its place, and lets `place` put it there: no process ever reads half a key.
+/// Writes a key file next to its place, and lets `place` put it there: no process ever reads half a key.
 fn put(
     folder: &Path,
     text: &str,

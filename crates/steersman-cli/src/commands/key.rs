@@ -28,7 +28,7 @@ enum KeyAct {
     List,
     /// Make a new key. It seals from now on, and the keys before it open what they sealed.
     Rotate {
-        /// Make a new key that only opens, for processes that run beside each other: restart all of them, then use --to.
+        /// Make a new key that only opens, for processes that run at the same time: restart all of them, then use --to.
         #[arg(long, conflicts_with = "to")]
         prepare: bool,
         /// Make no key: let the one with this id seal.

@@ -10,7 +10,7 @@ use steersman_machine::stored::ids::Name;
 /// Invariants, which [`Mail::recount`] checks: a message is known until a line accepts it; an event that waits is known.
 #[derive(Clone, Default)]
 pub(crate) struct Mail {
-    /// What each message waits for that was read and that no line has taken. `None`: nothing that was told so far.
+    /// The messages that were read and that no line has taken, each with what it waits for. `None`: nothing was told so far.
     known: OrdMap<Name, Option<Arc<str>>>,
     /// Events that match no open wait so far.
     events: Vec<InboxMessage>,
