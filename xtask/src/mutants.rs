@@ -53,7 +53,7 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<(), String> {
     // reports a patch that no longer applies before anything is built
     scratch.copy()?;
     for patch in &patches {
-        scratch.git_apply(patch, &["--check"])?;
+        git_apply(&scratch.tree, patch, &["--check"])?;
     }
     crate::say(&format!("== {} patches apply", patches.len()));
     let mut all = vec![scratch.try_out("(none)", None)?];
@@ -82,6 +82,38 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("not found: {}", missed.join(", ")))
+}
+
+/// Reports patches that do not apply to the code as it is: a change of the code writes them again.
+pub(crate) fn check(root: &Path, faults: &mut Vec<String>) {
+    match patches(root, &[]) {
+        Ok(all) => {
+            let applied = all.iter().map(|patch| git_apply(root, patch, &["--check"]));
+            faults.extend(applied.filter_map(Result::err));
+        }
+        Err(why) => faults.push(why),
+    }
+}
+
+/// Applies a patch to a tree.
+fn git_apply(tree: &Path, patch: &Path, how: &[&str]) -> Result<(), String> {
+    let out = Command::new("git")
+        .current_dir(tree)
+        // a copy is inside a checkout but is not one itself
+        .env("GIT_CEILING_DIRECTORIES", tree.parent().unwrap_or(tree))
+        .arg("apply")
+        .args(how)
+        .arg(patch)
+        .output()
+        .map_err(|e| format!("git could not be started: {e}"))?;
+    if out.status.success() {
+        return Ok(());
+    }
+    Err(format!(
+        "tests/mutants/{}.patch does not apply any more: find where the code keeps this guarantee now, and write the patch so that it breaks the same one:\n{}",
+        name_of(patch),
+        String::from_utf8_lossy(&out.stderr).trim_end()
+    ))
 }
 
 fn row(tried: &Tried) -> String {
@@ -167,29 +199,6 @@ impl Scratch {
         Ok(())
     }
 
-    fn git_apply(&self, patch: &Path, how: &[&str]) -> Result<(), String> {
-        let out = Command::new("git")
-            .current_dir(&self.tree)
-            // the copy is inside a checkout but is not one itself
-            .env(
-                "GIT_CEILING_DIRECTORIES",
-                self.tree.parent().unwrap_or(&self.tree),
-            )
-            .arg("apply")
-            .args(how)
-            .arg(patch)
-            .output()
-            .map_err(|e| format!("git could not be started: {e}"))?;
-        if out.status.success() {
-            return Ok(());
-        }
-        Err(format!(
-            "{} no longer applies; write it again for the present code:\n{}",
-            patch.display(),
-            String::from_utf8_lossy(&out.stderr)
-        ))
-    }
-
     /// Runs simulations with the program that was built. Returns the first invariant that broke.
     fn simulated(&self) -> Result<Option<String>, String> {
         let [definition, invariant] = SIMULATED;
@@ -211,19 +220,19 @@ impl Scratch {
     fn try_out(&self, name: &str, patch: Option<&Path>) -> Result<Tried, String> {
         self.copy()?;
         if let Some(patch) = patch {
-            self.git_apply(patch, &[])?;
+            git_apply(&self.tree, patch, &[])?;
         }
         let begun = Instant::now();
-        let status = Command::new("cargo")
+        let out = Command::new("cargo")
             .current_dir(&self.tree)
             .args(["build", "--quiet", "--bin", "steersman"])
             .env("CARGO_TARGET_DIR", &self.target)
-            // warnings about unused code in a mutant are of no interest
-            .env("RUSTFLAGS", "-Awarnings")
-            .status()
+            .output()
             .map_err(|e| format!("cargo could not be started: {e}"))?;
         let built = begun.elapsed().as_secs_f64();
-        if !status.success() {
+        // Warnings about unused code in a mutant that builds are of no interest.
+        if !out.status.success() {
+            crate::say(&String::from_utf8_lossy(&out.stderr));
             return Ok(Tried {
                 name: name.to_owned(),
                 built,

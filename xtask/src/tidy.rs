@@ -157,6 +157,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
     faults.extend(declared.faults(&guarantees));
     machine_manifest(root, &mut faults);
     crate::rooms::check(root, &mut faults);
+    crate::mutants::check(root, &mut faults);
     trees(root, &mut faults);
     builds(root, &mut faults);
     examples(root, &mut faults);
