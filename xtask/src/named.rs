@@ -1,9 +1,9 @@
-//! Checks that each test named in the list of guarantees exists in the crate and the file that its name says.
+//! Checks that each test named in a page that promises something exists in the crate and the file that its name says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The list of guarantees.
-pub(crate) const PAGE: &str = "docs/reference/guarantees.md";
+/// The pages whose promises name their tests.
+pub(crate) const PAGES: [&str; 2] = ["docs/reference/guarantees.md", "docs/concepts/security.md"];
 /// The folder of the case files. Each case is a key of its file, and a test.
 const CASES: &str = "crates/steersman-machine/tests/cases/";
 
@@ -44,12 +44,12 @@ impl Declared {
         }
     }
 
-    /// Returns a fault for each name in the list of guarantees that no test has. A name is `crate::file::test`. After such a name
+    /// Returns a fault for each name in the tables of a page that no test has. A name is `crate::file::test`. After such a name
     /// in the same row, `::test` is a test of the same file, `::file::test` one of the same crate, and a name alone is a test of
     /// the same crate or a case.
-    pub(crate) fn faults(&self, page: &str) -> Vec<String> {
+    pub(crate) fn faults(&self, page: &str, text: &str) -> Vec<String> {
         let mut faults = Vec::new();
-        let rows = page.lines().enumerate();
+        let rows = text.lines().enumerate();
         for (number, row) in rows.filter(|(_, line)| line.starts_with('|')) {
             let mut before: Vec<&str> = Vec::new();
             let spans = row.split('`').skip(1).step_by(2);
@@ -57,7 +57,7 @@ impl Declared {
                 let mut place: Vec<&str> = span.split("::").collect();
                 if place.len() == 1 {
                     if is_test(span) && !self.has_alone(before.first(), span) {
-                        faults.push(fault(number, span, before.first()));
+                        faults.push(fault(page, number, span, before.first()));
                     }
                     continue;
                 }
@@ -68,7 +68,7 @@ impl Declared {
                 }
                 let name = place.pop().expect("a text has a last part");
                 if !self.has(&place, name) {
-                    faults.push(fault(number, span, place.first()));
+                    faults.push(fault(page, number, span, place.first()));
                 }
                 before = place;
             }
@@ -104,9 +104,9 @@ impl File {
     }
 }
 
-fn fault(number: usize, span: &str, of: Option<&&str>) -> String {
+fn fault(page: &str, number: usize, span: &str, of: Option<&&str>) -> String {
     let of = of.map_or_else(String::new, |of| format!(" there in `{of}`"));
-    format!("{PAGE}:{}: no test `{span}`{of}", number + 1)
+    format!("{page}:{}: no test `{span}`{of}", number + 1)
 }
 
 /// Returns true if a word looks like the name of a test: lower case, with at least two underscores.
@@ -137,7 +137,7 @@ mod tests {
         declared.learn("crates/cli/tests/it/store.rs", "fn a_store_is_one() {}");
         let cases = "crates/steersman-machine/tests/cases/limits.yaml";
         declared.learn(cases, "  a_limit_is_one:\n    - 1\n");
-        declared.faults(&format!("| {page} |"))
+        declared.faults("page.md", &format!("| {page} |"))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Checks rules of the repository that no compiler checks. A test of this crate runs them.
 
-use crate::named::{Declared, PAGE};
+use crate::named::{Declared, PAGES};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -153,8 +153,12 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
         }
         avoided_words(&path, &text, &avoided, &mut faults);
     }
-    let guarantees = fs::read_to_string(root.join(PAGE)).unwrap_or_default();
-    faults.extend(declared.faults(&guarantees));
+    for page in PAGES {
+        match fs::read_to_string(root.join(page)) {
+            Ok(text) => faults.extend(declared.faults(page, &text)),
+            Err(e) => faults.push(format!("{page}: {e}")),
+        }
+    }
     machine_manifest(root, &mut faults);
     crate::rooms::check(root, &mut faults);
     crate::mutants::check(root, &mut faults);

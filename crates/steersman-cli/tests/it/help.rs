@@ -1,6 +1,6 @@
 //! The help of every command: the short one of `-h`, and the long one of `--help` where it differs.
 
-use crate::world::World;
+use crate::world::{self, World};
 use insta::assert_snapshot;
 use std::fmt::Write as _;
 
@@ -49,4 +49,50 @@ fn each_command_explains_its_arguments() {
         add(&world, &[name], &mut page);
     }
     assert_snapshot!(page);
+}
+
+/// Adds a heading and the long help of a command, then those of its own commands.
+fn add_to_reference(world: &World, command: &[&str], page: &mut String) {
+    let help = world.run(&[command, &["--help"]].concat()).out;
+    // What every command takes stands at the top of the page.
+    let own = help.split("\nEverywhere:\n").next().unwrap_or_default();
+    let name = command.join(" ");
+    let own: Vec<&str> = own.lines().map(str::trim_end).collect();
+    let own = own.join("\n");
+    write!(page, "\n### {name}\n\n```text\n{}\n```\n", own.trim_end()).unwrap();
+    for below in commands_of(&help) {
+        add_to_reference(world, &[command, &[&below]].concat(), page);
+    }
+}
+
+/// `INSTA_UPDATE=always` writes the page again.
+#[test]
+fn the_reference_of_commands_is_the_help() {
+    let world = World::new();
+    let help = world.run(&["--help"]).out;
+    let (groups, everywhere) = help.split_once("\nOptions\n").expect("options come last");
+    let everywhere = everywhere.split("\n\n").next().unwrap_or_default();
+    let mut page = format!(
+        "# Commands\n\n\
+         This page is what `steersman COMMAND --help` prints. A test compares it with the program.\n\n\
+         `SESSION` is `last`, the beginning of an id, or a label (`vendor=Acme`); `SESSION:BRANCH` is a branch, \
+         `SESSION@LINE` a line.\n[Exit codes](environment.md#exit-codes) are the same for all commands.\n\n\
+         Every command takes these options:\n\n```text\n{everywhere}\n```\n"
+    );
+    for row in groups.lines().skip(3) {
+        match row.strip_prefix("  ").and_then(|row| row.split(' ').next()) {
+            Some(name) => add_to_reference(&world, &[name], &mut page),
+            None if row.is_empty() => {}
+            None => write!(page, "\n## {row}\n").unwrap(),
+        }
+    }
+    let path = world::root().join("docs/reference/commands.md");
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|v| v == "always") {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/reference/commands.md is not what the program prints: run this test with INSTA_UPDATE=always"
+    );
 }
