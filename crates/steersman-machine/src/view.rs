@@ -390,7 +390,10 @@ impl<'a> View<'a> {
             }
         }
         if let Some(newest) = self.newest(agent) {
-            args.insert("message".to_owned(), Json::from(&*self.cx.bodies.text(newest)));
+            args.insert(
+                "message".to_owned(),
+                Json::from(&*self.cx.bodies.text(newest)),
+            );
         }
         Some(Arc::new(Json::Object(complete(
             args,
@@ -409,9 +412,8 @@ impl<'a> View<'a> {
             return None;
         };
         let mut fields = fields.iter();
-        let takes = fields.any(|(name, ty)| {
-            &**name == "message" && matches!(ty.kind, TypeKind::String { .. })
-        });
+        let takes = fields
+            .any(|(name, ty)| &**name == "message" && matches!(ty.kind, TypeKind::String { .. }));
         takes.then_some(newest)
     }
 
