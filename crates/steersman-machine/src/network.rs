@@ -558,8 +558,8 @@ pub enum WaitOn {
     Event {
         /// Name of the event.
         event: Name,
-        /// Fields that must be equal to these templates, which are rendered when the wait opens.
-        matching: Vec<(Name, Template)>,
+        /// Fields that must be equal to these values, which are computed when the wait opens.
+        matching: Vec<(Name, Data)>,
         /// Additional condition over `event` and `args`.
         when: Option<Expr>,
     },
