@@ -212,7 +212,7 @@ impl Look<'_> {
         BoundModel {
             name: self.name.clone(),
             provider: provider.into(),
-            model: self.def.model.clone(),
+            model: self.def.named().map(str::to_owned),
             ..BoundModel::default()
         }
     }
@@ -393,7 +393,7 @@ impl Look<'_> {
                     continue;
                 }
             };
-            let wanted = self.def.model.as_deref();
+            let wanted = self.def.named();
             let taken = models
                 .into_iter()
                 .find(|model| wanted.map_or(!model.contains("embed"), |wanted| model == wanted));

@@ -181,8 +181,13 @@ pub(crate) fn done(needs: &[String]) -> String {
 
 /// Returns true if the user at the terminal may decide it without naming a role.
 pub(crate) fn is_users(pending: &Pending) -> bool {
+    is_for(pending, "user")
+}
+
+/// Returns true if a person in this role may decide it.
+pub(crate) fn is_for(pending: &Pending, role: &str) -> bool {
     let mut roles = pending.roles.iter();
-    pending.roles.is_empty() || roles.any(|role| matches!(&**role, "user" | "any"))
+    pending.roles.is_empty() || roles.any(|of| **of == *role || **of == *"any")
 }
 
 /// Returns the commands that move a session on, each with a reason. The process that drives a session takes messages from

@@ -1,5 +1,6 @@
 //! Drives a session until it settles, and prints its story meanwhile.
 
+pub(crate) mod follow;
 mod stay;
 
 use crate::asked;
@@ -59,8 +60,8 @@ pub(crate) struct Play<'a> {
     over: BTreeSet<Id>,
     /// For each model call without output so far, the agent and the time of the request.
     silent: BTreeMap<Id, (String, Instant)>,
-    /// True if the user's messages were typed in this terminal, so they are not printed again.
-    pub(crate) typed_here: bool,
+    /// The person whose messages are typed in this terminal, as a story names one: these are not printed again.
+    pub(crate) typed_here: Option<String>,
     leaving: Leaving,
     /// The branch whose status is reported; `None` means the current one.
     pub(crate) branch: Option<Id>,
@@ -158,7 +159,7 @@ impl<'a> Play<'a> {
             status: Status::new(printer),
             over: BTreeSet::new(),
             silent: BTreeMap::new(),
-            typed_here: false,
+            typed_here: None,
             leaving,
             branch: None,
             keys: None,
@@ -357,7 +358,7 @@ impl<'a> Play<'a> {
             self.head(binding);
         }
         let mut rows = self.story.line(line, &*self.reader).await?;
-        rows.retain(|row| !(self.typed_here && row.who == "you"));
+        rows.retain(|row| self.typed_here.as_ref() != Some(&row.who));
         let wished = line.commit.iter().flat_map(|commit| &commit.wished);
         for wished in wished.filter(|wished| wished.what == Want::Step) {
             let name = self.story.agent(wished.agent).to_owned();
@@ -444,7 +445,8 @@ impl<'a> Play<'a> {
                 told.waits_for = awaited(&seen, branch);
             }
         }
-        let exit = report(self.printer, &self.session, line, &told, self.place.now())?;
+        let session = self.session.id();
+        let exit = report(self.printer, session, line, &told, self.place.now())?;
         Ok((exit, *told.settled == Settled::Cancelled))
     }
 }
@@ -502,7 +504,7 @@ fn models(values: &Values) -> String {
 
 fn report(
     printer: &Printer,
-    session: &Session,
+    session: &str,
     line: Line,
     told: &Told,
     now: i64,
@@ -510,7 +512,7 @@ fn report(
     let settled = &*told.settled;
     let exit = exit(settled);
     if printer.is_json() {
-        let mut document = document(session.id(), line, settled);
+        let mut document = document(session, line, settled);
         if let Some((_, branch)) = told.name.split_once(':') {
             document["branch"] = branch.into();
         }

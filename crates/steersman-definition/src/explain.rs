@@ -93,6 +93,7 @@ static PAGES: &[(&str, &str)] = &[
     ("W0407", include_str!("explain/W0407.md")),
     ("W0408", include_str!("explain/W0408.md")),
     ("W0409", include_str!("explain/W0409.md")),
+    ("W0410", include_str!("explain/W0410.md")),
     ("W0420", include_str!("explain/W0420.md")),
     ("W0421", include_str!("explain/W0421.md")),
     ("W0440", include_str!("explain/W0440.md")),

@@ -62,7 +62,7 @@ pub(crate) struct Scope {
     pub transport: bool,
     /// `event` is in scope and has the fields of this event.
     pub event: Option<Name>,
-    /// `message` and `before` are in scope.
+    /// `message` is in scope, and `before` outside routes.
     pub message: bool,
     /// `route` is in scope.
     pub route: bool,

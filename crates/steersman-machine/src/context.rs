@@ -359,16 +359,18 @@ fn render(
         laid.end()
             .push(Segment::new(Part::Now, Content::User(text)));
     }
-    // While the agent must judge, tools are off. An agent that serves a review keeps them: it may look things up.
+    // While the agent must judge arguments, tools are off. An agent that serves a review keeps them, because it may look things up,
+    // and one that judges its own draft, because it may go back to work. Such an agent must be free to accept.
     let judgement = crate::questions::judgement::wanted(cx, snapshot, agent);
-    let judges =
-        judgement.is_some() && !crate::questions::judgement::serves_review(snapshot, agent);
+    let judges = crate::questions::judgement::open(snapshot, agent).is_some();
+    let reflects = crate::questions::judgement::judges_itself(snapshot, agent);
     let mut others = laid.ahead.iter().chain(&laid.behind);
     let tools = others.any(|segment| segment.part == Part::Tools);
     let choice = match &model.tool_choice {
         _ if state.counters.last_call || judges => ToolChoice::None,
         ToolChoice::None => ToolChoice::None,
-        _ if !tools => ToolChoice::Auto,
+        _ if !tools && reflects => ToolChoice::None,
+        _ if !tools || reflects => ToolChoice::Auto,
         choice => choice.clone(),
     };
     let prefill = model.prefill.as_ref().map(|t| t.render(&base));

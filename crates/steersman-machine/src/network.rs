@@ -39,7 +39,7 @@ pub use route::{
 use crate::stored::built_in::BuiltIn;
 use crate::stored::ids::{Digest, Name};
 use crate::stored::interaction::Class;
-use crate::values::expression::{Data, Expr, Template};
+use crate::values::expression::{Data, EvalError, Expr, Scope, Template};
 use crate::values::price::Price;
 use crate::values::rate::Rate;
 use crate::values::types::{Parameters, Type};
@@ -175,8 +175,9 @@ pub enum SecretSource {
 pub struct ModelDef {
     /// Protocol and provider.
     pub provider: Provider,
-    /// Name of the model at the provider.
-    pub model: Option<String>,
+    /// Name of the model at the provider: a template over `config`, which is rendered when a session is bound
+    /// ([`Network::with_model_names`]).
+    pub model: Option<Template>,
     /// Base address of the provider.
     pub url: Option<Template>,
     /// API key: a template over `secrets`.
@@ -219,7 +220,39 @@ impl Default for ModelRetry {
     }
 }
 
+impl ModelDef {
+    /// Returns the name of the model at the provider. `None` if the definition gives none, or if it is a template that was not
+    /// rendered.
+    pub fn named(&self) -> Option<&str> {
+        self.model.as_ref()?.text()
+    }
+}
+
 impl Network {
+    /// Returns the network with the names of its models rendered in a scope that has `config`. Names of `given` replace those of
+    /// the definition.
+    ///
+    /// # Errors
+    /// A template fails; the model and the reason.
+    pub fn with_model_names(
+        &self,
+        scope: &dyn Scope,
+        given: &BTreeMap<Name, String>,
+    ) -> Result<Self, (Name, EvalError)> {
+        let mut network = self.clone();
+        for (name, model) in &mut network.models {
+            let text = match (given.get(name), &model.model) {
+                (Some(given), _) => given.clone(),
+                (None, Some(template)) => template.render(scope).map_err(|e| (name.clone(), e))?,
+                (None, None) => continue,
+            };
+            model.model = Some(text)
+                .filter(|text| !text.trim().is_empty())
+                .map(|text| Template::plain(&text));
+        }
+        Ok(network)
+    }
+
     /// Returns a model and its fallback models in the order in which they are asked. Each model comes once. The fallback models
     /// of a fallback model are listed after it.
     pub fn chain(&self, model: &str) -> Vec<&Name> {
@@ -558,8 +591,8 @@ pub enum WaitOn {
     Event {
         /// Name of the event.
         event: Name,
-        /// Fields that must be equal to these templates, which are rendered when the wait opens.
-        matching: Vec<(Name, Template)>,
+        /// Fields that must be equal to these values, which are computed when the wait opens.
+        matching: Vec<(Name, Data)>,
         /// Additional condition over `event` and `args`.
         when: Option<Expr>,
     },

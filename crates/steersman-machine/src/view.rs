@@ -253,6 +253,10 @@ impl<'a> View<'a> {
                 Some(count.result.or(count.args)?.line())
             }
             ("message", _) => Some(agent.input.message?.line()),
+            ("args", Some("message")) => {
+                let newest = self.newest(agent).or(agent.input.args);
+                Some(newest?.line())
+            }
             ("args", _) => Some(agent.input.args?.line()),
             _ => None,
         }
@@ -385,10 +389,32 @@ impl<'a> View<'a> {
                 _ => {}
             }
         }
+        if let Some(newest) = self.newest(agent) {
+            args.insert(
+                "message".to_owned(),
+                Json::from(&*self.cx.bodies.text(newest)),
+            );
+        }
         Some(Arc::new(Json::Object(complete(
             args,
             fields.map_or(&[][..], |f| f),
         ))))
+    }
+
+    /// Returns the newest message of a root agent, if it came after the message that began the session, and the agent has a text
+    /// parameter `message`: the person who writes again gives that argument anew.
+    fn newest(&self, agent: &Agent) -> Option<Body> {
+        let newest = agent.input.message?;
+        if agent.family.parent.is_some() || agent.input.args == Some(newest) {
+            return None;
+        }
+        let Parameters::Fields(fields) = &self.cx.network.agents.get(&agent.def)?.parameters else {
+            return None;
+        };
+        let mut fields = fields.iter();
+        let takes = fields
+            .any(|(name, ty)| &**name == "message" && matches!(ty.kind, TypeKind::String { .. }));
+        takes.then_some(newest)
     }
 
     fn message(&self) -> Option<Json> {

@@ -37,7 +37,7 @@ impl Models for Mixed {
                 "scripted"
             }
             .into(),
-            model: def.model.clone(),
+            model: def.named().map(str::to_owned),
             ..BoundModel::default()
         });
         Box::pin(std::future::ready(Ok(bound.collect())))

@@ -6,6 +6,7 @@ use crate::cli::{Drive, Global, Own};
 use crate::commands::act::{Reached, Target};
 use crate::error::{CommandError, Exit};
 use crate::place::{self, branch_name};
+use crate::play::follow::follow;
 use crate::play::{self, Ended};
 use crate::printer::{Printer, typed};
 use crate::words::{self, WIDTH};
@@ -125,12 +126,14 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// Opens the branch. `None` means that it is not driven here, and that everything was reported.
+    /// Opens the branch. If another process drives the session and `follows` is set, shows what becomes of the branch there until
+    /// it rests. `None` means that it is not driven here, and that everything was reported.
     pub(crate) async fn reach(
         spot: &Spot,
         act: Act,
         own: &Own,
         printer: &Printer,
+        follows: bool,
     ) -> Result<Option<Self>, CommandError> {
         let target = &spot.target;
         let id = target.inspection.info.id.clone();
@@ -147,7 +150,16 @@ impl Begun {
                     },
                 )
             }
-            Reached::Elsewhere(line) => (line, GoesOn::Elsewhere),
+            Reached::Elsewhere(line) => {
+                let rested = match target.place.log(&id).await?.opened(line) {
+                    Some((branch, _)) if follows && !printer.is_json() => {
+                        follow(&target.place, printer, &id, Some(branch), line).await?
+                    }
+                    _ => None,
+                };
+                let goes_on = rested.map_or(GoesOn::Elsewhere, |_| GoesOn::Nobody);
+                (line, goes_on)
+            }
             other => {
                 target.noted(&other, printer).await?;
                 return Ok(None);

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use steersman::runtime::bind;
 use steersman::runtime::model::Models;
 use steersman::runtime::process_env;
 use steersman::runtime::seal::{KeyId, in_words};
@@ -174,7 +175,7 @@ fn versions(findings: &mut Findings) {
         format!(
             "steersman {}, machine {}",
             env!("CARGO_PKG_VERSION"),
-            steersman::runtime::bind::MACHINE_VERSION
+            bind::MACHINE_VERSION
         ),
     );
 }
@@ -361,7 +362,16 @@ async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<()
     });
     let folder = network.folder().unwrap_or(Path::new(".")).to_owned();
     let env = process_env();
-    let resolved = catalog.resolve(network.checked(), &env, &folder).await;
+    let network = network.checked();
+    let named = bind::config(network, &env, &BTreeMap::new())
+        .and_then(|config| bind::named_models(network, &config, &BTreeMap::new()));
+    let resolved = match named {
+        Ok(named) => catalog.resolve(&named, &env, &folder).await,
+        Err(error) => {
+            findings.add("model", Health::Bad, error.to_string());
+            return Ok(());
+        }
+    };
     let sentences = heard.lock().map(|heard| heard.clone()).unwrap_or_default();
     for sentence in sentences {
         findings.add("model", Health::Well, sentence);

@@ -41,7 +41,7 @@ pub(crate) async fn run(
         say: args.say.clone(),
         live: args.live,
     });
-    let Some(begun) = Begun::reach(&spot, act, &args.own, printer).await? else {
+    let Some(begun) = Begun::reach(&spot, act, &args.own, printer, true).await? else {
         return Ok(Exit::Answered);
     };
     let (name, short) = (begun.name(), begun.short());

@@ -39,7 +39,7 @@ pub(crate) async fn run(
     };
     let (label, say) = (args.label.as_deref(), args.say.as_deref());
     let act = Act::rewind(Some(spot.branch), line, label, say);
-    let Some(begun) = Begun::reach(&spot, act, &args.own, printer).await? else {
+    let Some(begun) = Begun::reach(&spot, act, &args.own, printer, false).await? else {
         return Ok(Exit::Answered);
     };
     let (name, short) = (begun.name(), begun.short());

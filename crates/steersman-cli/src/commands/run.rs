@@ -10,7 +10,9 @@ use crate::printer::{Printer, yellow};
 use crate::prompt::{Prompt, Typed};
 use crate::step::Keys;
 use crate::{asked, attach, words};
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -18,7 +20,8 @@ use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::Settled;
 use steersman::runtime::store::MAX_VALUE;
 use steersman::{Act, By, Error, Resolution, Session, StartOptions};
-use steersman_machine::stored::ids::Line;
+use steersman_machine::stored::ids::{Line, Name};
+use steersman_machine::values::types::TypeKind;
 
 pub(crate) const LISTED: &str = "Talk to a definition, or go on with a session";
 
@@ -45,6 +48,15 @@ pub(crate) struct RunArgs {
     /// The agent to talk to, if the definition has several entries.
     #[arg(long, value_name = "AGENT")]
     entry: Option<String>,
+    /// Give a value of `config`, before the environment and the default. May be given more than once.
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with_all = ["resume", "all"])]
+    set: Vec<String>,
+    /// Ask this model instead of the one that the definition names for `default`, or for the name before `=`.
+    #[arg(long, value_name = "[NAME=]MODEL", conflicts_with_all = ["resume", "all"])]
+    model: Vec<String>,
+    /// The role in which you talk and decide [default: user].
+    #[arg(long = "as", value_name = "ROLE", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "all")]
+    role: Option<String>,
     /// Seed of what is drawn at random in the session.
     #[arg(long)]
     seed: Option<u64>,
@@ -106,6 +118,9 @@ pub(crate) async fn run(
         say: input.clone(),
         files: attach::to_message(&args.file)?,
         seed: args.seed,
+        by: args.role.as_deref().map(Into::into),
+        config: config(&args.set, &network)?,
+        models: models(&args.model, &network),
         ..StartOptions::default()
     };
     let leaving = Leaving::listen()?;
@@ -129,11 +144,65 @@ pub(crate) async fn run(
         &place,
         printer,
         (&mut play, &session),
+        &by(&args),
         input.is_some() || !printer.can_ask(),
     )
     .await?
     .finish(play)
     .await
+}
+
+/// Returns the person at the terminal.
+fn by(args: &RunArgs) -> By {
+    args.role.as_deref().map_or_else(By::user, By::role)
+}
+
+/// Returns the values of `--set`, each of the type that the definition declares.
+fn config(
+    given: &[String],
+    network: &steersman::Network,
+) -> Result<BTreeMap<Name, Json>, CommandError> {
+    let declared = &network.checked().config;
+    let mut values = BTreeMap::new();
+    for given in given {
+        let Some((name, text)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return Err(CommandError::usage(format!("`--set {given}` has no value"))
+                .hint("--set NAME=VALUE"));
+        };
+        let Some(config) = declared.get(name) else {
+            let known: Vec<&str> = declared.keys().map(|name| &**name).collect();
+            let known = match &known[..] {
+                [] => "the definition has no `config`".to_owned(),
+                known => format!("there is: {}", known.join(", ")),
+            };
+            return Err(CommandError::usage(format!(
+                "`{name}` is no value of `config` in `{}`",
+                network.name()
+            ))
+            .hint(known));
+        };
+        let value = match config.ty.kind {
+            TypeKind::String { .. } => Json::from(text),
+            _ => words::value(text),
+        };
+        if values.insert(name.into(), value).is_some() {
+            return Err(CommandError::usage(format!(
+                "`--set {name}` is given twice"
+            )));
+        }
+    }
+    Ok(values)
+}
+
+/// Returns the names of models that `--model` gives, by the name in the definition.
+fn models(given: &[String], network: &steersman::Network) -> BTreeMap<Name, String> {
+    let declared = &network.checked().models;
+    let of = |given: &String| match given.split_once('=') {
+        // A name at a provider may contain `=`.
+        Some((name, model)) if declared.contains_key(name) => (name.into(), model.to_owned()),
+        _ => ("default".into(), given.clone()),
+    };
+    given.iter().map(of).collect()
 }
 
 async fn resume(
@@ -183,12 +252,14 @@ async fn resume(
         }
     }
     if let Some(input) = &input {
-        session.say_with(input, &contents).await?;
+        let said = Act::say(input, Some(by(args)), None);
+        session.act(said.with_files(&contents)).await?;
     }
     converse(
         &place,
         printer,
         (&mut play, &session),
+        &by(args),
         input.is_some() || !printer.can_ask(),
     )
     .await?
@@ -236,10 +307,15 @@ async fn converse(
     place: &Place,
     printer: &Printer,
     (play, session): (&mut Play<'_>, &Session),
+    by: &By,
     once: bool,
 ) -> Result<Over, CommandError> {
     let mut prompt = Prompt::default();
-    play.typed_here = !once;
+    let you = by
+        .shown()
+        .map_or_else(|| "you".to_owned(), ToString::to_string);
+    let question = format!("{you:<10}> ");
+    play.typed_here = (!once).then_some(you);
     loop {
         let settled = match play.settle().await? {
             Ended::Settled(settled) => settled,
@@ -256,16 +332,19 @@ async fn converse(
                         prompt.give_back(printer);
                         return Ok(Over::Left);
                     }
-                    typed = prompt.line("you       > ") => typed?,
+                    typed = prompt.line(&question) => typed?,
                 };
                 match typed {
                     Typed::Line(text) if text.trim().is_empty() => {}
-                    Typed::Line(text) => session.say(&text).await?,
+                    Typed::Line(text) => {
+                        session.act(Act::say(&text, Some(by.clone()), None)).await?;
+                    }
                     Typed::Left => return Ok(Over::Left),
                 }
             }
             Settled::Asks(all) | Settled::Doubt(all) => {
-                let mine: Vec<&Pending> = all.iter().filter(|p| is_mine(p)).collect();
+                let mine: Vec<&Pending> =
+                    all.iter().filter(|p| asked::is_for(p, &by.role)).collect();
                 if mine.is_empty() {
                     return Ok(Over::ToReport(Ended::Settled(settled.clone())));
                 }
@@ -280,7 +359,7 @@ async fn converse(
                             prompt.give_back(printer);
                             return Ok(Over::Left);
                         }
-                        acted = ask(&mut prompt, printer, session, pending) => acted?,
+                        acted = ask(&mut prompt, printer, session, (pending, by)) => acted?,
                     };
                 }
                 if !acted {
@@ -294,19 +373,14 @@ async fn converse(
     }
 }
 
-/// Returns true if the person at the terminal may decide it as the user.
-fn is_mine(pending: &Pending) -> bool {
-    asked::is_users(pending)
-}
-
 /// Asks the person at the terminal. Returns false for "later".
 async fn ask(
     prompt: &mut Prompt,
     printer: &Printer,
     session: &Session,
-    pending: &Pending,
+    (pending, by): (&Pending, &By),
 ) -> Result<bool, CommandError> {
-    let (of, by) = (pending.id(), By::user());
+    let (of, by) = (pending.id(), by.clone());
     let question = match pending.kind {
         PendingKind::Approval if !pending.edit.is_empty() => {
             "  [a]pprove  [r]eject  [e]dit  [l]ater > "

@@ -7,6 +7,7 @@ use crate::commands::run::standard_input;
 use crate::commands::{changed, check, pending};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
+use crate::play::follow::follow;
 use crate::printer::{Printer, here};
 use serde_json::{Value as Json, json};
 use std::path::Path;
@@ -80,6 +81,16 @@ pub(crate) async fn run(
     }
     let act = act.with_files(&contents);
     let reached = target.reach(act, &args.act.own, printer).await?;
+    if let Reached::Elsewhere(line) = reached
+        && !printer.is_json()
+    {
+        let (place, id) = (&target.place, &target.inspection.info.id);
+        let rested = follow(place, printer, id, branch, line).await?;
+        return match rested {
+            Some(rested) => rested.report(place, printer, id),
+            None => Ok(Exit::Answered),
+        };
+    }
     let waits = matches!(reached, Reached::Waits(_));
     let exit = target.report(reached, printer).await?;
     if waits && !args.interrupt && contents.is_empty() {

@@ -310,7 +310,7 @@ fn a_branch_operation_reaches_the_process_that_owns_the_session() {
     );
     world.write(
         "script.yaml",
-        "desk: [ Hello., { call: { nap: {} } }, more ]\ndesk@b1: [ There. ]\n",
+        "desk: [ Hello., { call: { nap: {} } }, more ]\ndesk@b1: [ There., Still. ]\n",
     );
     assert_eq!(scripted(&world, &["run", "--input", "Hi."]).code, Some(0));
     let mut owner = world
@@ -329,6 +329,10 @@ fn a_branch_operation_reaches_the_process_that_owns_the_session() {
         ran.err.contains("drives this session and takes it"),
         "{ran:?}"
     );
+    // The answer of the branch is shown here, although the other process gave it.
+    assert_eq!((ran.code, &*ran.out), (Some(0), "There.\n"), "{ran:?}");
+    let said = scripted(&world, &["send", "last:b1", "Still there?"]);
+    assert_eq!((said.code, &*said.out), (Some(0), "Still.\n"), "{said:?}");
     let ran = scripted(&world, &fork);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("a branch `b1` exists already"), "{ran:?}");

@@ -165,13 +165,10 @@ fn what_cannot_reach_a_person_is_found_by_check() {
     assert!(checked.err.contains("E0310"), "{checked:?}");
 }
 
-/// The person at the terminal has the role of the user: a question for this role is asked there, while the session
-/// runs.
-#[test]
-fn the_terminal_asks_a_person_whose_role_is_the_users() {
-    let world = World::example("debate");
+/// Runs a command at a terminal and types each answer once its question is shown. Returns all that was shown.
+fn at_a_terminal(world: &World, args: &str, answers: &[(&str, &str)]) -> String {
     let us = env!("CARGO_BIN_EXE_steersman");
-    let line = format!("{us} run debate --script-all debate/script.yaml");
+    let line = format!("{us} {args}");
     let mut child = std::process::Command::new("script")
         .args(["-qec", &line, "/dev/null"])
         .current_dir(&world.folder)
@@ -181,13 +178,7 @@ fn the_terminal_asks_a_person_whose_role_is_the_users() {
         .spawn()
         .unwrap();
     let (mut typed, mut out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut answers = [
-        ("you       >", "Debate libraries that lend tools.\r"),
-        ("answer (empty: later) >", "And who pays for what breaks?\r"),
-        // Ctrl-D ends it.
-        ("you       >", "\x04"),
-    ]
-    .into_iter();
+    let mut answers = answers.iter();
     let mut next = answers.next();
     let (mut shown, mut seen, mut piece) = (Vec::new(), 0, [0; 4096]);
     loop {
@@ -204,10 +195,46 @@ fn the_terminal_asks_a_person_whose_role_is_the_users() {
         }
     }
     child.wait().unwrap();
-    let shown = String::from_utf8_lossy(&shown);
+    let shown = String::from_utf8_lossy(&shown).into_owned();
     assert!(next.is_none(), "it did not ask: {shown}");
+    shown
+}
+
+/// The person at the terminal has the role of the user: a question for this role is asked there, while the session
+/// runs.
+#[test]
+fn the_terminal_asks_a_person_whose_role_is_the_users() {
+    let world = World::example("debate");
+    let shown = at_a_terminal(
+        &world,
+        "run debate --script-all debate/script.yaml",
+        &[
+            ("you       >", "Debate libraries that lend tools.\r"),
+            ("answer (empty: later) >", "And who pays for what breaks?\r"),
+            // Ctrl-D ends it.
+            ("you       >", "\x04"),
+        ],
+    );
     let (_, document) = world.json(&["show", "last"]);
     assert_eq!(document["outcome"]["winner"], "for", "{shown}");
+}
+
+/// With `--as`, what the role may decide is asked at the terminal, and what is typed there is said in the role.
+#[test]
+fn the_terminal_asks_a_person_in_another_role() {
+    let world = world(PAY, TELL, "4");
+    let shown = at_a_terminal(
+        &world,
+        "run --script-all script.yaml --clock clock.yaml --as clerk",
+        &[
+            ("clerk     >", "Pay Mr Berg.\r"),
+            ("[a]pprove", "a\r"),
+            ("clerk     >", "\x04"),
+        ],
+    );
+    assert!(shown.contains("approved by clerk"), "{shown}");
+    let (_, document) = world.json(&["show", "last"]);
+    assert_eq!(document["status"], "answered", "{shown}");
 }
 
 /// A test kills the session at a line after the notification: the notification has its outcome, and is not sent again.

@@ -219,3 +219,53 @@ entry: [teller, thinker]
         "{none:?}"
     );
 }
+
+/// Values of `config` and names of models are given for one session, and bound with it.
+#[test]
+fn values_and_models_are_given_for_one_session() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"
+config: { size: { type: string, env: SIZE, default: small }, times: { type: integer, default: 1 } }
+models: { default: { provider: scripted, model: "{{ config.size }}" }, other: { provider: scripted, model: fixed } }
+agents: { desk: { system: "Say it {{ config.times }} times." }, aside: { system: You help., model: other } }
+entry: [desk, aside]
+"#,
+    );
+    world.write(
+        "script.yaml",
+        "{ desk: [ Yes., Again. ], aside: [ Here. ] }\n",
+    );
+    let begin = |more: &[&str]| {
+        let args = ["run", "--script", "script.yaml", "--input", "Go."];
+        let ran = world.run(&[&args[..], more].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.err
+    };
+    assert!(begin(&[]).contains("scripted/small"));
+    let set = begin(&["--set", "size=7", "--set", "times=3"]);
+    assert!(set.contains("scripted/7"), "{set}");
+    let context = world.run(&["context", "last"]);
+    assert!(context.out.contains("Say it 3 times."), "{context:?}");
+    assert!(begin(&["--model", "large"]).contains("scripted/large"));
+    let given = begin(&["--entry", "aside", "--model", "other=tiny"]);
+    assert!(given.contains("scripted/tiny"), "{given}");
+    for (wrong, why) in [
+        ("sise=7", "`sise` is no value of `config`"),
+        ("size", "`--set size` has no value"),
+        ("times=many", "`\"many\"` is not a whole number"),
+    ] {
+        let ran = world.run(&[
+            "run",
+            "--script",
+            "script.yaml",
+            "--input",
+            "Go.",
+            "--set",
+            wrong,
+        ]);
+        assert_ne!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.err.contains(why), "{wrong}: {ran:?}");
+    }
+}

@@ -65,7 +65,7 @@ impl Check<'_> {
                 Provider::Named(name) if hosted::is_listed(name) => Some(name),
                 Provider::Named(_) | Provider::Auto => None,
             };
-            let why = match &def.model {
+            let why = match def.named() {
                 _ if def.url.is_some() => {
                     "the built-in table is for the providers' own addresses".to_owned()
                 }

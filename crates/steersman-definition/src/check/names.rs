@@ -40,7 +40,7 @@ impl Check<'_> {
             (scope.transport, "secrets"),
             (scope.event.is_some(), "event"),
             (scope.message, "message"),
-            (scope.message, "before"),
+            (scope.message && !scope.route, "before"),
             (scope.route, "route"),
             (scope.reach, "question"),
             (scope.reach, "person"),

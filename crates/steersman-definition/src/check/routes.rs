@@ -6,7 +6,7 @@ use super::super::keys::route;
 use super::Check;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeSet;
-use steersman_machine::network::{Desk, Does, ExitCause, ExitTo, Graph, RouteBy};
+use steersman_machine::network::{Desk, Does, ExitCause, ExitTo, Graph, RouteBy, Rule, RuleTo};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::expression::ast::{Node as Ast, NodeKind};
 use steersman_machine::values::expression::{Expr, Names};
@@ -21,6 +21,9 @@ impl Check<'_> {
             match &route.by {
                 RouteBy::Tasks(desk) => self.unfinished(name, desk),
                 RouteBy::States(graph) => self.unfired(name, graph),
+                RouteBy::Rules(rules) if !agent.limits.same_call.written => {
+                    self.circling(name, rules);
+                }
                 RouteBy::Rules(_)
                 | RouteBy::Sequence(_)
                 | RouteBy::Native { .. }
@@ -119,6 +122,61 @@ impl Check<'_> {
     /// Returns true if `agent` leads to `used`, directly or through others.
     fn is_below(&self, agent: &Name, used: &Name) -> bool {
         self.above.is(agent, used)
+    }
+
+    /// Reports rules that hold again as soon as their members have answered: what they and the rules before them read is changed
+    /// neither by the decision nor by anything that the members can do. The bound on equal choices ends such a route.
+    fn circling(&mut self, agent: &Name, rules: &[Rule]) {
+        let mut paths = Vec::new();
+        let mut found = Vec::new();
+        for (k, rule) in rules.iter().enumerate() {
+            if reads(rule.when.node(), &mut paths).is_none() {
+                break;
+            }
+            let moves = |path: &Vec<Name>| {
+                let root = path.first().map(|root| &**root);
+                matches!(root, Some("route" | "calls" | "now"))
+            };
+            if paths.iter().any(moves) {
+                break;
+            }
+            if let RuleTo::Agents(members) = &rule.to
+                && !members.iter().any(|member| self.can_progress(member))
+            {
+                found.push((k, members.clone()));
+            }
+        }
+        for (k, members) in found {
+            let agent = self.written.agents.get(&**agent);
+            let written = agent.and_then(|agent| each(agent.route()?.rules()).nth(k));
+            let at = written.and_then(|rule| self.place(rule.0.span));
+            self.say(Diagnostic::holds_again(at, &members));
+        }
+    }
+
+    /// Returns true if something that happens below a member can be progress of its router: a call of a tool, the answer of a
+    /// person, a write of state.
+    fn can_progress(&self, member: &Name) -> bool {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        let mut open = vec![member];
+        let mut seen = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            if !seen.insert(name) {
+                continue;
+            }
+            let Some(agent) = network.agents.get(name) else {
+                return true;
+            };
+            let writes = lowered.facts.writes.iter().chain(&lowered.facts.filled);
+            let servers = agent.models().any(|model| !model.servers.is_empty());
+            let plain = matches!(agent.does, Does::Run { .. });
+            if servers || plain || writes.into_iter().any(|(writer, ..)| writer == name) {
+                return true;
+            }
+            open.extend(network.leads.get(name).into_iter().flatten());
+        }
+        false
     }
 
     /// Reports states that no exit leads to.

@@ -268,6 +268,16 @@ impl Diagnostic {
             None => diagnostic.note("`false` never holds"),
         }
     }
+    pub(crate) fn holds_again(at: At, members: &[steersman_machine::stored::ids::Name]) -> Self {
+        let names: Vec<String> = members.iter().map(|name| format!("`{name}`")).collect();
+        let (names, have) = match &names[..] {
+            [one] => (one.clone(), "has"),
+            _ => (names.join(", "), "have"),
+        };
+        Self::new("W0410", at, format!("this rule holds again when {names} {have} answered"))
+            .note("nothing that it reads changes then, and the same choice over equal values ends the route as a failure")
+            .help("put `{ when: route.count > 0, to: finish }` before it, or let the rule read what the answer changes (`route.last`, state)")
+    }
     pub(crate) fn never_done(at: At, task: &str, why: &str) -> Self {
         Self::new(
             "W0408",

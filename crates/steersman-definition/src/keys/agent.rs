@@ -237,7 +237,7 @@ section! {
         ticks: Limit<'a> => || usual(Usual::standard(false).ticks),
             "Commits that move the agent; what is written counts those that move any it started, too.";
         same_call: AnswerLimit<'a> => || usual(Usual::standard(false).same_call),
-            "The same calls with the same arguments and results in a row. Of a route: the same choice over unchanged state (`2`, `fail`). At the top: of every agent.";
+            "The same calls with the same arguments and results in a row. Of a route: the same choice over the same values without progress in between (`2`, `fail`). At the top: of every agent.";
         corrections: AnswerLimit<'a> => || usual(Usual::standard(false).corrections),
             "Arguments and answers that could not be used. At the top: of every agent.";
         wall_time: TimeLimit<'a> | "none; per session, `fail`",

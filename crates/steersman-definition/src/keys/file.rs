@@ -114,7 +114,7 @@ section! {
     /// A model.
     Model<'a>: "Model", "a model", short [Long<Self>, Word<'a, ProviderWord>] provider {
         provider: Word<'a, ProviderWord> = ProviderWord(AUTO), "Wire and place.";
-        model: Text<'a>, "Name at the provider.";
+        model: Template<'a>, "Name at the provider; a template over `config`.";
         url: Template<'a> | "the provider's", "Base address.";
         key: Template<'a> | "by provider", "A secret.";
         temperature: Real<'a> | "the provider's", "Sampling temperature.";

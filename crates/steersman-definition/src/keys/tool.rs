@@ -127,8 +127,8 @@ section! {
     /// A wait.
     Wait<'a>: "Wait", "a wait" {
         event: Name<'a>, "For an event.";
-        matching as "match": Map<'a, Template<'a>> | "required with `event`, unless that has `session`",
-            "Fields that must be equal.",
+        matching as "match": Map<'a, Data<'a>> | "required with `event`, unless that has `session`",
+            "Fields that must be equal, each a value of its declared type.",
             with ["event"] "a wait without `event`";
         when: Expr<'a>, "With `event`: in addition. Alone: over state.";
         time: Or<Millis<'a>, Template<'a>>, "A span of time.";

@@ -165,6 +165,7 @@ impl Lower<'_> {
         if let Some(route) = agent.route() {
             let scope = Scope {
                 route: true,
+                message: true,
                 ..scope.clone()
             };
             return Does::Route(self.route(&key.name, route, &scope));

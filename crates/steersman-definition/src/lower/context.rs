@@ -71,7 +71,7 @@ impl Lower<'_> {
     fn window(&self, model: &Name) -> Option<u64> {
         let model = self.file.models()?.get(model)?;
         let written = model.window().and_then(Valued::value);
-        written.or_else(|| hosted::window(&model.model()?.value()?))
+        written.or_else(|| hosted::window(model.model()?.0.as_text()?))
     }
 
     /// Lowers `render`. `of` is the tool with its parameters, if these are known.

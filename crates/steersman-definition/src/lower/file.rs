@@ -201,10 +201,16 @@ impl Lower<'_> {
             transport: true,
             ..Scope::default()
         };
+        // The name is bound when a session begins, so it reads nothing but `config`.
+        let named = Scope {
+            item: Some(model.0.span),
+            outside: true,
+            ..Scope::default()
+        };
         let retry = model.retry().unwrap_or_else(keys::ModelRetry::empty);
         ModelDef {
             provider: model.provider().value.provider(),
-            model: model.model().and_then(Valued::value),
+            model: self.text_of(model.model(), &named),
             url: self.text_of(model.url(), &scope),
             key: self.text_of(model.key(), &scope),
             temperature: model.temperature().and_then(Valued::value),

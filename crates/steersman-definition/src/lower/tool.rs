@@ -5,10 +5,11 @@ use super::super::keys::LongType;
 use super::super::keys::kinds::{self, Long, Many, Map, Or, Read, Valued, Words, each, sorted};
 use super::super::keys::tool::{self as keys, AllOrAny, DoubtWord, Repeat, Silent, Verb};
 use super::super::site::{Args, Scope, Wants};
-use super::super::source::{Key, Node};
-use super::values::plain_text;
+use super::super::source::{Key, Kind, Node};
+use super::values::{constant_misfit, plain_text};
 use super::{Lower, Sort};
 use crate::shape;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use steersman_machine::network::{
     ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Requires, Source, Then,
@@ -17,8 +18,8 @@ use steersman_machine::network::{
 use steersman_machine::stored::codes::{self, Code};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Class;
-use steersman_machine::values::expression::{Expr, Template};
-use steersman_machine::values::types::Parameters;
+use steersman_machine::values::expression::{Data, Expr, Template};
+use steersman_machine::values::types::{Parameters, TypeKind};
 
 /// Returns the names that an entry of `on_error` may have, in addition to `http_NNN` and `http_Nxx`.
 fn caught() -> Vec<&'static str> {
@@ -522,9 +523,8 @@ impl<'a> Lower<'a> {
                 let of = format!("events.{name}");
                 self.say(Diagnostic::unknown_field(at, &of, &key.name, near, &known));
             }
-            if let Some(template) = self.template(&value, Wants::Text, scope) {
-                matching.push((key.name.clone(), template));
-            }
+            let data = self.matched(&name, &key.name, &value, scope);
+            matching.push((key.name.clone(), data));
         }
         let inner = Scope {
             event: Some(name.clone()),
@@ -535,6 +535,31 @@ impl<'a> Lower<'a> {
             matching,
             when: self.when(wait.when(), &inner),
         })
+    }
+
+    /// Lowers a value that a field of an event must have. A value that the field's type does not have is an error: the wait would
+    /// never end.
+    fn matched(&mut self, event: &str, field: &Name, value: &Node, scope: &Scope) -> Data {
+        let Some((ty, declared)) = self.event_type(event, field, scope) else {
+            return self.data(value, &Wants::Value, scope);
+        };
+        let what = format!("event.{field}");
+        if matches!(ty.kind, TypeKind::Secret | TypeKind::Artifact) {
+            let (at, declared) = (self.place(value.span), self.place(declared));
+            let message = format!("`{what}` cannot be compared: secrets and artifacts are handles");
+            self.say(Diagnostic::misfit(at, &message, declared));
+        } else if let (TypeKind::String { .. }, Some(scalar)) = (&ty.kind, value.scalar())
+            && scalar.kind != Kind::Text
+            && scalar.kind != Kind::Null
+        {
+            // A number that is written without quotes is the text that it reads as.
+            return Data::Plain(Json::from(&*scalar.text));
+        } else if let Some(misfit) = constant_misfit(&ty, value) {
+            let (at, declared) = (self.place(value.span), self.place(declared));
+            let misfit = misfit.under(&what);
+            self.say(Diagnostic::misfit(at, &misfit.to_string(), declared));
+        }
+        self.data(value, &Wants::Fits(Box::new(ty), what, declared), scope)
     }
 
     /// Reports arguments that a tool or agent does not have, and required ones that are missing. Parameters in `open` may be

@@ -365,12 +365,28 @@ impl Lower<'_> {
         if all.any(|(key, _)| &*key.name == name) {
             return None;
         }
-        // lowered a second time without diagnostics: its faults are reported at the declaration
+        Some((self.known_type(written, At::State, scope), key.span))
+    }
+
+    /// Returns the type of an event's field, and the place of its declaration.
+    pub(super) fn event_type(
+        &mut self,
+        event: &str,
+        field: &str,
+        scope: &Scope,
+    ) -> Option<(Type, Span)> {
+        let fields = self.file.events()?.get(event)?.fields();
+        let (key, written) = each(fields).find(|(key, _)| &*key.name == field)?;
+        Some((self.known_type(written, At::Other, scope), key.span))
+    }
+
+    /// Lowers a type a second time, without diagnostics: its faults are reported where it is declared.
+    fn known_type(&mut self, written: kinds::Type<'_>, at: At, scope: &Scope) -> Type {
         let before = (self.found.len(), self.out.sites.len());
-        let ty = self.ty(&written, At::State, scope);
+        let ty = self.ty(&written, at, scope);
         self.found.truncate(before.0);
         self.out.sites.truncate(before.1);
-        Some((ty, key.span))
+        ty
     }
 }
 

@@ -156,6 +156,12 @@ impl RouteView<'_> {
         let typed = value.map(serde_json::from_value).transpose();
         typed.map_err(|e| format!("state.{entry}: {e}"))
     }
+    /// Returns the text of the newest message to the routed agent; empty if there is none.
+    pub fn message(&self) -> String {
+        let text = self.value(&["message", "text"]);
+        let text = text.and_then(|text| text.as_str().map(str::to_owned));
+        text.unwrap_or_default()
+    }
     /// Returns the number of decisions that the router made for the current message.
     pub fn count(&self) -> u64 {
         self.value(&["route", "count"])

@@ -126,6 +126,11 @@ pub(crate) const REFLECT_FORM: &Sentence = &sentence(
     "If your last answer is good as it is, answer `accept`; else answer with the new one, whole.",
     "A model: the same, behind the `prompt` of a definition.",
 );
+pub(crate) const REFLECT_WORK: &Sentence = &sentence(
+    "reflect_work",
+    "If it needs more work, call your tools first, and answer after that.",
+    "A model: behind both, if the agent has tools.",
+);
 pub(crate) const REFLECT_CALL: &Sentence = &sentence(
     "reflect_call",
     "Judge what `{{ tool }}` gave (call {{ call }}). If it will do, go on; else call `{{ tool }}` again with better arguments.",
@@ -174,6 +179,7 @@ pub const ALL: &[&Sentence] = &[
     CONTINUE,
     REFLECT,
     REFLECT_FORM,
+    REFLECT_WORK,
     REFLECT_CALL,
     REFLECT_ARGS,
     VERDICT,

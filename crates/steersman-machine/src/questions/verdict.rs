@@ -57,12 +57,10 @@ pub fn said_again(code: Option<&str>, text: &str) -> Option<String> {
     }
 }
 
-/// Reads an agent's judgement on its own draft. A text that is not a judgement is the new draft.
+/// Reads an agent's judgement on its own draft. A text that is not a judgement is the new draft. Calls are not read here: an agent
+/// that calls something goes back to work.
 pub(crate) fn of_itself(answer: &Answer, output: Option<&Output>) -> Verdict {
     let text = answer.text.as_deref().unwrap_or_default().trim();
-    if !answer.asks.is_empty() {
-        return Verdict::Unusable("it called something, and was asked for a judgement".to_owned());
-    }
     if text.is_empty() {
         return Verdict::Unusable("the judgement is empty".to_owned());
     }

@@ -15,7 +15,7 @@ mod weight;
 
 use crate::stored::codes::Code;
 use crate::stored::engine::Caller;
-use counts::{acts, gives};
+use counts::{acts, gives, progresses};
 use fresh::opened;
 use values::value_of;
 
@@ -139,10 +139,10 @@ impl Snapshot {
         }
     }
 
-    /// Applies an edit of state, or the expiry of an entry.
-    pub(crate) fn edit(&mut self, line: Line, now: Time, write: &Write, bodies: &[Text]) {
+    /// Applies an edit of state, or the expiry of an entry. Returns true if the entry has another value afterwards.
+    pub(crate) fn edit(&mut self, line: Line, now: Time, write: &Write, bodies: &[Text]) -> bool {
         let value = value_of(write, bodies);
-        self.write(line, now, write, value);
+        self.write(line, now, write, value)
     }
 
     /// Makes an agent. It rests until something is pushed onto its stack.
@@ -238,8 +238,12 @@ impl Snapshot {
                     End::Task => self.may_begin_next(push.agent),
                     End::Draft => {}
                 }
+                let mut changed = false;
                 for write in writes {
-                    self.edit(line, now, write, bodies);
+                    changed |= self.edit(line, now, write, bodies);
+                }
+                if changed {
+                    self.progressed(push.agent);
                 }
             }
         }
@@ -461,6 +465,10 @@ impl Snapshot {
         if let (Caller::More(asked), true) = (&call.by, result.how.is_ok()) {
             agent.counters.allow(asked, now);
         }
+        if progresses(&call) && gives(result.how) {
+            self.progressed(owner);
+        }
+        let agent = self.agent_mut(owner);
         if acts(&call) && !gives(result.how) {
             agent.turn.missed = Some((call.name.clone(), result.body));
         }
@@ -500,7 +508,7 @@ impl Snapshot {
     fn close_exchange(&mut self, line: Line, now: Time, owner: Id) {
         let ids: Vec<Id> = self.exchange(owner).map(|c| c.call.id).collect();
         let mut digests = Vec::with_capacity(ids.len() * 16);
-        let (mut counts, mut gave) = (false, false);
+        let (mut counts, mut gave, mut changed) = (false, false, false);
         let mut used = OrdSet::new();
         let mut called: Vec<Name> = Vec::new();
         for id in ids {
@@ -519,11 +527,14 @@ impl Snapshot {
             gave |= acts(&open.call) && gives(closed.how);
             digests.extend_from_slice(&closed.digest.0);
             for (write, value) in &closed.writes {
-                self.write(line, now, write, value.clone());
+                changed |= self.write(line, now, write, value.clone());
             }
             for artifact in &closed.artifacts {
                 self.add_artifact(line, artifact);
             }
+        }
+        if changed {
+            self.progressed(owner);
         }
         let agent = self.agent_mut(owner);
         if agent.kind == Kind::Model {

@@ -192,7 +192,7 @@ impl Tick<'_> {
         let Some(look) = Look::new(&cx, &self.snapshot, open, self.now) else {
             return;
         };
-        if let Some(why) = look.unreadable() {
+        if let Some(why) = look.unreadable().or_else(|| look.unmatchable()) {
             let raw = Raw::NotPerformed(Fault::new(Code::Failed, why));
             self.end_wait(open, &raw);
             return;

@@ -92,6 +92,8 @@ pub struct StartOptions {
     pub files: Vec<Content>,
     /// Values of `config` that take precedence over the environment.
     pub config: BTreeMap<Name, Json>,
+    /// Names of models at their providers that take precedence over those of the definition, by the name in the definition.
+    pub models: BTreeMap<Name, String>,
     /// Key by which events find the session. Only one session of a network can have it.
     pub key: Option<Name>,
     /// Seed of all randomness. `None` means a random seed.
@@ -303,6 +305,7 @@ impl Engine {
             .expect("a network has an entry");
         // Models that no agent reachable from this entry uses need not exist.
         let begun = network.beginning_with(&entry);
+        let begun = bind::named_models(&begun, &values.config, &options.models)?;
         let models = inner.models.resolve(&begun, &inner.options.env, &folder);
         values.models = models.await.map_err(BindError::Model)?;
         bind::prices(&begun, &mut values.models)?;

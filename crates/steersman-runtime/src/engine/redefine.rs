@@ -105,6 +105,7 @@ impl Engine {
         });
         if !changed.models.is_empty() {
             let folder = values.folder();
+            let changed = bind::named_models(&changed, &values.config, &BTreeMap::new())?;
             let models = self.0.models.resolve(&changed, env, &folder);
             values
                 .models

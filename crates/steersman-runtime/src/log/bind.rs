@@ -3,7 +3,7 @@
 
 use crate::Env;
 use crate::log::error::EngineError;
-use crate::model::BoundModel;
+use crate::model::{BoundModel, ModelsError};
 use crate::store::{SessionId, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value as Json};
@@ -14,6 +14,7 @@ use steersman_machine::network::{Config, Network};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
+use steersman_machine::values::expression::Names;
 use steersman_machine::values::types::TypeKind;
 
 /// The values of a binding. **Stored** as JSON; contains no secret. Every added field has a default. A program that does not
@@ -120,7 +121,7 @@ pub enum BindError {
     },
     /// A model cannot be resolved.
     #[error(transparent)]
-    Model(#[from] crate::model::ModelsError),
+    Model(#[from] ModelsError),
     /// The definition limits money, and the price of a model is not known.
     #[error(
         "money is limited, and nobody knows what the model `{name}` ({label}) costs: give it a `price`"
@@ -238,6 +239,34 @@ pub fn read(name: &Name, config: &Config, env: &Env) -> Result<Json, BindError> 
             env: config.env.clone().unwrap_or_default(),
         }),
     }
+}
+
+/// Returns the network with the names of its models: those of `given`, else those of the definition with the bound `config` in their
+/// templates.
+///
+/// # Errors
+/// A name cannot be rendered, or `given` has a model that the definition does not declare.
+pub fn named_models(
+    network: &Network,
+    config: &BTreeMap<Name, Json>,
+    given: &BTreeMap<Name, String>,
+) -> Result<Network, BindError> {
+    let wrong = |name: Name, message: String| BindError::Model(ModelsError { name, message });
+    if let Some(name) = given
+        .keys()
+        .find(|name| !network.models.contains_key(*name))
+    {
+        let known: Vec<&str> = network.models.keys().map(|name| &**name).collect();
+        let message = format!(
+            "the definition does not declare it; there are: {}",
+            known.join(", ")
+        );
+        return Err(wrong(name.clone(), message));
+    }
+    let scope = Names::from_json(serde_json::json!({ "config": config }));
+    network
+        .with_model_names(&scope, given)
+        .map_err(|(name, error)| wrong(name, format!("its name: {error}")))
 }
 
 /// Sets the price of each model. A price in the definition takes precedence over the one that came with the resolved model.

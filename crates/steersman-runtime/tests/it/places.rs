@@ -145,7 +145,7 @@ impl Models for Rack {
         let bound = network.models.iter().map(|(name, def)| BoundModel {
             name: name.clone(),
             // Models without a name of their own share one place.
-            provider: def.model.as_deref().unwrap_or("rack").into(),
+            provider: def.named().unwrap_or("rack").into(),
             model: Some(name.to_string()),
             price: self.prices.get(name).copied(),
             ..BoundModel::default()

@@ -45,7 +45,7 @@ impl Models for Random {
         let bound = network.models.iter().map(|(name, def)| BoundModel {
             name: name.clone(),
             provider: "simulated".into(),
-            model: def.model.clone(),
+            model: def.named().map(str::to_owned),
             ..BoundModel::default()
         });
         Box::pin(std::future::ready(Ok(bound.collect())))

@@ -214,6 +214,25 @@ entry: both
     assert_eq!(turn.answer().unwrap().text(), "There.");
 }
 
+#[tokio::test]
+async fn a_router_in_rust_reads_the_newest_message() {
+    let network = Network::from_yaml(ROUTED).route("both", 7, |view| {
+        Ok(match (view.count(), view.message().contains("two")) {
+            (0, false) => Choice::Agents(vec!["one".into()]),
+            (0, true) => Choice::Agents(vec!["two".into()]),
+            _ => Choice::Finish,
+        })
+    });
+    let steersman = Steersman::options()
+        .script_all("{ one: [ Here. ], two: [ There. ] }")
+        .in_memory();
+    let session = steersman.start(&network.build().unwrap()).await.unwrap();
+    for (said, answer) in [("To one.", "Here."), ("To two.", "There.")] {
+        let turn = session.ask(said).await.unwrap();
+        assert_eq!(turn.answer().unwrap().text(), answer);
+    }
+}
+
 const ROUTED: &str = "
 agents:
   one: { description: First., system: You are one. }

@@ -21,6 +21,17 @@ pub(super) fn acts(call: &Call) -> bool {
     works && !is_internal && !BuiltIn::named(&call.name).is_some_and(notes_or_ends)
 }
 
+/// Returns true if a result of this call is progress for the routers above: a tool did something, a person answered, or what was
+/// waited for came. The answer of an agent is no progress by itself, because an agent that is stuck answers, too.
+pub(super) fn progresses(call: &Call) -> bool {
+    match call.target {
+        Target::Tool(_) => acts(call),
+        Target::Person(_) => !call.is_for_more(),
+        Target::Wait | Target::Branches(_) => true,
+        Target::Agent(_) | Target::Unknown => false,
+    }
+}
+
 /// Returns true if a call with this end gave the result that it was made for.
 pub(super) fn gives(how: How) -> bool {
     how.is_ok() || how == How::DoneBefore
@@ -61,6 +72,18 @@ impl Snapshot {
             Target::Person(_) | Target::Wait | Target::Branches(_) => false,
             Target::Tool(_) | Target::Agent(_) | Target::Unknown => true,
         })
+    }
+
+    /// Records progress of an agent: for the routers above it, the next choice is not the same one again.
+    pub(super) fn progressed(&mut self, id: Id) {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            let agent = self.agent_mut(id);
+            if agent.kind == Kind::Routed {
+                agent.counters.same = None;
+            }
+            at = agent.family.parent;
+        }
     }
 
     /// Counts the commit of a line for an agent that it moves and for all agents above, once for each agent. The walk ends at

@@ -7,21 +7,31 @@ use crate::stored::interaction::{Artifact, Reduce, Write};
 use serde_json::{Number, Value as Json};
 
 impl Snapshot {
-    pub(super) fn write(&mut self, line: Line, now: Time, write: &Write, value: Option<Value>) {
+    /// Applies a write. Returns true if the entry has another value afterwards.
+    pub(super) fn write(
+        &mut self,
+        line: Line,
+        now: Time,
+        write: &Write,
+        value: Option<Value>,
+    ) -> bool {
         let key = (write.scope, write.name.clone());
         let Some(value) = value else {
-            if self.state.contains_key(&key) {
+            let known = self.state.contains_key(&key);
+            if known {
                 self.set_cell(line, key, None);
             }
-            return;
+            return known;
         };
-        let value = match self.state.get(&key) {
-            Some(old) => reduced(write.reduce, &old.value, value),
+        let old = self.state.get(&key).map(|cell| cell.value.clone());
+        let value = match &old {
+            Some(old) => reduced(write.reduce, old, value),
             None if write.reduce == Reduce::Append && !value.0.is_array() => {
                 Value::new(Json::Array(vec![(*value.0).clone()]))
             }
             None => value,
         };
+        let changed = old.as_ref() != Some(&value);
         let expires = write.expires.map(|ms| now.plus(ms));
         self.set_cell(
             line,
@@ -32,6 +42,7 @@ impl Snapshot {
                 expires,
             }),
         );
+        changed
     }
 
     pub(super) fn set_cell(&mut self, line: Line, key: (Id, Name), cell: Option<Cell>) {

@@ -1,6 +1,7 @@
 //! Drafts of answers: they are judged in rounds before they become final.
 
-use crate::network::{Reflect, texts};
+use crate::network::nets::Step;
+use crate::network::{ModelAgent, Reflect, ToolChoice, texts};
 use crate::questions::judgement::with_form;
 use crate::questions::verdict::{Verdict, of_itself};
 use crate::snapshot::{Draft, Stands};
@@ -97,7 +98,16 @@ impl Tick<'_> {
         }
         let (cx, snapshot) = (self.cx(), &self.snapshot);
         let sentences = [texts::REFLECT, texts::REFLECT_FORM];
-        let text = with_form(&cx, snapshot, agent, own, sentences, &[]);
+        let mut text = with_form(&cx, snapshot, agent, own, sentences, &[]);
+        let model = self.network.in_force(self.agent(agent));
+        let works = |model: &ModelAgent| {
+            let tools = !model.tools.is_empty() || !model.servers.is_empty();
+            tools && model.tool_choice != ToolChoice::None
+        };
+        if model.is_some_and(works) {
+            let more = self.says(agent, texts::REFLECT_WORK, &[]);
+            text = format!("{text} {more}");
+        }
         let body = self.body(text);
         let from = Origin::Reflect { of, tool: None };
         self.push(agent, Interaction::UserMessage { from, body });
@@ -105,6 +115,8 @@ impl Tick<'_> {
     }
 
     /// Takes the judgement of a model on its own draft. Returns false if the model was not asked for one.
+    /// Calls in its place go back to work: they are opened as any others, the draft stays a draft, and the answer after them
+    /// judges it or replaces it.
     pub(crate) fn judged_itself(&mut self, agent: Id, effect: Id, answer: &Answer) -> bool {
         if !crate::questions::judgement::judges_itself(&self.snapshot, agent) {
             return false;
@@ -113,6 +125,15 @@ impl Tick<'_> {
             return false;
         };
         let def = self.def(agent);
+        if !answer.asks.is_empty() {
+            if !self.agent(agent).counters.last_call {
+                self.said(agent, effect, answer, Step::Take);
+                return true;
+            }
+            self.push_answer(agent, effect, answer);
+            self.stand(agent, &draft, draft.cause, Some(Code::Unusable.text()));
+            return true;
+        }
         let said = self.push_answer(agent, effect, answer);
         match of_itself(answer, def.output.as_ref()) {
             Verdict::Accept => self.stand(agent, &draft, draft.cause, None),

@@ -7,9 +7,9 @@ use crate::network::{Source, Wait, WaitOn};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::codes::Code;
 use crate::stored::ids::{Id, Name, Time};
-use crate::values::expression::Template;
 use crate::values::expression::ast::{Node, NodeKind, StmtKind};
-use crate::values::types::{canonical, equal};
+use crate::values::expression::{Data, Template};
+use crate::values::types::{canonical, equal, misfit};
 use crate::view::mapping::{Fault, Raw};
 use crate::view::{Cx, View};
 use serde_json::Value as Json;
@@ -219,7 +219,7 @@ impl<'a> Look<'a> {
 
     /// Returns the key of a part that waits for an event: canonical JSON of the fields that must be equal. A key that was stored
     /// when the wait opened is used, even if the state has changed since.
-    pub(super) fn key(&self, part: u32, matching: &[(Name, Template)]) -> Arc<str> {
+    pub(super) fn key(&self, part: u32, matching: &[(Name, Data)]) -> Arc<str> {
         let open = self.snapshot.call(self.open.owner, self.open.call.id);
         let kept = open.and_then(|open| open.keys.iter().find(|(of, _)| *of == part));
         if let Some((_, key)) = kept {
@@ -228,10 +228,37 @@ impl<'a> Look<'a> {
         let view = self.view();
         let fields = matching
             .iter()
-            .map(|(name, template)| (name.to_string(), template.value(&view).unwrap_or_default()));
+            .map(|(name, data)| (name.to_string(), data.eval(&view).unwrap_or_default()));
         canonical(&Json::Object(fields.collect()))
             .to_string()
             .into()
+    }
+
+    /// Returns the reason why no event can ever meet a part of the wait, if there is one: a value that cannot be computed, or one
+    /// that the declared type of its field does not have.
+    pub(super) fn unmatchable(&self) -> Option<String> {
+        let view = self.view();
+        let awaited = self.awaited().into_iter();
+        let mut wanted = awaited.flat_map(|(_, on)| match on {
+            WaitOn::Event {
+                event, matching, ..
+            } => matching
+                .iter()
+                .map(|(field, data)| (event, field, data))
+                .collect(),
+            _ => Vec::new(),
+        });
+        wanted.find_map(|(event, field, data)| {
+            let name = format!("event.{field}");
+            let value = match data.eval(&view) {
+                Ok(value) => value,
+                Err(e) => return Some(format!("`match` of `{field}`: {e}")),
+            };
+            let fields = &self.cx.network.events.get(event)?.fields;
+            let (_, ty) = fields.iter().find(|(known, _)| known == field)?;
+            let misfit = misfit(ty, &value)?.under(&name);
+            Some(format!("no `{event}` can match: {misfit}"))
+        })
     }
 
     /// Returns the keys that must be stored: those that depend on more than the arguments of the call.
@@ -239,7 +266,9 @@ impl<'a> Look<'a> {
         let awaited = self.awaited().into_iter();
         awaited
             .filter_map(|(part, on)| match on {
-                WaitOn::Event { matching, .. } if !matching.iter().all(|(_, t)| is_fixed(t)) => {
+                WaitOn::Event { matching, .. }
+                    if !matching.iter().all(|(_, data)| is_fixed(data)) =>
+                {
                     Some((part, self.key(part, matching)))
                 }
                 _ => None,
@@ -340,21 +369,20 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Returns true if an event has each field of a wait's key with an equal value. A key that is not a JSON object is never met.
+/// Returns true if an event has each field of a wait's key with an equal value. A field that is absent is null. A key that is not a JSON object is never met.
 pub fn is_met(key: &str, payload: &Json) -> bool {
     // An erased key is not a JSON object.
     let Ok(Json::Object(key)) = serde_json::from_str(key) else {
         return false;
     };
     let is_equal = |(field, wanted): (&String, &Json)| {
-        let found = payload.get(field);
-        found.is_some_and(|found| equal(found, wanted))
+        equal(payload.get(field).unwrap_or(&Json::Null), wanted)
     };
     key.iter().all(is_equal)
 }
 
-/// Returns true if a template reads nothing but the arguments of the call.
-fn is_fixed(template: &Template) -> bool {
+/// Returns true if data reads nothing but the arguments of the call.
+fn is_fixed(data: &Data) -> bool {
     fn reads_args(node: &Node) -> bool {
         match &node.kind {
             NodeKind::Var(name) => &**name == "args",
@@ -362,7 +390,8 @@ fn is_fixed(template: &Template) -> bool {
             _ => node.children().into_iter().all(reads_args),
         }
     }
-    template.body().iter().all(|piece| match &piece.kind {
+    let mut pieces = data.templates().into_iter().flat_map(Template::body);
+    pieces.all(|piece| match &piece.kind {
         StmtKind::Text(_) => true,
         StmtKind::Emit(node) => reads_args(node),
         _ => false,

@@ -490,8 +490,9 @@ impl Section {
 /// Returns the name that a definition gives to a model of the provider `scripted`. Different names are different models, so a
 /// rerun with another name asks the model again.
 pub fn called(def: &ModelDef) -> Option<String> {
-    let name = def.model.as_ref();
-    name.filter(|_| def.provider == Provider::Scripted).cloned()
+    let name = def.named();
+    let name = name.filter(|_| def.provider == Provider::Scripted);
+    name.map(str::to_owned)
 }
 
 fn missing(message: String) -> Failure {

@@ -44,13 +44,13 @@ impl Models for Chance {
         _: &'a Path,
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
         let bound = network.models.iter().map(|(name, def)| {
-            let shaky = def.model.as_deref() == Some("shaky");
+            let shaky = def.named() == Some("shaky");
             // A script is no place, so it has no outages.
             let provider = if shaky { "elsewhere" } else { "scripted" };
             BoundModel {
                 name: name.clone(),
                 provider: provider.into(),
-                model: def.model.clone(),
+                model: def.named().map(str::to_owned),
                 ..BoundModel::default()
             }
         });
