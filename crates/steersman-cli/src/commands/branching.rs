@@ -8,7 +8,7 @@ use crate::error::{CommandError, Exit};
 use crate::place::{self, branch_name};
 use crate::play::{self, Ended};
 use crate::printer::{Printer, typed};
-use crate::words::{self, WIDTH};
+use crate::words;
 use serde_json::json;
 use steersman::Act;
 use steersman::runtime::engine::{BranchView, Inspection};
@@ -208,7 +208,7 @@ impl Begun {
             .iter()
             .filter_map(found)
             .map(|d| {
-                let args = words::line(&words::arguments(&d.args), WIDTH);
+                let args = words::line(&words::arguments(&d.args), words::width());
                 format!("{} {}({args}) is {}", d.id, d.tool, d.word())
             })
             .collect()
@@ -244,7 +244,7 @@ impl Begun {
             Settled::Answered { text, .. } => printer.data(&**text)?,
             Settled::Asks(all) | Settled::Doubt(all) | Settled::Waits(all) => {
                 for pending in all {
-                    for row in asked::frame(pending, self.now) {
+                    for row in asked::frame(pending, self.now, words::talk_width()) {
                         printer.talk(row);
                     }
                     for command in asked::commands(&self.short, pending) {

@@ -36,6 +36,7 @@ mod mcp;
 mod memory;
 mod nasty;
 mod office;
+mod operating;
 mod orders;
 mod outages;
 mod people;
