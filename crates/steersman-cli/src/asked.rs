@@ -2,7 +2,7 @@
 
 use crate::printer::{bold, dim, red, yellow};
 use crate::words::{
-    WIDTH, ago, arguments, fold, left, line as one_line, operand, question, quoted, written_out,
+    ago, arguments, fold, left, line as one_line, operand, question, quoted, written_out,
 };
 use serde_json::Value as Json;
 use std::fmt::Write;
@@ -11,9 +11,6 @@ use steersman::views::list::PendingRow;
 use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::values::json::read;
 use steersman_machine::view::mapping::WHOLE;
-
-/// Width of a box in columns.
-const BOX: usize = WIDTH - 4;
 
 /// Returns a time as JSON: RFC 3339.
 pub(crate) fn time(millis: i64) -> Json {
@@ -25,13 +22,14 @@ pub(crate) fn json(pending: &Pending) -> Json {
     serde_json::to_value(PendingRow::from(pending)).unwrap_or_default()
 }
 
-/// Draws a box around a question to a person.
-pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
+/// Draws a box around a question to a person, for a layout of this width.
+pub(crate) fn frame(pending: &Pending, now: i64, width: usize) -> Vec<String> {
+    let wide = width - 4;
     let by = pending
         .askers()
         .map_or_else(String::new, |by| format!(", for {by}"));
     let title = format!("{} {}{by}", pending.kind.word(), pending.effect);
-    let title = one_line(&title, BOX - 6);
+    let title = one_line(&title, wide - 6);
     let mut rows = vec![format!(
         "  +- {} {}+",
         if pending.kind == PendingKind::Doubt {
@@ -39,11 +37,11 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
         } else {
             yellow(&title)
         },
-        "-".repeat(BOX - 5 - title.chars().count())
+        "-".repeat(wide - 5 - title.chars().count())
     )];
     let mut row = |text: &str, paint: &dyn Fn(&str) -> String| {
-        let text = one_line(text, BOX - 4);
-        let gap = BOX - 4 - text.chars().count();
+        let text = one_line(text, wide - 4);
+        let gap = wide - 4 - text.chars().count();
         // `one_line` removed leading blanks; the cells below add their own.
         rows.push(format!("  | {}{} |", paint(&text), " ".repeat(gap)));
     };
@@ -53,9 +51,9 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     let asked = question(&pending.text);
     // If the call itself is the question, it is shown once, in one row if it fits.
     let is_call = call.as_ref() == Some(&asked);
-    let in_a_row = is_call && asked.chars().count() <= BOX - 4 && !asked.contains('\n');
+    let in_a_row = is_call && asked.chars().count() <= wide - 4 && !asked.contains('\n');
     if !is_call || in_a_row {
-        for text in bounded(fold(&asked, BOX - 4)) {
+        for text in bounded(fold(&asked, wide - 4)) {
             row(&text, &|t| bold(t));
         }
     }
@@ -68,7 +66,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
         let why = because.map_or_else(String::new, |why| format!(", because {why}"));
         row(&format!("{tool}{why}"), &|t| t.to_owned());
         for (name, value) in cells(args) {
-            for line in cell(&name, &value) {
+            for line in cell(&name, &value, wide) {
                 row(&line, &|t| t.to_owned());
             }
         }
@@ -102,7 +100,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
         row(&note, &|t| dim(t));
     }
     if let Some(probe) = &pending.probe {
-        for text in bounded(fold(&probe.sentence(), BOX - 4)) {
+        for text in bounded(fold(&probe.sentence(), wide - 4)) {
             row(&text, &|t| t.to_owned());
         }
     }
@@ -111,11 +109,11 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
             "if it happened, its result is needed: {}",
             pending.needs.join(", ")
         );
-        for text in fold(&needs, BOX - 4) {
+        for text in fold(&needs, wide - 4) {
             row(&text, &|t| t.to_owned());
         }
     }
-    rows.push(format!("  +{}+", "-".repeat(BOX - 2)));
+    rows.push(format!("  +{}+", "-".repeat(wide - 2)));
     rows
 }
 
@@ -147,8 +145,8 @@ fn bounded(mut rows: Vec<String>) -> Vec<String> {
 }
 
 /// Renders an argument in rows. All of it is shown, because all of it is approved.
-fn cell(name: &str, value: &str) -> Vec<String> {
-    let rows = fold(&format!(". {name}: {value}"), BOX - 6);
+fn cell(name: &str, value: &str, wide: usize) -> Vec<String> {
+    let rows = fold(&format!(". {name}: {value}"), wide - 6);
     let rows = rows
         .into_iter()
         .enumerate()

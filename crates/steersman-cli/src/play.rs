@@ -1,6 +1,7 @@
 //! Drives a session until it settles, and prints its story meanwhile.
 
 pub(crate) mod follow;
+mod live;
 mod stay;
 
 use crate::asked;
@@ -8,11 +9,12 @@ use crate::error::{CommandError, Exit};
 use crate::place::{Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::step::Keys;
-use crate::tell::row::print;
-use crate::words::{count, line as one_line};
+use crate::tell::row::{Form, print};
+use crate::words::{count, talk_width};
+pub(crate) use live::meanwhile;
+use live::{Live, TICK};
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::IsTerminal;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steersman::Turn;
@@ -20,11 +22,9 @@ use steersman::runtime::bind::Values;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::feed::{Feed, FeedItem};
 use steersman::runtime::inbox::unread;
-use steersman::runtime::model::Delta;
 use steersman::runtime::pending::Pending;
 use steersman::runtime::session::{Fate, Session, Settled};
 use steersman::runtime::step::{Go, Stood};
-use steersman::runtime::toolset::Progress;
 use steersman::views::event::Teller;
 use steersman::views::reader::{Reader as _, Stored};
 use steersman::views::story::Story;
@@ -40,9 +40,6 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// The message printed after that period.
 const STILL_WAITS: &str = "Waits for what has begun and must not be repeated. Ctrl-C leaves at once: it is in doubt then.";
 
-/// Time without any progress after which the status line shows what is awaited.
-const SILENT: Duration = Duration::from_secs(3);
-
 /// A session that this process drives, and the state of its output.
 pub(crate) struct Play<'a> {
     place: &'a Place,
@@ -55,11 +52,9 @@ pub(crate) struct Play<'a> {
     /// With `--json`, lines are printed as events.
     events: Teller,
     reader: Arc<Stored>,
-    status: Status,
+    live: Live,
     /// Effects whose outcome was printed; streamed pieces of them are stale.
     over: BTreeSet<Id>,
-    /// For each model call without output so far, the agent and the time of the request.
-    silent: BTreeMap<Id, (String, Instant)>,
     /// The person whose messages are typed in this terminal, as a story names one: these are not printed again.
     pub(crate) typed_here: Option<String>,
     leaving: Leaving,
@@ -156,9 +151,8 @@ impl<'a> Play<'a> {
             story: Story::told(verbose),
             events: Teller::new(reader.clone()),
             reader,
-            status: Status::new(printer),
+            live: Live::new(printer),
             over: BTreeSet::new(),
-            silent: BTreeMap::new(),
             typed_here: None,
             leaving,
             branch: None,
@@ -206,6 +200,7 @@ impl<'a> Play<'a> {
                 None => return self.leave_off().await,
                 Some(Stood::Settled(settled)) => {
                     self.rest().await?;
+                    self.live.rests();
                     return self.stay(settled).await;
                 }
                 Some(Stood::At(line)) => {
@@ -259,17 +254,8 @@ impl<'a> Play<'a> {
                 // Signals come before the feed: a model that streams without a pause must not keep the user from leaving.
                 () = self.leaving.wanted() => return Ok(None),
                 item = self.feed.next() => self.item(item?).await?,
-                () = tokio::time::sleep(SILENT), if self.status.terminal => self.silent(),
+                () = tokio::time::sleep(TICK), if self.live.terminal => self.live.draw(),
             }
-        }
-    }
-
-    /// Shows on a terminal which model has been awaited longest, and for how long.
-    fn silent(&mut self) {
-        let longest = self.silent.values().min_by_key(|(_, since)| *since);
-        if let Some((name, since)) = longest {
-            let told = waited(name, since.elapsed());
-            self.status.waits(&told);
         }
     }
 
@@ -285,7 +271,7 @@ impl<'a> Play<'a> {
     }
 
     async fn lets_go(&mut self, wanted: bool) -> Result<bool, CommandError> {
-        self.status.clear();
+        self.live.clear();
         let stopped = self.session.clone().stop();
         let stopped = lets_go(stopped, &mut self.leaving, self.printer, wanted).await;
         match stopped {
@@ -297,7 +283,7 @@ impl<'a> Play<'a> {
 
     /// Prints the lines on disk that were not printed yet.
     async fn rest(&mut self) -> Result<(), CommandError> {
-        self.status.clear();
+        self.live.clear();
         for line in self.feed.lines().await? {
             self.tell(line, true).await?;
         }
@@ -316,18 +302,17 @@ impl<'a> Play<'a> {
                 && !self.over.contains(&effect)
                 && self.story.searching().is_none() =>
             {
-                self.silent.remove(&effect);
                 let name = self.story.known(agent);
-                self.status.show(agent, name, delta);
+                self.live.streams(effect, name, delta);
             }
             FeedItem::Progress {
                 effect, progress, ..
             } if !self.printer.is_json() && !self.over.contains(&effect) => {
                 let tool = self.story.target(effect);
                 let tool = tool.map_or_else(|| "a call".to_owned(), ToString::to_string);
-                self.status.progress(&tool, &progress);
+                self.live.progress(effect, &tool, &progress);
             }
-            FeedItem::Withdrawn { .. } => self.status.clear(),
+            FeedItem::Withdrawn { effect, .. } => self.live.withdraws(effect),
             FeedItem::Delta { .. }
             | FeedItem::Progress { .. }
             | FeedItem::Settled(_)
@@ -346,7 +331,7 @@ impl<'a> Play<'a> {
                 .filter(|a| a.kind == Admitted::Outcome)
                 .filter_map(|a| a.id),
         );
-        self.silent.retain(|effect, _| !self.over.contains(effect));
+        self.live.ends(&self.over);
         let bound = line.commit.as_ref().filter(|commit| {
             // If the line only binds changed servers, the story reports it.
             let told = |a: &Admission| a.kind == Admitted::Rebound && a.body.is_some();
@@ -362,7 +347,7 @@ impl<'a> Play<'a> {
         let wished = line.commit.iter().flat_map(|commit| &commit.wished);
         for wished in wished.filter(|wished| wished.what == Want::Step) {
             let name = self.story.agent(wished.agent).to_owned();
-            self.silent.insert(wished.id, (name, Instant::now()));
+            self.live.asks(wished.id, &name);
         }
         if aloud && self.printer.is_json() {
             for event in self.events.line(line).await? {
@@ -370,13 +355,13 @@ impl<'a> Play<'a> {
             }
         }
         if aloud {
-            self.status.clear();
-            for row in rows.iter().flat_map(|row| print(row, true)) {
+            self.live.clear();
+            let form = Form::wide(talk_width());
+            for row in rows.iter().flat_map(|row| print(row, form)) {
                 self.printer.talk(row);
             }
-            if let Some(told) = self.story.searching() {
-                self.status.search(&told);
-            }
+            self.live.note(self.story.searching());
+            self.live.draw();
         }
         Ok(())
     }
@@ -599,7 +584,7 @@ pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
         )),
         Settled::Asks(all) | Settled::Doubt(all) | Settled::Waits(all) => {
             for pending in all {
-                rows.extend(asked::frame(pending, now));
+                rows.extend(asked::frame(pending, now, talk_width()));
             }
             rows.push(match settled {
                 Settled::Doubt(_) => red("In doubt. It may have happened, so nothing is repeated until somebody says:"),
@@ -683,103 +668,4 @@ impl Told {
 fn next(commands: &[String]) -> String {
     let commands: Vec<String> = commands.iter().map(|c| typed(c)).collect();
     format!("Next:  {}", commands.join("   "))
-}
-
-/// The status line at the bottom of a terminal: who is writing what. It is cleared when a row is printed.
-struct Status {
-    printer: Printer,
-    terminal: bool,
-    shown: bool,
-    agent: Option<Id>,
-    tail: String,
-}
-
-/// Renders progress: `3 of 10, half way`.
-fn how_far(progress: &Progress) -> String {
-    let mut told = match progress.total {
-        Some(total) => format!("{} of {total}", progress.done),
-        None => progress.done.to_string(),
-    };
-    if let Some(message) = &progress.message {
-        told = format!("{told}, {message}");
-    }
-    told
-}
-
-/// Renders a wait: `desk: waits for its model, 12 s`.
-fn waited(name: &str, since: Duration) -> String {
-    format!("{name}: waits for its model, {} s", since.as_secs())
-}
-
-/// Number of characters of streamed text that are shown.
-const TAIL: usize = 60;
-
-impl Status {
-    fn new(printer: &Printer) -> Self {
-        Self {
-            printer: printer.clone(),
-            terminal: std::io::stderr().is_terminal(),
-            shown: false,
-            agent: None,
-            tail: String::new(),
-        }
-    }
-
-    fn show(&mut self, agent: Id, name: Option<&str>, delta: Delta) {
-        if !self.terminal {
-            return;
-        }
-        let piece = match delta {
-            Delta::Text(text) | Delta::Reasoning(text) => text,
-            Delta::Call(_, Some(name), piece) => format!(" {name} {piece}"),
-            Delta::Call(_, None, piece) => piece,
-        };
-        if self.agent != Some(agent) {
-            self.agent = Some(agent);
-            self.tail.clear();
-        }
-        self.tail.push_str(&piece);
-        let over = self.tail.chars().count().saturating_sub(TAIL);
-        self.tail = self.tail.chars().skip(over).collect();
-        self.shown = true;
-        // The name of an agent is unknown until the line that made it is on disk.
-        let who = name.map_or_else(String::new, |name| format!("{name}: "));
-        self.printer
-            .status(&format!("{who}{}", one_line(&self.tail, TAIL)));
-    }
-
-    /// Shows a text instead of streamed output.
-    fn waits(&mut self, told: &str) {
-        self.agent = None;
-        self.tail.clear();
-        self.shown = true;
-        let told = one_line(told, TAIL);
-        self.printer.status(&told);
-    }
-
-    /// Shows the progress of a tool call, as its server reports it.
-    fn progress(&mut self, tool: &str, progress: &Progress) {
-        if !self.terminal {
-            return;
-        }
-        self.agent = None;
-        self.tail.clear();
-        self.shown = true;
-        let told = one_line(&how_far(progress), TAIL);
-        self.printer.status(&format!("{tool}: {told}"));
-    }
-
-    /// Shows the progress of a search.
-    fn search(&mut self, told: &str) {
-        if self.terminal {
-            self.waits(told);
-        }
-    }
-
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            self.printer.clear_status();
-        }
-        self.tail.clear();
-    }
 }

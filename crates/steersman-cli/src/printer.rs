@@ -109,6 +109,11 @@ impl Printer {
         }
     }
 
+    /// Returns true if talk is not printed.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Returns true if talk is printed with styles.
     pub(crate) fn is_styled(&self) -> bool {
         Reader::of(&std::io::stderr()) == Reader::Screen { styled: true }
@@ -136,6 +141,20 @@ impl Printer {
             let mut err = std::io::stderr().lock();
             let reader = Reader::of(&err);
             let _ = write!(err, "\r\x1b[K  {}", reader.gets(text));
+            let _ = err.flush();
+        }
+    }
+
+    /// Shows lines at the bottom of a terminal; the cursor stays on the last one.
+    pub(crate) fn region(&self, rows: &[String]) {
+        if !self.quiet && !rows.is_empty() {
+            let mut err = std::io::stderr().lock();
+            let reader = Reader::of(&err);
+            let rows: Vec<String> = rows
+                .iter()
+                .map(|row| format!("  {}", reader.gets(row)))
+                .collect();
+            let _ = write!(err, "{}", rows.join("\n"));
             let _ = err.flush();
         }
     }

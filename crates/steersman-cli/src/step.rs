@@ -3,7 +3,8 @@
 use crate::error::CommandError;
 use crate::printer::{Printer, dim};
 use crate::prompt::{Prompt, Typed};
-use crate::tell::row::print;
+use crate::tell::row::{Form, print};
+use crate::words::talk_width;
 use std::io::{BufRead, Read};
 use std::sync::Arc;
 use steersman::runtime::engine::Engine;
@@ -103,7 +104,10 @@ impl Stepper {
         for line in feed.lines().await? {
             let line = reader.arrived(line).await?;
             let rows = self.story.line(&line, &reader).await?;
-            for row in rows.iter().flat_map(|row| print(row, true)) {
+            for row in rows
+                .iter()
+                .flat_map(|row| print(row, Form::wide(talk_width())))
+            {
                 self.printer.talk(row);
             }
             self.line = line.n;

@@ -1,14 +1,38 @@
 //! Renders numbers, times and texts for people: short, in columns, never wider than the terminal.
 
 use serde_json::Value as Json;
+use std::ops::RangeInclusive;
+use std::os::fd::AsFd;
 pub(crate) use steersman::views::words::{
     arguments, bytes, count, digits, entries, fold, line, money, question, search_ended, span,
     turns, wrap, written_out,
 };
 use steersman_machine::values::json::read;
 
-/// Width of the layout in columns.
-pub(crate) const WIDTH: usize = 90;
+/// Width of the layout in columns where no terminal says its own.
+const FIXED: usize = 90;
+/// Widths of terminals that the layout follows. A narrower one wraps, and a line of a wider one would be hard to read.
+const WIDTHS: RangeInclusive<usize> = 60..=200;
+
+/// Returns the width of the layout on standard output.
+pub(crate) fn width() -> usize {
+    width_of(std::io::stdout())
+}
+
+/// Returns the width of the layout on standard error, where talk is printed.
+pub(crate) fn talk_width() -> usize {
+    width_of(std::io::stderr())
+}
+
+/// Returns the width of a terminal, which may change at any time; a file or a pipe always has the same.
+fn width_of(stream: impl AsFd) -> usize {
+    match rustix::termios::tcgetwinsize(stream) {
+        Ok(size) if size.ws_col > 0 => {
+            usize::from(size.ws_col).clamp(*WIDTHS.start(), *WIDTHS.end())
+        }
+        _ => FIXED,
+    }
+}
 
 /// Renders a time in the past: `just now`, `12 s ago`, `3 min ago`, `4 h ago`, `2 d ago`.
 pub(crate) fn ago(now: i64, then: i64) -> String {
@@ -92,10 +116,16 @@ pub(crate) fn value(typed: &str) -> Json {
     read(typed).unwrap_or_else(|_| typed.into())
 }
 
-/// Renders a table: each column is as wide as its widest cell, no cell is wider than the screen, and the last column gets
-/// the rest.
+/// Minimum room for the last column of a table.
+const LAST: usize = 12;
+/// Columns of a table that are not wider than this are never cut.
+const SLIM: usize = 8;
+
+/// Renders a table: each column is as wide as its widest cell, and the last column gets the rest. If that is too little, the
+/// widest columns are cut; the first one, which people type, never is.
 pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
-    let row = |row: &Vec<String>| row.iter().map(|cell| line(cell, WIDTH)).collect();
+    let screen = width();
+    let row = |row: &Vec<String>| row.iter().map(|cell| line(cell, screen)).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
     let mut widths: Vec<usize> = heading.iter().map(|h| h.chars().count()).collect();
     for row in &rows {
@@ -104,16 +134,25 @@ pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
         }
     }
     let last = widths.len().saturating_sub(1);
-    let before: usize = widths[..last].iter().map(|w| w + 2).sum();
-    let room = WIDTH.saturating_sub(before).max(20);
+    let least = widths.last().map_or(LAST, |widest| *widest.min(&LAST));
+    let before = |widths: &[usize]| widths[..last].iter().map(|w| w + 2).sum::<usize>();
+    while before(&widths) + least > screen {
+        let cut = widths[..last].iter_mut().skip(1).max();
+        let Some(widest) = cut.filter(|widest| **widest > SLIM) else {
+            break;
+        };
+        *widest -= 1;
+    }
+    let room = screen.saturating_sub(before(&widths)).max(least);
     let render = |cells: &[String]| {
         let mut out = String::new();
         for (i, cell) in cells.iter().enumerate() {
             if i == last {
                 out.push_str(&line(cell, room));
             } else {
+                let cell = line(cell, widths[i]);
                 let pad = widths[i] + 2 - cell.chars().count();
-                out.push_str(cell);
+                out.push_str(&cell);
                 out.push_str(&" ".repeat(pad));
             }
         }

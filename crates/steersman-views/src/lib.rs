@@ -14,6 +14,7 @@
 //!                                            +--> diff     the differences between two branches
 //!                                            +--> record   a session as a test, and as training data
 //!   runtime's inspection ------------------------> page, list, turn, rerun    the present, rows of lists, results
+//!   lists, inspection ---------------------------> cause    reasons of stops, stuck sessions, sums
 //!   definition, snapshot ------------------------> graph    a picture with marks and coordinates
 //! ```
 //!
@@ -35,6 +36,7 @@
 
 #![warn(missing_docs)]
 
+pub mod cause;
 pub mod context;
 pub mod diff;
 pub mod effects;

@@ -2,7 +2,8 @@
 
 use crate::shown;
 use serde::Serialize;
-use steersman_machine::stored::commit::LogLine;
+use std::collections::BTreeMap;
+use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Id, Line, Time};
 use steersman_machine::trace::Trace;
@@ -21,6 +22,9 @@ pub struct LineView {
     pub at: Time,
     /// Tokens of the model calls whose outcome it took.
     pub tokens: u64,
+    /// Durations of the calls of models and tools whose outcome it took.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub took: Vec<Took>,
     /// Its number, its branch and the offers that it took.
     pub head: String,
     /// Everything that it made, pushed, wished and entered into the ledger.
@@ -30,19 +34,76 @@ pub struct LineView {
     pub text: String,
 }
 
+/// The duration of a call of a model or a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Took {
+    /// The effect.
+    #[serde(serialize_with = "shown::text")]
+    pub effect: Id,
+    /// Milliseconds: of a model, those of the attempt that succeeded; of a tool, those since its newest attempt began.
+    pub millis: u64,
+}
+
 /// Reads lines in order and converts each into a view. Names come from the lines before.
 #[derive(Clone, Debug, Default)]
-pub struct Lines(Trace);
+pub struct Lines {
+    trace: Trace,
+    /// The time at which each effect for a call began that is not over.
+    began: BTreeMap<Id, Time>,
+}
 
 impl Lines {
     /// Reads a line without converting it.
     pub fn learn(&mut self, line: &LogLine) {
-        self.0.learn(line);
+        self.trace.learn(line);
+        self.took(line);
+    }
+
+    /// Returns the durations of what ended in a line, and notes what begins there.
+    fn took(&mut self, line: &LogLine) -> Vec<Took> {
+        let mut took = Vec::new();
+        if let Some(commit) = &line.commit {
+            let models = commit.usage.iter();
+            took.extend(models.filter_map(|usage| {
+                let (effect, millis) = (usage.effect?, usage.took);
+                Some(Took { effect, millis })
+            }));
+            for admitted in commit
+                .admitted
+                .iter()
+                .filter(|a| a.kind == Admitted::Outcome)
+            {
+                let began = admitted
+                    .id
+                    .and_then(|id| Some((id, self.began.remove(&id)?)));
+                took.extend(began.map(|(effect, began)| Took {
+                    effect,
+                    millis: line.at.0.saturating_sub(began.0).max(0).unsigned_abs(),
+                }));
+            }
+            let calls = commit.wished.iter().filter(|w| w.what.call().is_some());
+            self.began.extend(calls.map(|wished| (wished.id, line.at)));
+        }
+        for entry in &line.ledger {
+            match entry {
+                LedgerEntry::Started { effect, .. } => {
+                    self.began.insert(*effect, line.at);
+                }
+                // What ended a hold is no work of the call, and what ran when an owner died has an unknown beginning.
+                LedgerEntry::Released { effect, .. } => {
+                    self.began.remove(effect);
+                }
+                LedgerEntry::Claimed { .. } => self.began.clear(),
+                _ => {}
+            }
+        }
+        took
     }
 
     /// Converts a line.
     pub fn line(&mut self, line: &LogLine, texts: &dyn Bodies) -> LineView {
-        let text = self.0.line(line, texts, None);
+        let text = self.trace.line(line, texts, None);
+        let took = self.took(line);
         let mut rows = text.lines();
         let head = rows.next().unwrap_or_default().to_owned();
         let rows = rows.map(|row| row.trim().to_owned()).collect();
@@ -52,6 +113,7 @@ impl Lines {
             branch: line.branch,
             at: line.at,
             tokens: usage.fold(0, |sum, used| used.tokens().saturating_add(sum)),
+            took,
             head,
             rows,
             text,

@@ -6,6 +6,7 @@ use crate::list::{PendingRow, SessionRow, status};
 use crate::log::Log;
 use crate::shown;
 use crate::story::{Row, Story, Tone};
+use crate::words;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,6 +70,8 @@ pub struct Page {
     pub current: Option<String>,
     /// The agents, from the root down.
     pub agents: Vec<AgentRow>,
+    /// The letters that occur in the stacks of the agents, each with its meaning.
+    pub legend: BTreeMap<String, &'static str>,
     /// The state by name. Entries of agents below the root are prefixed with the agent's path.
     pub state: Map<String, Json>,
     /// The branches, in the order in which they were opened.
@@ -251,6 +254,7 @@ impl<'a> Subject<'a> {
         row.tokens = ledger.spent.tokens;
         row.cost = ledger.spent.micros as f64 / 1e6;
         let orders = orders(self.seen);
+        let agents = self.agents(&snapshot);
         Page {
             row,
             settled: Standing::of(&settled),
@@ -263,7 +267,8 @@ impl<'a> Subject<'a> {
             },
             branch: name(self.branch),
             current: self.seen.current_branch().map(name),
-            agents: self.agents(&snapshot),
+            legend: legend(&agents),
+            agents,
             state: state(&snapshot),
             branches: self.branches(),
             sums: Effects::sums(effects.all()),
@@ -295,8 +300,13 @@ impl<'a> Subject<'a> {
                 }
                 let rows = by_branch.entry(row.branch).or_default();
                 // The branch's row says this already.
-                if row.tone != Tone::Begins {
-                    rows.push(row);
+                if row.tone == Tone::Begins {
+                    continue;
+                }
+                // Of owners in a row, the last one counts.
+                match (rows.last_mut(), row.owners) {
+                    (Some(last), Some(_)) if last.owners.is_some() => last.goes_on(row),
+                    _ => rows.push(row),
                 }
             }
         }
@@ -499,6 +509,13 @@ fn name(branch: &BranchView) -> String {
         .label
         .as_ref()
         .map_or_else(|| branch.id.to_string(), ToString::to_string)
+}
+
+/// Returns the letters in the stacks of agents, each with its meaning.
+fn legend(agents: &[AgentRow]) -> BTreeMap<String, &'static str> {
+    let letters = agents.iter().flat_map(|agent| agent.letters.split(' '));
+    let known = letters.filter_map(|letter| Some((letter.to_owned(), words::letter(letter)?)));
+    known.collect()
 }
 
 /// Returns the standing orders of people: `paused`, `refund is held`.

@@ -20,7 +20,9 @@ use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::questions::judgement;
 use steersman_machine::stored::built_in::BuiltIn;
-use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine, Probing, Push};
+use steersman_machine::stored::commit::{
+    Admitted, Commit, LedgerEntry, LogLine, Probing, Push, Want,
+};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Body, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{
@@ -59,6 +61,8 @@ pub struct Story {
     /// The start time of each call on a branch. It is removed after a hold and after a change of owner, because the time until
     /// then is not the call's own work.
     began: BTreeMap<(Id, Id), Time>,
+    /// The agent of each step of a model that is not over.
+    steps: BTreeMap<Id, Id>,
     branches: BTreeMap<Id, String>,
     /// The tools that probe, by the ids of the probes.
     probes: BTreeMap<Id, Name>,
@@ -228,12 +232,31 @@ impl Story {
         }
         let entered = commit.states();
         self.entered = entered.map(|(id, state)| (id, state.clone())).collect();
+        let before = rows.len();
         self.pushes(line, &commit.pushes, texts, rows);
+        self.took(commit, &mut rows[before..]);
+        for wished in &commit.wished {
+            if wished.what == Want::Step {
+                self.steps.insert(wished.id, wished.agent);
+            }
+        }
         for (agent, state) in std::mem::take(&mut self.entered) {
             self.states.insert((line.branch, agent), state);
         }
         self.turned(line, commit, rows);
         rows.extend(commit.came().map(|new| self.versions.made(line, new)));
+    }
+
+    /// Notes how long models worked, each in the first row of what its answer began.
+    fn took(&mut self, commit: &Commit, rows: &mut [Row]) {
+        for usage in &commit.usage {
+            let agent = usage.effect.and_then(|effect| self.steps.remove(&effect));
+            let mut rows = rows.iter_mut();
+            let row = agent.and_then(|agent| rows.find(|row| row.agent == Some(agent)));
+            if let Some(row) = row {
+                row.took = Some(usage.took);
+            }
+        }
     }
 
     fn pushes(&mut self, line: &LogLine, pushes: &[Push], texts: &dyn Bodies, rows: &mut Vec<Row>) {
@@ -610,6 +633,8 @@ fn row(line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row
         who: who.to_owned(),
         text,
         note,
+        took: None,
+        owners: None,
         tone,
     }
 }

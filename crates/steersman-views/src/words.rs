@@ -146,6 +146,27 @@ pub(crate) fn accepted_store(was: Doubtful) -> &'static str {
     }
 }
 
+/// Returns the meaning of a letter of a stack, as [`AgentRow::letters`](crate::page::AgentRow::letters) has them.
+pub fn letter(letter: &str) -> Option<&'static str> {
+    Some(match letter {
+        "U" => "message",
+        "A" => "answer of the model",
+        "TC" => "call of a tool",
+        "TR" => "its result",
+        "AC" => "call of an agent",
+        "AR" => "its answer",
+        "UI" => "question to a person",
+        "UR" => "reply, or message after an end",
+        "W" => "wait",
+        "WR" => "its end",
+        "R" => "result",
+        "Ro" => "choice of a router",
+        "S" => "summary",
+        "F" => "end or draft",
+        _ => return None,
+    })
+}
+
 /// Wraps a text at blanks into lines of at most `width` characters. A longer word is not broken.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();

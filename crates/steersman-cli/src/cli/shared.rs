@@ -2,6 +2,7 @@
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// A session to look at, with a branch and a line.
@@ -10,6 +11,25 @@ pub(crate) struct Look {
     /// SESSION[:BRANCH][@LINE]: a unique prefix, `last`, or a label `vendor=Acme`; a line `12`, `-2`, or a tool's name.
     #[arg(default_value = "last")]
     pub(crate) address: String,
+}
+
+/// The option by which rows begin with their time.
+#[derive(Copy, Clone, Debug, Args)]
+pub(crate) struct Times {
+    /// Begin each row with its time of day, and each day with its date [default: on a terminal of at least 80 columns].
+    #[arg(long)]
+    pub(crate) times: bool,
+}
+
+impl Times {
+    /// Narrowest terminal on which times leave enough room.
+    const ROOM: usize = 80;
+
+    /// Returns true if rows begin with their time.
+    pub(crate) fn are_shown(self) -> bool {
+        let wide = || crate::words::width() >= Self::ROOM;
+        self.times || (std::io::stdout().is_terminal() && wide())
+    }
 }
 
 /// The sessions that are meant: one, or all that match.

@@ -4,7 +4,7 @@ use crate::address::{Address, SessionName};
 use crate::cli::{Acting, Drive, Global, Own};
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, typed_as};
-use crate::play::{Ended, Leaving, Play};
+use crate::play::{self, Ended, Leaving, Play};
 use crate::printer::{Printer, dim};
 use serde_json::json;
 use std::time::Duration;
@@ -213,7 +213,8 @@ impl Target {
             return Ok(Reached::Inbox);
         }
         let leaving = Leaving::listen()?;
-        match place.steersman.session_for(&session, &id).await {
+        let taken = place.steersman.session_for(&session, &id);
+        match Box::pin(play::meanwhile(printer, "Takes up the session", taken)).await {
             Ok((session, fate)) => {
                 let session = session.driven().clone();
                 if let Fate::Refused(why) = fate {

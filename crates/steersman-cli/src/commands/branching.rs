@@ -9,7 +9,7 @@ use crate::place::{self, branch_name};
 use crate::play::follow::follow;
 use crate::play::{self, Ended};
 use crate::printer::{Printer, typed};
-use crate::words::{self, WIDTH};
+use crate::words;
 use serde_json::json;
 use steersman::Act;
 use steersman::runtime::engine::{BranchView, Inspection};
@@ -220,7 +220,7 @@ impl Begun {
             .iter()
             .filter_map(found)
             .map(|d| {
-                let args = words::line(&words::arguments(&d.args), WIDTH);
+                let args = words::line(&words::arguments(&d.args), words::width());
                 format!("{} {}({args}) is {}", d.id, d.tool, d.word())
             })
             .collect()
@@ -256,7 +256,7 @@ impl Begun {
             Settled::Answered { text, .. } => printer.data(&**text)?,
             Settled::Asks(all) | Settled::Doubt(all) | Settled::Waits(all) => {
                 for pending in all {
-                    for row in asked::frame(pending, self.now) {
+                    for row in asked::frame(pending, self.now, words::talk_width()) {
                         printer.talk(row);
                     }
                     for command in asked::commands(&self.short, pending) {

@@ -8,7 +8,7 @@ use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red, typed};
 use crate::words::count;
 use serde_json::{Value as Json, json};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -48,6 +48,8 @@ const ENOUGH: usize = 6;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Time between the payment and the kill, so that the last row on the screen can be read.
 const READABLE: Duration = Duration::from_millis(400);
+/// Pause before and after the kill, if a person looks on.
+const PAUSE: Duration = Duration::from_millis(2_500);
 
 pub(crate) async fn run(
     _args: DemoArgs,
@@ -130,6 +132,7 @@ impl<'a> Stage<'a> {
         let mut dying = self.spawn(&service, &["approve", &session, "--as", "supervisor"])?;
         let booked = service.wait_for_booking(&mut dying);
         std::thread::sleep(READABLE);
+        self.pause("       The money has left. Now the process is killed.");
         // `kill` sends SIGKILL: the process cannot write another byte.
         let killed = dying.kill();
         let _ = dying.wait();
@@ -139,6 +142,7 @@ impl<'a> Stage<'a> {
             "    x  killed (SIGKILL) after the payment left, before its answer came\n",
         ));
 
+        self.pause("       The next owner knows that the refund began, and not how it ended.\n");
         self.typed(&format!("steersman run --resume {session}"));
         let (status, told) = self.act(&service, &["run", "--resume", &session])?;
         if status.code() != Some(Exit::Answered as i32) {
@@ -195,6 +199,14 @@ impl<'a> Stage<'a> {
             ));
         }
         Ok(if right { Exit::Answered } else { Exit::Failed })
+    }
+
+    /// Gives a person at a terminal time to read what happens next. A program gets neither the text nor the pause.
+    fn pause(&self, text: &str) {
+        if std::io::stderr().is_terminal() && !self.quiet {
+            self.printer.talk(dim(text));
+            std::thread::sleep(PAUSE);
+        }
     }
 
     fn typed(&self, command: &str) {

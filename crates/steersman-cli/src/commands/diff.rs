@@ -5,7 +5,7 @@ use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, branch_name};
 use crate::printer::{Printer, bold, dim, green, red};
-use crate::words::{arguments, digits, line, money};
+use crate::words::{self, arguments, digits, line, money};
 use serde_json::Value as Json;
 use steersman::{Both, Deed, Diff, First};
 use steersman_machine::stored::ids::Id;
@@ -22,11 +22,13 @@ pub(crate) struct DiffArgs {
     b: String,
 }
 
-/// Maximum width of a quoted text.
-const WIDTH: usize = 100;
+/// Minimum room for a text.
+const LEAST: usize = 20;
 
-/// Maximum width of the arguments of a call.
-const ARGUMENTS: usize = 60;
+/// Returns the room that a row has for texts if something else takes so many columns.
+fn room(taken: usize) -> usize {
+    words::width().saturating_sub(taken).max(LEAST)
+}
 
 pub(crate) async fn run(
     args: DiffArgs,
@@ -93,8 +95,9 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
     }
     let mut rows = Vec::new();
     let width = a.chars().count().max(b.chars().count());
+    let texts = room(width + 4);
     let one = |rows: &mut Vec<String>, side: &str, text: Option<String>| {
-        rows.extend(text.map(|text| format!("  {side:width$}  {}", line(&text, WIDTH))));
+        rows.extend(text.map(|text| format!("  {side:width$}  {}", line(&text, texts))));
     };
     let pair = |rows: &mut Vec<String>, of_a: &str, of_b: &str| {
         one(rows, a, Some(of_a.to_owned()));
@@ -168,10 +171,11 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
             let value = |of: &Json| rating::told_value(of).unwrap_or_else(|| text(of));
             let rates = path.starts_with("rating of ");
             let value = |of: &Json| if rates { value(of) } else { text(of) };
+            let half = room(path.chars().count() + 7) / 2;
             rows.push(format!(
                 "  {path}  {} | {}",
-                line(&value(&both.a), 40),
-                line(&value(&both.b), 40)
+                line(&value(&both.a), half),
+                line(&value(&both.b), half)
             ));
         }
     }
@@ -261,10 +265,11 @@ fn outcome(diff: &Diff, rows: &mut Vec<String>, pair: &dyn Fn(&mut Vec<String>, 
     for name in names {
         let (one, other) = (&diff.outcome.a[name], &diff.outcome.b[name]);
         if one != other {
+            let half = room(name.chars().count() + 7) / 2;
             rows.push(format!(
                 "  {name}  {} | {}",
-                line(&text(one), 45),
-                line(&text(other), 45)
+                line(&text(one), half),
+                line(&text(other), half)
             ));
         }
     }
@@ -276,16 +281,18 @@ fn tools(both: &Both<Vec<Deed>>) -> Vec<String> {
         let mut left = other.to_vec();
         let mut rows = Vec::new();
         for deed in of {
-            match left.iter().position(|d| d == deed) {
-                Some(at) => drop(left.remove(at)),
-                None => rows.push(format!(
-                    "  {sign} {}({})  {}, by {}",
-                    deed.tool,
-                    line(&arguments(&deed.args), ARGUMENTS),
-                    deed.how,
-                    deed.agent
-                )),
+            if let Some(at) = left.iter().position(|d| d == deed) {
+                left.remove(at);
+                continue;
             }
+            let rest = format!("  {sign} {}()  {}, by {}", deed.tool, deed.how, deed.agent);
+            rows.push(format!(
+                "  {sign} {}({})  {}, by {}",
+                deed.tool,
+                line(&arguments(&deed.args), room(rest.chars().count())),
+                deed.how,
+                deed.agent
+            ));
         }
         rows
     };

@@ -6,8 +6,9 @@
 use crate::cli::Global;
 use crate::commands::servers::renamed;
 use crate::error::{CommandError, Exit};
+use crate::place::shortest;
 use crate::printer::{Printer, bold, dim, green, red, yellow};
-use crate::words::count;
+use crate::words::{count, span};
 use crate::{locate, store};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -18,7 +19,8 @@ use steersman::runtime::bind;
 use steersman::runtime::model::Models;
 use steersman::runtime::process_env;
 use steersman::runtime::seal::{KeyId, in_words};
-use steersman::runtime::store::SessionQuery;
+use steersman::runtime::store::{SessionInfo, SessionQuery};
+use steersman::views::cause;
 use steersman::{Network, Steersman};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::reach::reach;
@@ -26,6 +28,7 @@ use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE, sealer, would_be_made}
 use steersman_adapters::stores::SealedWith;
 use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::{Network as CheckedNetwork, Source};
+use steersman_machine::stored::ids::Time;
 
 pub(crate) const LISTED: &str = "Say what is there: keys, models, the store, versions";
 
@@ -226,6 +229,7 @@ async fn kept(findings: &mut Findings, file: &Path) {
                 Health::Well,
                 format!("{shown}: {all}, {owned} driven now"),
             );
+            stuck(findings, &sessions);
         }
         Err(error) => {
             findings.add("store", Health::Bad, error.to_string());
@@ -244,6 +248,44 @@ async fn kept(findings: &mut Findings, file: &Path) {
                 format!("{shown} can only be read: {error}"),
             )
             .hint("looking works; nothing can be driven here");
+    }
+}
+
+/// Maximum number of stuck sessions that are named.
+const NAMED: usize = 10;
+
+/// Names the sessions that do not move although nobody is asked, each with what helps.
+fn stuck(findings: &mut Findings, sessions: &[SessionInfo]) {
+    let now = Time(jiff::Timestamp::now().as_millisecond());
+    let found = sessions.iter().filter_map(|info| {
+        // Here the store is only looked at, so the last line of a driven session is not known.
+        let why = cause::stuck(info, None, now);
+        let long = || {
+            let since = now.0.saturating_sub(info.state.updated.0);
+            let long = format!("at work since {}, which is long", span(since));
+            cause::may_be_silent(info, now).then_some(long)
+        };
+        Some((info, why.or_else(long)?))
+    });
+    let found: Vec<_> = found.collect();
+    for (info, why) in found.iter().take(NAMED) {
+        let short = shortest(&info.id, sessions.iter().map(|info| &*info.id));
+        let helps = if info.owner.is_some() {
+            format!(
+                "steersman sessions says whether it is silent, steersman show {short} what runs"
+            )
+        } else {
+            format!("steersman run --resume {short}, or steersman run --all")
+        };
+        findings
+            .add("sessions", Health::Note, format!("{short}: {why}"))
+            .hint(helps);
+    }
+    if found.len() > NAMED {
+        let more = count((found.len() - NAMED) as u64, "session");
+        findings
+            .add("sessions", Health::Note, format!("{more} more are stuck"))
+            .hint("steersman sessions --all names all");
     }
 }
 

@@ -8,6 +8,7 @@ use crate::locate;
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, bold, dim};
 use crate::tell::graph::{mermaid, svg, terminal};
+use crate::words;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman::runtime::engine::{BranchView, Inspection};
@@ -100,7 +101,7 @@ pub(crate) async fn run(
 fn show(graph: &Graph, format: Format, printer: &Printer) -> Result<Exit, CommandError> {
     match format {
         Format::Terminal => {
-            for row in terminal::rows(graph) {
+            for row in terminal::rows(graph, words::width()) {
                 printer.data(row)?;
             }
             if graph.stands.is_some() {

@@ -1,13 +1,15 @@
 //! `log`: prints a session line by line, or with `--json` its events; `-f` follows new lines.
 
-use crate::cli::Global;
+use crate::cli::{Global, Times};
 use crate::error::{CommandError, Exit};
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, dim};
+use crate::tell::row::{day_of, time_of};
+use crate::words::span;
 use serde_json::Value as Json;
 use steersman::runtime::feed::FeedItem;
 use steersman::views::event::Teller;
-use steersman::views::line::Lines;
+use steersman::views::line::{LineView, Lines};
 use steersman::views::reader::Reader as _;
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::Bodies;
@@ -24,6 +26,8 @@ pub(crate) struct LogArgs {
     /// Go on as lines come in, until Ctrl-C.
     #[arg(long, short)]
     follow: bool,
+    #[command(flatten)]
+    times: Times,
 }
 
 pub(crate) async fn run(
@@ -43,6 +47,8 @@ pub(crate) async fn run(
     let wanted = |line: &LogLine| line.n >= from && only.is_none_or(|b| line.branch == b);
     let mut output = Output {
         printer,
+        times: args.times.are_shown(),
+        day: None,
         views: Lines::default(),
         events: Teller::new(sight.reader.clone()),
     };
@@ -74,6 +80,9 @@ pub(crate) async fn run(
 /// Prints lines: in full for people, with `--json` as events.
 struct Output<'a> {
     printer: &'a Printer,
+    times: bool,
+    /// The day of the last line.
+    day: Option<String>,
     views: Lines,
     events: Teller,
 }
@@ -95,11 +104,38 @@ impl Output<'_> {
             }
             return Ok(());
         }
-        for row in self.views.line(line, texts).text.lines() {
-            self.printer.data(row)?;
+        let view = self.views.line(line, texts);
+        if !self.times {
+            for row in view.text.lines() {
+                self.printer.data(row)?;
+            }
+            return Ok(());
+        }
+        let day = day_of(view.at);
+        if day != self.day {
+            self.day = day;
+            self.printer
+                .data(dim(self.day.as_deref().unwrap_or_default()))?;
+        }
+        let time = time_of(view.at);
+        let blank = " ".repeat(time.len());
+        for (k, row) in view.text.lines().enumerate() {
+            let time = if k == 0 { &time } else { &blank };
+            let took = if k == 0 { took(&view) } else { String::new() };
+            self.printer
+                .data(format!("{}{row}{}", dim(time), dim(&took)))?;
         }
         Ok(())
     }
+}
+
+/// Returns how long the calls took that ended in a line.
+fn took(view: &LineView) -> String {
+    let each = view.took.iter().map(|took| {
+        let millis = i64::try_from(took.millis).unwrap_or(i64::MAX);
+        format!("   {} took {}", took.effect, span(millis))
+    });
+    each.collect()
 }
 
 /// Returns all lines of a session as documents.

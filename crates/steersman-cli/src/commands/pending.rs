@@ -7,13 +7,13 @@ use crate::error::{CommandError, Exit};
 use crate::filter::{Field, Filter};
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, bold, dim, typed, yellow};
-use crate::words::{arguments, count, due, table};
+use crate::words::{ago, arguments, count, due, left as left_until, table};
 use serde_json::json;
 use std::collections::BTreeMap;
 use steersman::runtime::inbox::{DecodeError, Message, Wanted};
 use steersman::runtime::pending::{self, Pending as Waits, PendingKind};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
-use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::ids::{Name, Time};
 
 pub(crate) const LISTED: &str = "Show what waits for a person, an event or time, in all sessions";
 
@@ -151,11 +151,12 @@ async fn damage(place: &Place) -> Result<Option<CommandError>, CommandError> {
 
 /// The content of an inbox message.
 enum Mail {
-    Event(Name),
+    /// An event, with the id of its message and its time.
+    Event(Name, Name, Time),
     /// A user message.
-    Said,
+    Said(Time),
     /// Any other message.
-    Message,
+    Message(Time),
     /// A message that cannot be read.
     Unread(DecodeError),
 }
@@ -167,12 +168,18 @@ impl Mail {
             "session": &*info.id,
             "network": &*info.network,
             "what": match self {
-                Self::Event(event) => format!("event {event}"),
-                Self::Said | Self::Message => "message".to_owned(),
+                Self::Event(event, ..) => format!("event {event}"),
+                Self::Said(_) | Self::Message(_) => "message".to_owned(),
                 Self::Unread(DecodeError::Corrupt(_)) => "damaged".to_owned(),
                 Self::Unread(DecodeError::Newer(..)) => "newer".to_owned(),
             },
         });
+        if let Self::Event(_, id, _) = self {
+            document["id"] = (&**id).into();
+        }
+        if let Self::Event(_, _, at) | Self::Said(at) | Self::Message(at) = self {
+            document["since"] = asked::time(at.0);
+        }
         if let Self::Unread(error) = self {
             document["message"] = (&**error.message()).into();
             document["why"] = error.to_string().into();
@@ -180,18 +187,26 @@ impl Mail {
         document
     }
 
-    fn told(&self, session: &str, info: &SessionInfo) -> String {
+    fn told(&self, session: &str, info: &SessionInfo, now: i64) -> String {
+        let came = |at: &Time| ago(now, at.0);
         match self {
-            Self::Event(event) if sessions::status(info) != "new" => {
-                format!("event {event} lies in the inbox of {session} until it waits for it")
-            }
-            Self::Event(event) => {
+            Self::Event(event, id, at) if sessions::status(info) != "new" => {
                 format!(
-                    "event {event} for session {session} lies in its inbox until somebody drives it"
+                    "event {event} {id} came {} and lies in the inbox of {session} until it waits for it",
+                    came(at)
                 )
             }
-            Self::Said | Self::Message => {
-                format!("message for session {session} lies in its inbox until somebody drives it")
+            Self::Event(event, id, at) => {
+                format!(
+                    "event {event} {id} for session {session} came {} and lies in its inbox until somebody drives it",
+                    came(at)
+                )
+            }
+            Self::Said(at) | Self::Message(at) => {
+                format!(
+                    "message for session {session} came {} and lies in its inbox until somebody drives it",
+                    came(at)
+                )
             }
             Self::Unread(error) => yellow(&format!("session {session}: {error}")),
         }
@@ -226,14 +241,14 @@ async fn left<'a>(
         else {
             continue;
         };
-        for message in place.store().inbox(&info.id).await?.1 {
+        for boxed in place.store().inbox(&info.id).await?.1 {
             left.push((
                 info,
-                match Message::decode(&message) {
-                    Ok(message) if is_said(&message) => Mail::Said,
+                match Message::decode(&boxed) {
+                    Ok(message) if is_said(&message) => Mail::Said(boxed.at),
                     Ok(message) => match message.wanted {
-                        Wanted::Event { event, .. } => Mail::Event(event),
-                        _ => Mail::Message,
+                        Wanted::Event { event, .. } => Mail::Event(event, boxed.id, boxed.at),
+                        _ => Mail::Message(boxed.at),
                     },
                     Err(error) => Mail::Unread(error),
                 },
@@ -283,8 +298,11 @@ fn tell(
         let known = format!("{} event {} ", event.network, event.event);
         let id = event.id.strip_prefix(&known).unwrap_or(&event.id);
         printer.data(format!(
-            "event {} {id} for {} lies in the box until a session waits for it",
-            event.event, event.network
+            "event {} {id} for {} came {} and lies in the box: no session waits for it; dropped in {}",
+            event.event,
+            event.network,
+            ago(now, event.at.0),
+            left_until(now, event.until.0)
         ))?;
     }
     for info in dead {
@@ -294,15 +312,15 @@ fn tell(
         ))?;
     }
     for (info, what) in left {
-        printer.data(what.told(&short(&info.id), info))?;
+        printer.data(what.told(&short(&info.id), info, now))?;
     }
     talk(printer, found, rows.len());
     let mut next = Vec::new();
-    let message = |what: &Mail| matches!(what, Mail::Said | Mail::Message);
+    let message = |what: &Mail| matches!(what, Mail::Said(_) | Mail::Message(_));
     if let Some((info, what)) = left.iter().find(|(_, what)| message(what)) {
         let waits = found.iter().filter(|(other, _)| other.id == info.id);
         let waits: Vec<&Waits> = waits.map(|(_, waits)| waits).collect();
-        let said = matches!(what, Mail::Said);
+        let said = matches!(what, Mail::Said(_));
         next.extend(asked::advice(
             &short(&info.id),
             sessions::status(info),

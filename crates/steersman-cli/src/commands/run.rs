@@ -45,6 +45,9 @@ pub(crate) struct RunArgs {
     /// Drive every session of the store, until Ctrl-C: messages, events, timers, and what a dead process left.
     #[arg(long, conflicts_with_all = ["definition", "resume", "rebind", "input", "entry", "seed"])]
     all: bool,
+    /// With --all: end as soon as no session has anything to do, with one line of progress. Exit code 1 if a session failed.
+    #[arg(long, requires = "all")]
+    pub(crate) until_idle: bool,
     /// The agent to talk to, if the definition has several entries.
     #[arg(long, value_name = "AGENT")]
     entry: Option<String>,
@@ -64,9 +67,12 @@ pub(crate) struct RunArgs {
     /// said there. Reads standard input, a terminal or not; its end is a `q`.
     #[arg(long, conflicts_with = "all")]
     step: bool,
-    /// Tell all that routers read for each decision, too.
+    /// Tell all that routers read for each decision, too; with --until-idle, each line of each session.
     #[arg(long, short, conflicts_with = "quiet")]
-    verbose: bool,
+    pub(crate) verbose: bool,
+    /// With --all: begin each row with its time of day [default: on a terminal of at least 80 columns].
+    #[arg(long, requires = "all")]
+    pub(crate) times: bool,
     #[command(flatten)]
     pub(crate) drive: Drive,
 }
@@ -124,11 +130,15 @@ pub(crate) async fn run(
         ..StartOptions::default()
     };
     let leaving = Leaving::listen()?;
-    let session = if args.step {
-        place.steersman.start_stepping(&network, options).await?
-    } else {
-        place.steersman.start_with(&network, options).await?
+    let start = async {
+        if args.step {
+            place.steersman.start_stepping(&network, options).await
+        } else {
+            place.steersman.start_with(&network, options).await
+        }
     };
+    let servers: Vec<&str> = network.checked().mcp.keys().map(|name| &**name).collect();
+    let session = play::meanwhile(printer, &starts(&servers), start).await?;
     let mut play = Play::new(
         &place,
         printer,
@@ -226,14 +236,20 @@ async fn resume(
         None => changed::tell(&place, &seen, "--rebind", printer),
     }
     let is_paused = seen.ledger.paused;
+    let bound = seen.network.clone();
+    let servers = bound.iter().flat_map(|network| network.mcp.keys());
+    let servers: Vec<&str> = servers.map(|name| &**name).collect();
     drop(seen);
     let began = Instant::now();
     let leaving = Leaving::listen()?;
-    let session = if args.step {
-        place.steersman.session_stepping(&info.id).await?
-    } else {
-        place.steersman.session(&info.id).await?
+    let take = async {
+        if args.step {
+            place.steersman.session_stepping(&info.id).await
+        } else {
+            place.steersman.session(&info.id).await
+        }
     };
+    let session = play::meanwhile(printer, &starts(&servers), take).await?;
     let mut play = Play::new(
         &place,
         printer,
@@ -265,6 +281,14 @@ async fn resume(
     .await?
     .finish(play)
     .await
+}
+
+/// Names what a session waits for before its first line.
+fn starts(servers: &[&str]) -> String {
+    match servers {
+        [] => "Starts".to_owned(),
+        servers => format!("Starts the servers {}", servers.join(", ")),
+    }
 }
 
 /// Reads standard input, up to the size limit of a message.
@@ -350,7 +374,7 @@ async fn converse(
                 }
                 let mut acted = false;
                 for pending in mine {
-                    for row in asked::frame(pending, place.now()) {
+                    for row in asked::frame(pending, place.now(), words::talk_width()) {
                         printer.talk(row);
                     }
                     acted |= tokio::select! {

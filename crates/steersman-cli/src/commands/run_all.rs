@@ -1,27 +1,27 @@
 //! `run --all`: drives every session of the store, and reports what happens.
 
-use crate::cli::Global;
+use crate::cli::{Global, Times};
 use crate::commands::run::RunArgs;
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, shortest};
 use crate::play::{self, Leaving, lets_go};
 use crate::printer::{Printer, dim, red, yellow};
-use crate::words::{count, line as one_line};
+use crate::tell::row;
+use crate::words::{count, line as one_line, money, width};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
 use std::sync::Arc;
 use steersman::runtime::engine::{EngineError, Happened};
 use steersman::runtime::inbox::unread;
 use steersman::runtime::session::{Session, Settled};
-use steersman::runtime::store::{SessionId, SessionQuery};
+use steersman::runtime::store::{SessionId, SessionInfo, SessionQuery};
 use steersman::views::reader::{Reader as _, Stored};
 use steersman::views::story::Story;
 use steersman_machine::stored::ids::{Line, Name};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio_util::sync::CancellationToken;
 
-/// Width of a line in columns.
-const ROOM: usize = 90;
 /// Maximum number of unreported notices. Lines whose notice is dropped are reported with the next notice of their session.
 const NOTICES: usize = 4_096;
 
@@ -37,11 +37,18 @@ pub(crate) async fn run(
     // From this call on, lists are read without their damaged parts. The damage itself is reported by driving.
     place.store().damaged_lists().await?;
     let all = place.store().sessions(&SessionQuery::default()).await?;
-    printer.talk(format!(
-        "Drives all that have something to do in {}: {} so far. Ctrl-C leaves them resumable.",
-        crate::locate::shown(&place.file),
-        count(all.len() as u64, "session"),
-    ));
+    let with_mail = SessionQuery {
+        inbox: true,
+        ..SessionQuery::default()
+    };
+    let with_mail = place.store().sessions(&with_mail).await?;
+    if !args.until_idle {
+        printer.talk(format!(
+            "Drives all that have something to do in {}: {} so far. Ctrl-C leaves them resumable.",
+            crate::locate::shown(&place.file),
+            count(all.len() as u64, "session"),
+        ));
+    }
     if printer.is_json() {
         printer.json(&json!({ "status": "driving", "sessions": all.len() }))?;
     }
@@ -64,14 +71,18 @@ pub(crate) async fn run(
             .map(|info| (info.id.clone(), info.head))
             .collect(),
         unreadable: BTreeSet::new(),
+        rows: !args.until_idle || args.verbose,
+        times: Times { times: args.times }.are_shown(),
+        progress: args.until_idle.then(|| {
+            let has_mail = |info: &SessionInfo| with_mail.iter().any(|other| other.id == info.id);
+            Progress::new(&all, place.now(), has_mail)
+        }),
     };
-    let with_mail = SessionQuery {
-        inbox: true,
-        ..SessionQuery::default()
-    };
-    for info in place.store().sessions(&with_mail).await? {
+    for info in &with_mail {
         teller.unread(&info.id).await?;
     }
+    teller.progress();
+    let mut is_idle = false;
     let ended = loop {
         tokio::select! {
             biased;
@@ -87,11 +98,20 @@ pub(crate) async fn run(
                 break ended;
             }
             ended = &mut driving => break ended,
-            Some(what) = happened.recv() => teller.tell(what).await?,
+            Some(what) = happened.recv() => {
+                if matches!(what, Happened::Idle) && args.until_idle {
+                    is_idle = true;
+                    stop.cancel();
+                }
+                teller.tell(what).await?;
+            }
         }
     };
     teller.drain(&mut happened).await?;
     ended.map_err(|e| CommandError::store(e.to_string()))??;
+    if is_idle {
+        return teller.is_idle().await;
+    }
     if printer.is_json() {
         printer.json(&json!({ "status": "interrupted" }))?;
     }
@@ -117,6 +137,75 @@ struct Teller<'a> {
     known: BTreeMap<SessionId, Line>,
     /// Unreadable messages that were reported.
     unreadable: BTreeSet<(SessionId, Name)>,
+    /// True if each line of each session is printed.
+    rows: bool,
+    /// True if each row begins with its time.
+    times: bool,
+    /// The progress until no session has anything to do, if it is told.
+    progress: Option<Progress>,
+}
+
+/// The progress of the sessions that have something to do.
+struct Progress {
+    /// The sessions that have something to do, each with its last result if it has settled.
+    sessions: BTreeMap<SessionId, Option<Arc<Settled>>>,
+    /// Sessions that could not be driven.
+    undriven: BTreeSet<SessionId>,
+    /// Cost of each session before, and now, in millionths of the currency.
+    costs: BTreeMap<SessionId, (u64, u64)>,
+}
+
+impl Progress {
+    fn new(all: &[SessionInfo], now: i64, has_mail: impl Fn(&SessionInfo) -> bool) -> Self {
+        let wanted = |info: &SessionInfo| {
+            let due = info.left.wants.is_some_and(|wants| wants.0 <= now);
+            info.owner.is_none() && (due || has_mail(info))
+        };
+        let sessions = all.iter().filter(|info| wanted(info));
+        let costs = all.iter().map(|info| {
+            let cost = info.state.micros;
+            (info.id.clone(), (cost, cost))
+        });
+        Self {
+            sessions: sessions.map(|info| (info.id.clone(), None)).collect(),
+            undriven: BTreeSet::new(),
+            costs: costs.collect(),
+        }
+    }
+
+    fn failed(&self) -> usize {
+        let settled = self.sessions.values().flatten();
+        let failed = settled.filter(|settled| matches!(***settled, Settled::Failed { .. }));
+        failed.count() + self.undriven.len()
+    }
+
+    fn done(&self) -> usize {
+        self.sessions.values().flatten().count()
+    }
+
+    /// Returns what the sessions have cost since the beginning, in millionths of the currency.
+    fn cost(&self) -> u64 {
+        let spent = |(before, now): &(u64, u64)| now.saturating_sub(*before);
+        self.costs.values().map(spent).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the progress in one line: `37/50, 3 failed, 0.0120`.
+    fn told(&self) -> String {
+        let mut told = format!("{}/{}", self.done(), self.sessions.len());
+        let waiting = self.sessions.values().flatten();
+        let waiting = waiting.filter(|settled| {
+            matches!(
+                ***settled,
+                Settled::Asks(_) | Settled::Waits(_) | Settled::Doubt(_)
+            )
+        });
+        for (n, word) in [(waiting.count(), "waiting"), (self.failed(), "failed")] {
+            if n > 0 {
+                told = format!("{told}, {n} {word}");
+            }
+        }
+        format!("{told}, {}", money(self.cost()))
+    }
 }
 
 impl Teller<'_> {
@@ -154,10 +243,31 @@ impl Teller<'_> {
 
     async fn tell(&mut self, what: Happened) -> Result<(), CommandError> {
         match what {
-            Happened::Taken(_) => Ok(()),
-            Happened::Settled(session, settled) => self.settled(&session, &settled).await,
-            Happened::Failed(id, why) => self.failed(&id, &why).await,
+            Happened::Idle => Ok(()),
+            Happened::Taken(session) => {
+                if let Some(progress) = &mut self.progress {
+                    progress.sessions.entry(session.id().into()).or_default();
+                }
+                self.progress();
+                Ok(())
+            }
+            Happened::Settled(session, settled) => {
+                self.clear();
+                self.settled(&session, &settled).await?;
+                self.progress();
+                Ok(())
+            }
+            Happened::Failed(id, why) => {
+                self.clear();
+                if let Some(progress) = &mut self.progress {
+                    progress.undriven.insert(id.clone());
+                }
+                self.failed(&id, &why).await?;
+                self.progress();
+                Ok(())
+            }
             Happened::Damaged(what) => {
+                self.clear();
                 if self.printer.is_json() {
                     let document = json!({ "status": "damaged", "why": what });
                     return self.printer.json(&document);
@@ -180,13 +290,26 @@ impl Teller<'_> {
         let reported = self.known.get(&id).copied().unwrap_or(Line::NONE);
         let lines = self.place.engine().feed(&id, Line::NONE).lines().await?;
         let (mut story, reader) = (Story::default(), Stored::plain(self.place.engine(), &id));
-        let short = self.short(&id).await?;
+        let all = self
+            .place
+            .store()
+            .sessions(&SessionQuery::default())
+            .await?;
+        let short = shortest(&id, all.iter().map(|info| &*info.id)).to_owned();
+        if let Some(progress) = &mut self.progress {
+            progress.sessions.insert(id.clone(), Some(settled.clone()));
+            progress.undriven.remove(&id);
+            for info in &all {
+                let cost = info.state.micros;
+                progress.costs.entry(info.id.clone()).or_insert((0, 0)).1 = cost;
+            }
+        }
         let mut last = reported;
         for line in lines {
             let line = reader.arrived(line).await?;
             let rows = story.line(&line, &reader).await?;
             last = last.max(line.n);
-            if line.n <= reported || self.printer.is_json() {
+            if line.n <= reported || self.printer.is_json() || !self.rows {
                 continue;
             }
             for row in rows {
@@ -194,20 +317,91 @@ impl Teller<'_> {
                     "" => String::new(),
                     who => format!("{who}  "),
                 };
-                let note = match row.note.as_str() {
+                let note = match row::note(&row).as_str() {
                     "" => String::new(),
                     note => format!("  ({note})"),
                 };
+                let time = if self.times {
+                    row::time_of(row.at)
+                } else {
+                    String::new()
+                };
                 let text = format!("{short}  @{}  {who}{}{note}", row.line, row.text);
-                self.printer.data(one_line(&text, ROOM))?;
+                let room = width().saturating_sub(time.len());
+                self.printer
+                    .data(format!("{}{}", dim(&time), one_line(&text, room)))?;
             }
         }
         self.known.insert(id.clone(), last);
         if self.printer.is_json() {
             return self.printer.json(&play::document(&id, last, settled));
         }
-        self.printer
-            .data(dim(&format!("{short}  {}", settled.word())))
+        match (self.rows, &**settled) {
+            (true, _) => self
+                .printer
+                .data(dim(&format!("{short}  {}", settled.word()))),
+            (false, Settled::Failed { code, message }) => {
+                let text = one_line(&format!("{short}  failed ({code}): {message}"), width());
+                self.printer.data(red(&text))
+            }
+            (false, _) => Ok(()),
+        }
+    }
+
+    /// Shows the progress on a terminal, in place of the one before.
+    fn progress(&self) {
+        if let Some(progress) = &self.progress
+            && std::io::stderr().is_terminal()
+        {
+            self.printer.status(&progress.told());
+        }
+    }
+
+    /// Removes the progress before something else is printed.
+    fn clear(&self) {
+        if self.progress.is_some() && std::io::stderr().is_terminal() {
+            self.printer.clear_status();
+        }
+    }
+
+    /// Reports that no session has anything to do.
+    async fn is_idle(&mut self) -> Result<Exit, CommandError> {
+        self.clear();
+        let progress = self
+            .progress
+            .take()
+            .unwrap_or_else(|| Progress::new(&[], 0, |_| false));
+        let failed = progress.failed();
+        if self.printer.is_json() {
+            self.printer.json(&json!({
+                "status": "idle",
+                "sessions": progress.sessions.len(),
+                "done": progress.done(),
+                "failed": failed,
+                "cost": progress.cost() as f64 / 1e6,
+            }))?;
+        } else {
+            self.printer.data(progress.told())?;
+        }
+        if failed > 0 {
+            self.printer
+                .next("steersman sessions --by code", "why they failed");
+        }
+        let waits = |settled: &Arc<Settled>| {
+            matches!(
+                **settled,
+                Settled::Asks(_) | Settled::Waits(_) | Settled::Doubt(_)
+            )
+        };
+        if progress.sessions.values().flatten().any(waits) {
+            self.printer
+                .next("steersman pending", "what the others wait for");
+        }
+        Ok(if failed > 0 {
+            Exit::Failed
+        } else {
+            Exit::Answered
+        })
     }
 
     async fn failed(&mut self, id: &SessionId, why: &EngineError) -> Result<(), CommandError> {

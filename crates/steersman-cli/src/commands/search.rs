@@ -597,7 +597,7 @@ impl<'a> Drawing<'a> {
         if let Some(why) = failure {
             // The important part of the message may be at its end, so it is wrapped instead of cut.
             let below = format!("{margin}    ");
-            let room = words::WIDTH.saturating_sub(below.len()).max(20);
+            let room = words::width().saturating_sub(below.len()).max(20);
             let rows = words::fold(&words::line(&why, WHY), room).into_iter();
             self.rows
                 .extend(rows.map(|part| dim(&format!("{below}{part}"))));

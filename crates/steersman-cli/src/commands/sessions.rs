@@ -5,12 +5,16 @@ use crate::error::{CommandError, Exit};
 use crate::filter::{Field, Filter};
 use crate::locate;
 use crate::place::{Place, shortest};
-use crate::printer::{Printer, dim, typed};
-use crate::words::{ago, count, digits, money, table};
+use crate::printer::{Printer, dim, typed, yellow};
+use crate::words::{ago, count, digits, money, table, width};
+use std::collections::BTreeMap;
+use steersman::runtime::engine::Engine;
 use steersman::runtime::session::Settled;
 use steersman::runtime::store::{SessionInfo, SessionQuery};
+use steersman::views::cause::{self, Reason, Sums};
 use steersman::views::list::SessionRow;
 pub(crate) use steersman::views::list::status;
+use steersman_machine::stored::ids::{Line, Name};
 
 pub(crate) const LISTED: &str = "List sessions";
 
@@ -26,6 +30,33 @@ pub(crate) struct SessionsArgs {
     /// All of them.
     #[arg(long, conflicts_with = "limit")]
     all: bool,
+    /// Only sums, by status, by the code of the failure or limit, or by network.
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["limit", "all"])]
+    by: Option<By>,
+    /// Count reruns in sums, too.
+    #[arg(long)]
+    reruns: bool,
+}
+
+/// The name by which sessions are summed up.
+#[derive(Copy, Clone, Debug, clap::ValueEnum)]
+enum By {
+    /// The status.
+    Status,
+    /// The code of the failure or limit; sessions without one are left out.
+    Code,
+    /// The network.
+    Network,
+}
+
+impl By {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Code => "code",
+            Self::Network => "network",
+        }
+    }
 }
 
 pub(crate) async fn run(
@@ -44,27 +75,36 @@ pub(crate) async fn run(
     let now = place.now();
     let found = select(&place, &filter).await?;
     let limit = if args.all { found.len() } else { args.limit };
+    if let Some(by) = args.by {
+        return sums(&place, &found, by, args.reruns, printer).await;
+    }
+    let mut shown = Vec::new();
+    for info in found.iter().take(limit) {
+        shown.push((info, Seen::of(&place, info).await?));
+    }
     if printer.is_json() {
         let inbox = SessionQuery {
             inbox: true,
             ..SessionQuery::default()
         };
         let inbox = place.store().sessions(&inbox).await?;
-        for info in found.iter().take(limit) {
-            let mut document = serde_json::to_value(SessionRow::from(info)).unwrap_or_default();
+        for (info, seen) in &shown {
+            let mut document = serde_json::to_value(SessionRow::from(*info)).unwrap_or_default();
             document["inbox"] = inbox.iter().any(|other| other.id == info.id).into();
+            document["reason"] = serde_json::to_value(&seen.reason).unwrap_or_default();
+            document["stuck"] = seen.stuck.as_deref().into();
             printer.json(&document)?;
         }
         return Ok(Exit::Answered);
     }
-    let rows: Vec<Vec<String>> = found
+    let rows: Vec<Vec<String>> = shown
         .iter()
-        .take(limit)
-        .map(|info| {
+        .map(|(info, seen)| {
             vec![
                 shortest(&info.id, all.iter().map(|i| &*i.id)).to_owned(),
                 info.network.to_string(),
-                status_with_place(info, now),
+                status(info).to_owned(),
+                seen.why(info),
                 ago(now, info.state.updated.0),
                 info.head.to_string(),
                 digits(info.state.tokens),
@@ -73,11 +113,38 @@ pub(crate) async fn run(
             ]
         })
         .collect();
+    let left_out = |column: usize| match column {
+        WHY | LABELS => rows.iter().all(|row| row[column].is_empty()),
+        UPDATED | LINE | TOKENS => width() < ALL_COLUMNS,
+        _ => false,
+    };
     let heading = [
-        "SESSION", "NETWORK", "STATUS", "UPDATED", "LINE", "TOKENS", "COST", "LABELS",
+        "SESSION", "NETWORK", "STATUS", "WHY", "UPDATED", "LINE", "TOKENS", "COST", "LABELS",
     ];
-    for (i, row) in table(&heading, &rows).into_iter().enumerate() {
+    let heading = kept(heading, left_out);
+    let cells = rows.iter().map(|row| kept(row.iter().cloned(), left_out));
+    for (i, row) in table(&heading, &cells.collect::<Vec<_>>())
+        .into_iter()
+        .enumerate()
+    {
         printer.data(if i == 0 { dim(&row) } else { row })?;
+    }
+    for told in places(&shown) {
+        printer.data(told)?;
+    }
+    let (counted, reruns) = counted(&found, args.reruns);
+    printer.talk(dim(&summary(&counted, reruns)));
+    let stuck = shown
+        .iter()
+        .filter(|(_, seen)| seen.stuck.is_some())
+        .count();
+    if stuck > 0 {
+        let are = if stuck == 1 { "is" } else { "are" };
+        printer.talk(yellow(&format!(
+            "{} {are} stuck.",
+            count(stuck as u64, "session")
+        )));
+        printer.next("steersman doctor", "names them, each with what helps");
     }
     if found.len() > limit {
         printer.talk(format!(
@@ -88,6 +155,179 @@ pub(crate) async fn run(
     } else if let Some(first) = rows.first() {
         printer.next(format!("steersman show {}", first[0]), "");
     }
+    Ok(Exit::Answered)
+}
+
+/// Columns of the list that may be left out.
+const WHY: usize = 3;
+const UPDATED: usize = 4;
+const LINE: usize = 5;
+const TOKENS: usize = 6;
+const LABELS: usize = 8;
+/// Narrowest screen on which the list has all columns.
+const ALL_COLUMNS: usize = 80;
+
+/// Returns the cells of a row without those of columns that are left out.
+fn kept<T>(row: impl IntoIterator<Item = T>, left_out: impl Fn(usize) -> bool) -> Vec<T> {
+    let row = row.into_iter().enumerate();
+    row.filter(|(column, _)| !left_out(*column))
+        .map(|(_, cell)| cell)
+        .collect()
+}
+
+/// Names each place that does not answer in full, with the number of sessions that wait for it.
+fn places(shown: &[(&SessionInfo, Seen)]) -> Vec<String> {
+    let mut places: BTreeMap<Name, u64> = BTreeMap::new();
+    for (info, _) in shown {
+        if let Some(waits) = SessionRow::from(*info).places.into_iter().next() {
+            *places.entry(waits.place).or_default() += 1;
+        }
+    }
+    let told = places.into_iter().map(|(place, waiting)| {
+        format!(
+            "{place} does not answer: {} parked",
+            count(waiting, "session")
+        )
+    });
+    told.collect()
+}
+
+/// The reason of a session's state, as far as lists do not hold it.
+struct Seen {
+    reason: Option<Reason>,
+    stuck: Option<String>,
+}
+
+impl Seen {
+    async fn of(place: &Place, info: &SessionInfo) -> Result<Self, CommandError> {
+        Ok(Self {
+            reason: reason(place, info).await?,
+            stuck: stuck(place.engine(), info).await?,
+        })
+    }
+
+    fn why(&self, info: &SessionInfo) -> String {
+        let reason = self.reason.as_ref().map(Reason::told);
+        reason
+            .or_else(|| self.stuck.clone())
+            .unwrap_or_else(|| cause::waits(info))
+    }
+}
+
+/// Returns the first cause of a failure or limit that ended a session.
+async fn reason(place: &Place, info: &SessionInfo) -> Result<Option<Reason>, CommandError> {
+    if !matches!(status(info), "failed" | "limit") {
+        return Ok(None);
+    }
+    Ok(Reason::of(&place.engine().inspect(&info.id).await?))
+}
+
+/// Returns why a session is stuck, if it is.
+pub(crate) async fn stuck(
+    engine: &Engine,
+    info: &SessionInfo,
+) -> Result<Option<String>, CommandError> {
+    let now = engine.clock().now();
+    let mut last = None;
+    if cause::may_be_silent(info, now) {
+        let before = info.head.0.saturating_sub(1);
+        let lines = engine.feed(&info.id, Line(before)).lines().await?;
+        last = lines.last().map(|line| line.at);
+    }
+    Ok(cause::stuck(info, last, now))
+}
+
+/// Returns the sessions that count, and the number of reruns that do not.
+fn counted(found: &[SessionInfo], reruns: bool) -> (Vec<&SessionInfo>, usize) {
+    let counted: Vec<&SessionInfo> = found
+        .iter()
+        .filter(|info| reruns || !cause::is_rerun(info))
+        .collect();
+    let left = found.len() - counted.len();
+    (counted, left)
+}
+
+/// Returns the sums of a list in one line: `5 sessions: 3 answered, 2 failed; 0.0120, 4,211 tokens`.
+fn summary(counted: &[&SessionInfo], reruns: usize) -> String {
+    let mut sums = Sums::default();
+    for info in counted {
+        sums.add(info);
+    }
+    let by = counted.iter().map(|info| (*info, status(info).to_owned()));
+    let by = Sums::by(by);
+    let by: Vec<String> = by
+        .iter()
+        .map(|(status, sums)| format!("{} {status}", digits(sums.sessions)))
+        .collect();
+    let mut told = count(sums.sessions, "session");
+    if !by.is_empty() {
+        told = format!("{told}: {}", by.join(", "));
+    }
+    told = format!(
+        "{told}; cost {}, {} tokens",
+        money(sums.micros),
+        digits(sums.tokens)
+    );
+    if reruns > 0 {
+        told = format!(
+            "{told}; {} not counted: --reruns",
+            count(reruns as u64, "rerun")
+        );
+    }
+    told
+}
+
+/// Prints sums by status, code or network.
+async fn sums(
+    place: &Place,
+    found: &[SessionInfo],
+    by: By,
+    reruns: bool,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let (counted, reruns) = counted(found, reruns);
+    let mut named = Vec::new();
+    for info in counted {
+        named.push((
+            info,
+            match by {
+                By::Status => status(info).to_owned(),
+                By::Network => info.network.to_string(),
+                By::Code => match reason(place, info).await? {
+                    Some(reason) => reason.code.to_string(),
+                    None => continue,
+                },
+            },
+        ));
+    }
+    let sums = Sums::by(named.iter().cloned());
+    if printer.is_json() {
+        for (name, sums) in &sums {
+            let mut document = serde_json::to_value(sums).unwrap_or_default();
+            document[by.word()] = name.as_str().into();
+            printer.json(&document)?;
+        }
+        return Ok(Exit::Answered);
+    }
+    let rows: Vec<Vec<String>> = sums
+        .iter()
+        .map(|(name, sums)| {
+            vec![
+                name.clone(),
+                digits(sums.sessions),
+                digits(sums.model_calls),
+                digits(sums.tokens),
+                money(sums.micros),
+            ]
+        })
+        .collect();
+    let title = by.word().to_uppercase();
+    let heading = [&*title, "SESSIONS", "CALLS", "TOKENS", "COST"];
+    for (i, row) in table(&heading, &rows).into_iter().enumerate() {
+        printer.data(if i == 0 { dim(&row) } else { row })?;
+    }
+    let counted: Vec<&SessionInfo> = named.iter().map(|(info, _)| *info).collect();
+    printer.talk(dim(&summary(&counted, reruns)));
     Ok(Exit::Answered)
 }
 
@@ -128,33 +368,37 @@ pub(crate) async fn select(
     let mut found = Vec::new();
     for info in all {
         let failed = failed(place, filter, &info).await?;
-        if filter.holds(now, |name| value(&info, now, failed.as_deref(), name))? {
+        if filter.holds(now, |name| value(&info, now, &failed, name))? {
             found.push(info);
         }
     }
     Ok(found)
 }
 
-/// Returns the code of the failure that ended a session, if the filter asks for it. Lists do not hold it.
+/// Returns the codes of the failure that ended a session, if the filter asks for them: of the first cause, and of the agent at
+/// the top, which differs if that failed because another one did. Lists do not hold them.
 async fn failed(
     place: &Place,
     filter: &Filter,
     info: &SessionInfo,
-) -> Result<Option<String>, CommandError> {
+) -> Result<Vec<String>, CommandError> {
     if !filter.mentions("failed") || &*info.state.status != "failed" {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let seen = place.engine().inspect(&info.id).await?;
-    Ok(match seen.settled {
-        Settled::Failed { code, .. } => Some(code.to_string()),
-        _ => None,
+    Ok(match (&seen.settled, Reason::of(&seen)) {
+        (Settled::Failed { code, .. }, Some(first)) => {
+            vec![first.code.to_string(), code.to_string()]
+        }
+        _ => Vec::new(),
     })
 }
 
-/// Returns the value of a filter's name in a session. `failed` is the value of the name `failed`.
-fn value(info: &SessionInfo, now: i64, failed: Option<&str>, name: &str) -> Option<Field> {
+/// Returns the value of a filter's name in a session. `failed` are the values of the name `failed`.
+fn value(info: &SessionInfo, now: i64, failed: &[String], name: &str) -> Option<Field> {
     match name {
-        "failed" => Some(Field::Text(failed?.to_owned())),
+        "failed" if failed.is_empty() => None,
+        "failed" => Some(Field::Any(failed.to_vec())),
         other => field(info, now, other),
     }
 }
@@ -184,18 +428,4 @@ pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
                 .to_string(),
         ),
     })
-}
-
-/// Returns the status for a row of the list, with the place that does not answer and the time since then.
-fn status_with_place(info: &SessionInfo, now: i64) -> String {
-    let row = SessionRow::from(info);
-    match row.places.first() {
-        Some(waits) => format!(
-            "{} for {}, parked {}",
-            row.status,
-            waits.place,
-            ago(now, waits.since.0)
-        ),
-        None => row.status,
-    }
 }

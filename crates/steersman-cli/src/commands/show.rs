@@ -3,13 +3,13 @@
 mod facts;
 
 use crate::asked;
-use crate::cli::{Global, Look};
+use crate::cli::{Global, Look, Times};
 use crate::commands::branching::not_adoptable;
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, Sight, branch_name};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
-use crate::tell::row::print;
-use crate::words::{ago, count, digits, money};
+use crate::tell::row::{Form, day_of, print};
+use crate::words::{ago, count, digits, money, width, wrap};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +25,11 @@ pub(crate) const LISTED: &str = "Show a session: its branches, state, effects an
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     look: Look,
+    #[command(flatten)]
+    times: Times,
+    /// All rows, and long messages in full.
+    #[arg(long)]
+    full: bool,
 }
 
 /// Number of rows that are shown from the beginning and the end of a branch; rows between are only counted.
@@ -42,7 +47,12 @@ pub(crate) async fn run(
         printer.json(&seen.document())?;
         return Ok(Exit::Answered);
     }
-    let screen = seen.screen(&place);
+    let form = Form {
+        width: width(),
+        short: !args.full,
+        times: args.times.are_shown(),
+    };
+    let screen = seen.screen(&place, form);
     for row in screen.rows() {
         printer.data(seen.sight.known.masked(&row))?;
     }
@@ -92,10 +102,11 @@ impl Seen {
         document
     }
 
-    fn screen<'a>(&'a self, place: &'a Place) -> Screen<'a> {
+    fn screen<'a>(&'a self, place: &'a Place, form: Form) -> Screen<'a> {
         let subject = self.subject();
         Screen {
             place,
+            form,
             story: subject.story(),
             page: subject.page(),
             subject,
@@ -107,6 +118,7 @@ impl Seen {
 
 struct Screen<'a> {
     place: &'a Place,
+    form: Form,
     subject: Subject<'a>,
     page: Page,
     story: BTreeMap<Id, Vec<Row>>,
@@ -134,38 +146,56 @@ impl Screen<'_> {
             "" => String::new(),
             digest => format!(" {digest}"),
         };
-        let mut rows = vec![format!(
-            "{}   {}{digest}   {} {}   {}, {} tokens, {}",
+        let head = format!("{}   {}{digest}   ", self.short, row.network);
+        let stands = format!("{} {}   ", row.status, ago(now, row.updated.0));
+        let spent = format!(
+            "{}, {} tokens, {}",
+            count(row.model_calls, "model call"),
+            digits(row.tokens),
+            self.cost(),
+        );
+        let all = [&head, &stands, &spent].map(|part| part.chars().count());
+        // A narrow screen gets the numbers on a row of their own.
+        let between = if all.iter().sum::<usize>() > self.form.width {
+            "\n"
+        } else {
+            "   "
+        };
+        let mut rows: Vec<String> = format!(
+            "{}   {}{digest}   {} {}{between}{spent}",
             bold(self.short),
             row.network,
             status(&row.status),
             ago(now, row.updated.0),
-            count(row.model_calls, "model call"),
-            digits(row.tokens),
-            self.cost(),
-        )];
+        )
+        .lines()
+        .map(str::to_owned)
+        .collect();
+        let mut remark = |text: &str| {
+            rows.extend(wrap(text, self.form.width).iter().map(|part| dim(part)));
+        };
         if self.page.lost.tokens > 0 {
-            rows.push(dim(&format!(
+            remark(&format!(
                 "{} of these tokens went into answers that nobody got: calls that were cut or broke off, and what a process that \
                  died had set aside, spent or not",
                 digits(self.page.lost.tokens)
-            )));
+            ));
         }
         if self.page.unbelievable > 0 {
-            rows.push(dim(&format!(
+            remark(&format!(
                 "{}: the provider reported an impossible number of tokens, so the maximum is counted",
                 count(self.page.unbelievable, "call")
-            )));
+            ));
         }
         if self.page.models.len() > 1 {
             let each = self.page.models.iter().map(|by| {
                 let calls = count(by.calls, "call");
                 format!("{} {calls} {}", by.model, money(by.micros))
             });
-            rows.push(dim(&format!(
+            remark(&format!(
                 "answered by {}",
                 each.collect::<Vec<_>>().join(", ")
-            )));
+            ));
         }
         if let Some(owner) = &row.owner {
             rows.push(format!("process {owner} drives it now"));
@@ -175,7 +205,7 @@ impl Screen<'_> {
         rows.push(String::new());
         rows.extend(self.facts());
         for pending in self.subject.pending() {
-            rows.extend(asked::frame(pending, now));
+            rows.extend(asked::frame(pending, now, self.form.width));
         }
         rows
     }
@@ -267,7 +297,12 @@ impl Screen<'_> {
             .collect();
         children.sort_by_key(|b| b.from.map(|from| from.line));
         let mut children = children.into_iter().peekable();
-        let (head, tail) = if own.len() > HEAD + TAIL + 1 {
+        let form = Form {
+            width: self.form.width.saturating_sub(margin.len()),
+            ..self.form
+        };
+        let mut day = None;
+        let (head, tail) = if self.form.short && own.len() > HEAD + TAIL + 1 {
             (HEAD, own.len() - TAIL)
         } else {
             (own.len(), own.len())
@@ -282,13 +317,18 @@ impl Screen<'_> {
             }
             if i == head && tail > head {
                 rows.push(dim(&format!(
-                    "{margin}  ... {} rows more: steersman log {}",
+                    "{margin}  ... {} rows more: steersman show {} --full",
                     digits((tail - head) as u64),
-                    self.short
+                    self.name
                 )));
             }
             if i < head || i >= tail {
-                rows.extend(print(row, true).into_iter().map(|r| format!("{margin}{r}")));
+                let of_row = day_of(row.at).filter(|_| self.form.times);
+                if of_row.is_some() && of_row != day {
+                    rows.extend(of_row.iter().map(|day| dim(&format!("{margin}{day}"))));
+                    day = of_row;
+                }
+                rows.extend(print(row, form).into_iter().map(|r| format!("{margin}{r}")));
             }
         }
         for child in children {

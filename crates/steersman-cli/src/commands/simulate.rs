@@ -5,8 +5,8 @@ use crate::commands::check;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red};
-use crate::tell::row;
-use crate::words::{count, quoted};
+use crate::tell::row::{self, Form};
+use crate::words::{count, quoted, width};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -170,7 +170,7 @@ fn print(
                 printer.data(format!("{:>12}  {}", dim(&since(*at)), bold(text)))?;
             }
             Happened::Row(_, told) => {
-                for text in row::print(told, true) {
+                for text in row::print(told, Form::wide(width())) {
                     printer.data(text)?;
                 }
             }

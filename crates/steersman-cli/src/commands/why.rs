@@ -5,7 +5,7 @@ use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::place::{self, Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, cyan, dim, typed};
-use crate::words::{WIDTH, fold};
+use crate::words::{fold, width};
 use serde_json::json;
 use std::sync::Arc;
 use steersman::views::log::Log;
@@ -196,7 +196,8 @@ fn rows(step: &Step, because: bool) -> Vec<String> {
         .id
         .as_ref()
         .map_or_else(String::new, |id| format!("  {id}"));
-    let text = fold(&step.text, WIDTH - left - 8);
+    let width = width();
+    let text = fold(&step.text, width.saturating_sub(left + 8));
     for (k, part) in text.iter().enumerate() {
         let part = if because { part.clone() } else { bold(part) };
         rows.push(match k {
@@ -205,7 +206,10 @@ fn rows(step: &Step, because: bool) -> Vec<String> {
         });
     }
     for fact in &step.facts {
-        for (k, part) in fold(&fact.text, WIDTH - left - WORD).iter().enumerate() {
+        for (k, part) in fold(&fact.text, width.saturating_sub(left + WORD))
+            .iter()
+            .enumerate()
+        {
             let word = if k == 0 { fact.word } else { "" };
             rows.push(format!(
                 "{}{}{part}",

@@ -492,16 +492,31 @@ fn who_says_it_twice_does_not_wait() {
     assert_eq!(ran.code, Some(7), "{ran:?}");
 }
 
-/// Runs a command on a terminal with colours. Returns what it writes there.
-fn on_terminal(world: &World, args: &[&str]) -> String {
+/// Quotes a command of our program for a shell.
+fn quoted(args: &[&str]) -> String {
     let words: Vec<String> = std::iter::once(env!("CARGO_BIN_EXE_steersman"))
         .chain(args.iter().copied())
         .map(|word| format!("'{}'", word.replace('\'', "'\\''")))
         .collect();
+    words.join(" ")
+}
+
+/// Runs a command on a terminal with colours. Returns what it writes there.
+fn on_terminal(world: &World, args: &[&str]) -> String {
+    typed_on_terminal(world, &quoted(args))
+}
+
+/// Runs a command on a terminal of a width. Returns its data, without talk.
+pub(crate) fn on_terminal_of(world: &World, width: usize, args: &[&str]) -> String {
+    let typed = format!("stty cols {width}; {} 2>/dev/null", quoted(args));
+    typed_on_terminal(world, &typed)
+}
+
+fn typed_on_terminal(world: &World, typed: &str) -> String {
     let ours = world.command(&[]);
     let mut command = Command::new("script");
     command
-        .args(["-qec", &words.join(" "), "/dev/null"])
+        .args(["-qec", typed, "/dev/null"])
         .current_dir(&world.folder)
         .env_clear()
         .stdin(Stdio::null());
@@ -510,14 +525,14 @@ fn on_terminal(world: &World, args: &[&str]) -> String {
     }
     let ran = command.env("TERM", "xterm").output().unwrap();
     let shown = String::from_utf8(ran.stdout).unwrap();
-    assert!(!shown.is_empty(), "{args:?} wrote nothing");
+    assert!(!shown.is_empty(), "{typed} wrote nothing");
     shown
 }
 
 /// Lines with controls that a terminal obeys, other than our own styles, the status line and ends of lines.
 fn obeyed(shown: &str) -> Vec<String> {
     let ours = ["0", "1", "2", "4", "31", "32", "33", "36"].map(|code| format!("\u{1b}[{code}m"));
-    let status = ["\u{1b}[K", "\u{1b}[?2004l", "\u{1b}[?2004h"].map(str::to_owned);
+    let status = ["\u{1b}[K", "\u{1b}[A", "\u{1b}[?2004l", "\u{1b}[?2004h"].map(str::to_owned);
     let mut rest = shown.replace("\r\n", "\n").replace("\r\u{1b}[K", "\n");
     for own in ours.iter().chain(&status) {
         rest = rest.replace(own, "");

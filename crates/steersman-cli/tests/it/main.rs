@@ -37,6 +37,7 @@ mod memory;
 mod nasty;
 mod network;
 mod office;
+mod operating;
 mod orders;
 mod outages;
 mod people;

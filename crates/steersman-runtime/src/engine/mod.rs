@@ -635,4 +635,7 @@ pub enum Happened {
     Failed(SessionId, Arc<EngineError>),
     /// A list by which sessions are found is damaged, so some may not be found. Other sessions go on.
     Damaged(String),
+    /// No session of the store has anything to do now: each rests, or waits for a person, an event, a later time, or a place that
+    /// does not answer. It is told again each time that this is found, so a listener may miss one.
+    Idle,
 }

@@ -83,8 +83,14 @@ pub(crate) async fn run_all(
                 continue;
             }
         }
+        // Only what was at rest before the look can have given nobody anything to do since.
+        let rested = all.rests();
         let taken = all.take().await;
+        let is_idle = rested && matches!(taken, Ok(0));
         all.survives(taken)?;
+        if is_idle {
+            told(Happened::Idle);
+        }
         all.let_go().await;
         takes = clock.sleep(TAKE);
     }
@@ -103,18 +109,26 @@ impl All<'_> {
 
     /// Reports damage of the lists by which sessions are found, so that the other sessions are still driven. Returns other
     /// errors.
-    fn survives(&mut self, looked: Result<(), EngineError>) -> Result<(), EngineError> {
+    fn survives(&mut self, looked: Result<usize, EngineError>) -> Result<(), EngineError> {
         match looked {
             Err(EngineError::Store(error @ StoreError::Corrupt { .. })) => {
                 self.damage(error.to_string());
                 Ok(())
             }
-            looked => looked,
+            looked => looked.map(|_| ()),
         }
     }
 
-    /// Takes all sessions that have something to do.
-    async fn take(&mut self) -> Result<(), EngineError> {
+    /// Returns true if no driven session is at work: those that are kept only wait for a place.
+    fn rests(&self) -> bool {
+        self.driven.values().all(|session| {
+            matches!(&*session.standing.borrow(), Standing::Settled(_, outside) if outside.running == 0)
+        })
+    }
+
+    /// Takes all sessions that have something to do. Returns their number.
+    async fn take(&mut self) -> Result<usize, EngineError> {
+        let mut count = 0;
         loop {
             let _taking = self.engine.0.taking.lock().await;
             let (store, worker) = (self.engine.store(), self.engine.worker().await?);
@@ -124,6 +138,7 @@ impl All<'_> {
                 self.fails(&id, Arc::new(error.into()));
             }
             let is_all = taken.claims.len() < ROOM;
+            count += taken.claims.len();
             for claim in taken.claims {
                 let (id, place) = (claim.session.clone(), claim.before.place.clone());
                 match self.engine.drive(claim).await {
@@ -139,7 +154,7 @@ impl All<'_> {
                 }
             }
             if is_all {
-                return Ok(());
+                return Ok(count);
             }
         }
     }

@@ -39,6 +39,7 @@ impl Story {
             let call = effect_of(entry).map(|effect| *effects_call(&self.effects, &effect));
             let opened = call.and_then(|call| self.calls.get(&call));
             rows.push(Row {
+                owners: matches!(entry, LedgerEntry::Claimed { .. }).then_some(1),
                 agent: opened.map(|opened| opened.agent),
                 of: call.filter(|_| opened.is_some()).map(Id::line),
                 ..row(line, &who, text, note, tone)

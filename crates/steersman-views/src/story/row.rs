@@ -34,8 +34,32 @@ pub struct Row {
     pub text: String,
     /// A note next to the text: a class, a duration, an end.
     pub note: String,
+    /// Milliseconds that the model worked on the answer with which the row begins, without its waits and failed attempts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub took: Option<u64>,
+    /// The number of owners that took the session over, for a row about that: those of claims in a row are one row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owners: Option<u32>,
     /// The kind of row.
     pub tone: Tone,
+}
+
+impl Row {
+    /// Adds the next takeover to the row about the ones before it.
+    pub(crate) fn goes_on(&mut self, next: Self) {
+        let owners = self
+            .owners
+            .unwrap_or(1)
+            .saturating_add(next.owners.unwrap_or(1));
+        *self = Self {
+            text: format!(
+                "{owners} owners in a row took over, the last numbers from {}",
+                next.line
+            ),
+            owners: Some(owners),
+            ..next
+        };
+    }
 }
 
 /// The kind of a row. It carries no information that the text lacks.

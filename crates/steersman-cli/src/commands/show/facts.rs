@@ -4,13 +4,15 @@ use super::Screen;
 use crate::commands::effects::summed;
 use crate::commands::sessions;
 use crate::printer::{dim, yellow};
-use crate::words::{WIDTH, count, entries, line as one_line};
+use crate::words::{self, count, entries, line as one_line};
 use serde_json::Value as Json;
 use steersman::views::page::AgentRow;
 use steersman_machine::view::rating::BEST;
 
 /// Width of the column for the names of the rows.
 const NAMES: usize = 9;
+/// Minimum room for the letters of a stack.
+const LETTERS: usize = 8;
 
 impl Screen<'_> {
     /// Returns rows for state, effects, ratings, labels, outcome, orders and agents.
@@ -41,6 +43,11 @@ impl Screen<'_> {
         }
         for agent in self.agents() {
             row("agents", agent);
+        }
+        let letters = self.page.legend.iter();
+        let letters = letters.map(|(letter, meaning)| format!("{letter} {meaning}"));
+        for part in packed(letters, words::width() - NAMES) {
+            row("", dim(&part));
         }
         let rated = self.page.rated.iter();
         let rated =
@@ -90,11 +97,13 @@ impl Screen<'_> {
                 RESTS => dim(word),
                 _ => yellow(word),
             };
+            let left = format!("{:<20} ", agent.path);
+            let used = NAMES + left.chars().count() + width + 3;
+            let room = words::width().saturating_sub(used).max(LETTERS);
             format!(
-                "{:<20} {shown}{state}{}   {}",
-                agent.path,
+                "{left}{shown}{state}{}   {}",
                 " ".repeat(gap),
-                dim(&one_line(&agent.letters, 50))
+                dim(&one_line(&agent.letters, room))
             )
         })
         .collect()
@@ -118,9 +127,24 @@ fn phase(agent: &AgentRow) -> (&'static str, String) {
     )
 }
 
+/// Joins entries in as few rows as possible, without breaking one.
+fn packed(all: impl IntoIterator<Item = String>, room: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for entry in all {
+        match rows.last_mut() {
+            Some(row) if row.chars().count() + 2 + entry.chars().count() <= room => {
+                row.push_str(", ");
+                row.push_str(&entry);
+            }
+            _ => rows.push(entry),
+        }
+    }
+    rows
+}
+
 /// Returns the entries in one row if they fit, otherwise one row for each, cut to the width.
 fn in_rows(all: &[String], between: &str) -> Vec<String> {
-    let room = WIDTH - NAMES;
+    let room = words::width() - NAMES;
     let joined = all.join(between);
     if joined.chars().count() <= room && !joined.contains(char::is_control) {
         return all.iter().take(1).map(|_| joined.clone()).collect();

@@ -1,7 +1,7 @@
 //! The picture for a terminal: an outline in which each box lists its arrows. ASCII, and never wider than the screen.
 
 use crate::printer::{bold, cyan, dim, green, yellow};
-use crate::words::{WIDTH, fold};
+use crate::words::fold;
 use steersman::views::graph::{At, Cluster, Edge, Fact, Graph, Is, Kind, Mark, Node, What};
 
 /// Width of the word before a fact.
@@ -9,37 +9,44 @@ const WORD: usize = 12;
 /// Column of the note after a name, if the name leaves room.
 const NOTE: usize = 26;
 
-/// Returns the rows of the outline.
-pub(crate) fn rows(graph: &Graph) -> Vec<String> {
+/// Minimum room for a text next to others.
+const LEAST: usize = 20;
+
+/// Returns the rows of the outline, for a layout of this width.
+pub(crate) fn rows(graph: &Graph, width: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let about = graph
         .about
         .as_deref()
         .map_or_else(String::new, |about| format!(": {about}"));
-    for (k, row) in fold(&format!("{}{about}", graph.name), WIDTH)
+    for (k, row) in fold(&format!("{}{about}", graph.name), width)
         .iter()
         .enumerate()
     {
         rows.push(if k == 0 { bold(row) } else { row.clone() });
     }
     if let Some(stands) = &graph.stands {
-        rows.extend(fold(stands, WIDTH));
+        rows.extend(fold(stands, width));
     }
-    items(graph, &graph.clusters[0], "", &mut rows);
+    items(graph, &graph.clusters[0], ("", width), &mut rows);
     rows
 }
 
-fn items(graph: &Graph, cluster: &Cluster, margin: &str, rows: &mut Vec<String>) {
+/// The beginning of each row of a part, and the width of the layout.
+type Within<'a> = (&'a str, usize);
+
+fn items(graph: &Graph, cluster: &Cluster, within: Within<'_>, rows: &mut Vec<String>) {
+    let (margin, width) = within;
     for at in &cluster.items {
         let drawn = match at {
             At::Node(node) => &graph.nodes[*node],
             At::Cluster(inner) => {
                 rows.push(margin.trim_end().to_owned());
                 let inner = &graph.clusters[*inner];
-                head(margin, &inner.name, inner.by, &inner.mark, rows);
-                facts(margin, &inner.facts, rows);
-                arrows(graph, *at, margin, rows);
-                items(graph, inner, &format!("{margin}| "), rows);
+                head(within, &inner.name, inner.by, &inner.mark, rows);
+                facts(within, &inner.facts, rows);
+                arrows(graph, *at, within, rows);
+                items(graph, inner, (&format!("{margin}| "), width), rows);
                 continue;
             }
         };
@@ -48,17 +55,18 @@ fn items(graph: &Graph, cluster: &Cluster, margin: &str, rows: &mut Vec<String>)
             continue;
         }
         rows.push(margin.trim_end().to_owned());
-        node(graph, *at, drawn, margin, rows);
+        node(graph, *at, drawn, within, rows);
     }
 }
 
-fn node(graph: &Graph, at: At, node: &Node, margin: &str, rows: &mut Vec<String>) {
-    head(margin, &node.name, &node.note, &node.mark, rows);
-    facts(margin, &node.facts, rows);
-    arrows(graph, at, margin, rows);
+fn node(graph: &Graph, at: At, node: &Node, within: Within<'_>, rows: &mut Vec<String>) {
+    head(within, &node.name, &node.note, &node.mark, rows);
+    facts(within, &node.facts, rows);
+    arrows(graph, at, within, rows);
 }
 
-fn head(margin: &str, name: &str, note: &str, mark: &Mark, rows: &mut Vec<String>) {
+fn head(within: Within<'_>, name: &str, note: &str, mark: &Mark, rows: &mut Vec<String>) {
+    let (margin, width) = within;
     let sign = sign(mark);
     let used = margin.len() + sign.len();
     let left = format!("{sign}{name}");
@@ -72,7 +80,7 @@ fn head(margin: &str, name: &str, note: &str, mark: &Mark, rows: &mut Vec<String
         (false, false) => format!("{note}   <- {}", mark.text),
     };
     let column = used + name.chars().count() + pad;
-    let parts = fold(&note, WIDTH.saturating_sub(column).max(20));
+    let parts = fold(&note, width.saturating_sub(column).max(LEAST));
     let mut parts = parts.iter();
     let first = parts
         .next()
@@ -112,9 +120,10 @@ fn paint(mark: &Mark, text: &str) -> String {
     }
 }
 
-fn facts(margin: &str, facts: &[Fact], rows: &mut Vec<String>) {
+fn facts(within: Within<'_>, facts: &[Fact], rows: &mut Vec<String>) {
+    let (margin, width) = within;
     for fact in facts {
-        let room = WIDTH - margin.len() - WORD - 4;
+        let room = width.saturating_sub(margin.len() + WORD + 4).max(LEAST);
         for (k, part) in fold(&fact.text, room).iter().enumerate() {
             let word = if k == 0 { fact.word } else { "" };
             let indent = if fact.of_tool { "  " } else { "" };
@@ -128,7 +137,7 @@ fn facts(margin: &str, facts: &[Fact], rows: &mut Vec<String>) {
 }
 
 /// Renders the arrows of an item. Arrows with the same text share one row.
-fn arrows(graph: &Graph, at: At, margin: &str, rows: &mut Vec<String>) {
+fn arrows(graph: &Graph, at: At, (margin, width): Within<'_>, rows: &mut Vec<String>) {
     let mut told: Vec<(Vec<&str>, &Edge)> = Vec::new();
     for edge in graph.edges_from(at) {
         let same = |other: &Edge| {
@@ -159,15 +168,15 @@ fn arrows(graph: &Graph, at: At, margin: &str, rows: &mut Vec<String>) {
             .saturating_sub(left.chars().count() + margin.len())
             .max(2);
         let column = left.chars().count() + pad;
-        let room = WIDTH.saturating_sub(margin.len() + column);
+        let room = width.saturating_sub(margin.len() + column);
         // Many names leave no room for the label next to them.
         if room < 30 && !label.is_empty() {
             rows.extend(
-                fold(&left, WIDTH - margin.len())
+                fold(&left, width.saturating_sub(margin.len()).max(LEAST))
                     .into_iter()
                     .map(|row| format!("{margin}{row}")),
             );
-            let room = WIDTH - margin.len() - WORD - 4;
+            let room = width.saturating_sub(margin.len() + WORD + 4).max(LEAST);
             let parts = fold(&label, room);
             rows.extend(
                 parts
@@ -176,9 +185,12 @@ fn arrows(graph: &Graph, at: At, margin: &str, rows: &mut Vec<String>) {
             );
             continue;
         }
-        let parts = fold(&label, room.max(20));
+        let parts = fold(&label, room.max(LEAST));
         let first = parts.first().map_or("", String::as_str);
-        for (k, row) in fold(&left, WIDTH - margin.len()).iter().enumerate() {
+        for (k, row) in fold(&left, width.saturating_sub(margin.len()).max(LEAST))
+            .iter()
+            .enumerate()
+        {
             let first = match first {
                 first if k == 0 && !first.is_empty() => {
                     format!("{}{}", " ".repeat(pad), dim(first))

@@ -1,0 +1,335 @@
+//! What operators read: rows that fit the screen, times, reasons, sums, progress.
+
+use crate::hostile::on_terminal_of;
+use crate::world::World;
+use std::process::Stdio;
+
+/// A desk that asks for an approval with long arguments, and says much.
+const DESK: &str = r#"name: desk
+tools:
+  look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, "{{ args.what }}"] }
+  pay: { description: Pays., parameters: { to: string, about: string }, effect: unsafe, approve: { when: "true" }, command: [echo, ok] }
+agents:
+  desk: { system: You settle., tools: [look, pay] }
+"#;
+
+/// A desk with a session that waits, and one that answered at length.
+fn desk() -> World {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    let words = "one two three four five six seven eight nine ten ".repeat(500);
+    world.write(
+        "script.yaml",
+        &format!(
+            "desk:\n  - {{ text: \"{}\", call: {{ look: {{ what: \"{}\" }} }} }}\n  - {{ call: {{ pay: {{ to: anna, about: \"{}\" }} }} }}\n  - Paid.\n",
+            words.trim(),
+            "the letter of monday ".repeat(20),
+            "a very long reason ".repeat(20),
+        ),
+    );
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Pay anna."]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    world
+}
+
+/// The rows of a command's data on a terminal of this width, without colours.
+fn rows(world: &World, width: usize, args: &[&str]) -> Vec<String> {
+    let shown = on_terminal_of(world, width, args);
+    let mut plain = String::new();
+    let mut rest = shown.as_str();
+    while let Some(at) = rest.find('\u{1b}') {
+        plain.push_str(&rest[..at]);
+        let end = rest[at..].find(|c: char| c.is_ascii_alphabetic());
+        rest = &rest[at + end.unwrap() + 1..];
+    }
+    plain.push_str(rest);
+    plain
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
+
+#[test]
+fn rows_boxes_and_tables_fit_the_terminal() {
+    let world = desk();
+    for width in [60, 80, 120, 200] {
+        for args in [
+            &["show", "last"][..],
+            &["show", "last", "--full"],
+            &["show", "last", "--times"],
+            &["sessions"],
+            &["pending"],
+            &["effects", "last"],
+            &["why", "last"],
+            &["graph", "."],
+        ] {
+            let rows = rows(&world, width, args);
+            let longest = rows.iter().map(|row| row.chars().count()).max().unwrap();
+            let wide: Vec<_> = rows
+                .iter()
+                .filter(|row| row.chars().count() > width)
+                .collect();
+            assert!(wide.is_empty(), "{args:?} at {width}: {wide:#?}");
+            // What is cut or wrapped uses the room that there is.
+            if ["show", "pending", "effects"].contains(&args[0]) {
+                assert!(
+                    longest + 12 > width,
+                    "{args:?} at {width}: {longest}, {rows:#?}"
+                );
+            }
+        }
+    }
+    // A file has the same width, whatever the terminal.
+    let file = world.run(&["show", "last"]).out;
+    assert!(file.lines().all(|row| row.chars().count() <= 90), "{file}");
+    assert!(file.lines().any(|row| row.chars().count() == 88), "{file}");
+}
+
+#[test]
+fn long_messages_are_shortened_unless_all_is_wanted() {
+    let world = desk();
+    let short = world.run(&["show", "last"]).out;
+    assert!(short.contains(" words more: --full"), "{short}");
+    assert!(short.lines().count() < 60, "{short}");
+    let words = |text: &str| text.matches("seven").count();
+    assert!(words(&short) < 100, "{short}");
+    let full = world.run(&["show", "last", "--full"]).out;
+    assert_eq!(words(&full), 500);
+    assert!(!full.contains("words more"), "{full}");
+}
+
+#[test]
+fn times_and_durations_are_shown() {
+    let mut world = World::new();
+    world.set("TZ", "UTC");
+    world.write("steersman.yaml", DESK);
+    world.write("clock", "2026-11-21T23:59:58Z");
+    world.write(
+        "script.yaml",
+        "desk:\n  - { call: { pay: { to: a, about: b } } }\n  - Paid.\n",
+    );
+    let clock = ["--clock", "clock", "--script-all", "script.yaml"];
+    let ran = world.run(&[&["run", "--input", "Pay."][..], &clock].concat());
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    world.write("clock", "2026-11-22T08:00:01Z");
+    let ran = world.run(&[&["approve", "last"][..], &clock].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for command in ["show", "log"] {
+        let shown = world.run(&[command, "last", "--times"]).out;
+        let days: Vec<&str> = shown
+            .lines()
+            .filter(|row| row.starts_with("2026-"))
+            .collect();
+        assert_eq!(days, ["2026-11-21", "2026-11-22"], "{shown}");
+        assert!(shown.contains("23:59:58"), "{shown}");
+        assert!(shown.contains("08:00:01"), "{shown}");
+        // Without the option, a file has no times.
+        assert!(!world.run(&[command, "last"]).out.contains("23:59:58"));
+        // A terminal has them, if it is wide enough.
+        let on = |width| rows(&world, width, &[command, "last"]).join("\n");
+        assert!(on(80).contains("23:59:58"), "{}", on(80));
+        assert!(!on(60).contains("23:59:58"), "{}", on(60));
+    }
+    let log = world.run(&["log", "last", "--times"]).out;
+    assert!(log.contains(" took "), "{log}");
+    let took: Vec<_> = world
+        .lines("last")
+        .into_iter()
+        .filter(|line| line["took"][0]["millis"].is_u64())
+        .collect();
+    assert!(took.len() >= 3, "two model calls and a tool: {took:?}");
+}
+
+#[test]
+fn letters_have_a_legend() {
+    let world = desk();
+    let shown = world.run(&["show", "last"]).out;
+    assert!(shown.contains("TC call of a tool"), "{shown}");
+    let (_, page) = world.json(&["show", "last"]);
+    let letters = page["agents"][0]["letters"].as_str().unwrap();
+    for letter in letters.split(' ') {
+        assert!(page["legend"][letter].is_string(), "{letter} in {page}");
+    }
+}
+
+/// A router over a member whose model is down.
+const ROUTED: &str = "name: net
+agents:
+  front: { route: { rules: [ { when: calls.worker.ok > 0, to: finish }, { to: worker } ] } }
+  worker: { system: You work. }
+entry: front
+";
+
+#[test]
+fn the_first_cause_of_a_failure_is_named_and_filtered_by() {
+    let world = World::new();
+    world.write("steersman.yaml", ROUTED);
+    world.write(
+        "script.yaml",
+        "worker: [ { error: provider_overloaded } ]\n",
+    );
+    let run = ["run", "--script-all", "script.yaml", "--input", "Hi."];
+    for _ in 0..2 {
+        assert_eq!(world.run(&run).code, Some(1));
+    }
+    world.write("script.yaml", "worker: [ Hello. ]\n");
+    assert_eq!(world.run(&run).code, Some(0));
+    let ran = world.run(&["sessions"]);
+    assert_eq!(
+        ran.out.matches("provider_overloaded of worker").count(),
+        2,
+        "{ran:?}"
+    );
+    assert!(
+        ran.err.contains("3 sessions: 2 failed, 1 answered; cost "),
+        "{ran:?}"
+    );
+    let failed = world.json_lines(&["sessions", "--where", "failed = provider_*"]);
+    assert_eq!(failed.len(), 2);
+    assert_eq!(
+        failed[0]["reason"]["code"], "provider_overloaded",
+        "{failed:?}"
+    );
+    assert_eq!(failed[0]["reason"]["agent"], "worker", "{failed:?}");
+    let by = world.json_lines(&["sessions", "--by", "code"]);
+    assert_eq!(by.len(), 1, "{by:?}");
+    assert_eq!(
+        (&by[0]["code"], &by[0]["sessions"]),
+        (&"provider_overloaded".into(), &2.into())
+    );
+    let by = world.json_lines(&["sessions", "--by", "status"]);
+    let sum: u64 = by
+        .iter()
+        .map(|row| row["model_calls"].as_u64().unwrap())
+        .sum();
+    assert_eq!((by.len(), sum), (2, 1), "{by:?}");
+    assert!(by[0]["cost"].is_number(), "{by:?}");
+    // The guide's own line takes them up.
+    let retry = [
+        "retry",
+        "--where",
+        "failed = provider_*",
+        "--yes",
+        "--script-all",
+        "script.yaml",
+    ];
+    let ran = world.run(&retry);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let by = world.json_lines(&["sessions", "--by", "status"]);
+    assert_eq!(
+        (&by[0]["status"], &by[0]["sessions"]),
+        (&"answered".into(), &3.into())
+    );
+}
+
+#[test]
+fn reruns_count_only_if_asked() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk\nagents: { desk: { system: You help. } }\n",
+    );
+    world.write("script.yaml", "desk: [ Hello. ]\n");
+    let run = ["run", "--script-all", "script.yaml", "--input", "Hi."];
+    assert_eq!(world.run(&run).code, Some(0));
+    assert_eq!(
+        world.run(&["rerun", "last", "--definition", "."]).code,
+        Some(0)
+    );
+    let count = |args: &[&str]| world.json_lines(args)[0]["sessions"].clone();
+    assert_eq!(count(&["sessions", "--by", "network"]), 1);
+    assert_eq!(count(&["sessions", "--by", "network", "--reruns"]), 2);
+    let ran = world.run(&["sessions"]);
+    assert!(ran.err.contains("1 rerun not counted: --reruns"), "{ran:?}");
+}
+
+#[test]
+fn all_are_driven_until_nothing_is_left_with_one_line_of_progress() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk\nagents: { desk: { system: You help. } }\n",
+    );
+    let ask = ["run", "--script-all", "script.yaml", "--input", "Hi."];
+    for first in ["Hello.", "Hello.", "{ error: provider_overloaded }"] {
+        world.write("script.yaml", &format!("desk: [ {first} ]\n"));
+        world.run(&ask);
+    }
+    world.write("script.yaml", "desk: [ Hello., Again. ]\n");
+    let sessions: Vec<String> = world
+        .json_lines(&["sessions"])
+        .iter()
+        .map(|row| row["session"].as_str().unwrap().to_owned())
+        .collect();
+    for session in &sessions {
+        let ran = world.run(&["send", session, "More?", "--no-run"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    let all = [
+        "run",
+        "--all",
+        "--until-idle",
+        "--script-all",
+        "script.yaml",
+    ];
+    let ran = world.run(&all);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.out.lines().count(), 1, "{ran:?}");
+    assert!(ran.out.starts_with("3/3, "), "{ran:?}");
+    // Nothing is left, so it ends at once.
+    let ran = world.run(&all);
+    assert!(ran.out.starts_with("0/0, "), "{ran:?}");
+    world.write(
+        "script.yaml",
+        "desk: [ Hello., Again., { error: provider_error } ]\n",
+    );
+    world.run(&["send", &sessions[0], "More?", "--no-run"]);
+    let ran = world.run(&all);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("failed (provider_error)"), "{ran:?}");
+    assert!(ran.out.contains("1/1, 1 failed, "), "{ran:?}");
+    let (code, told) = world.json(&all);
+    assert_eq!((code, &told["status"]), (Some(0), &"idle".into()), "{told}");
+}
+
+#[test]
+fn what_lies_in_a_box_is_named_with_time_and_reason() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: shop\nevents: { paid: { fields: { order: string }, id: \"{{ event.order }}\" } }\nagents: { desk: { system: You help., tools: [wait_paid] } }\ntools: { wait_paid: { description: Waits., parameters: { order: string }, wait: { event: paid, match: { order: \"{{ args.order }}\" } } } }\n",
+    );
+    let ran = world.run(&["send", ".", "--event", "paid", "{\"order\": \"4711\"}"]);
+    let told = world.run(&["pending"]);
+    assert!(told.out.contains("4711"), "{ran:?} {told:?}");
+    assert!(told.out.contains("came just now"), "{told:?}");
+    assert!(
+        told.out.contains("no session waits for it; dropped in "),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn owners_in_a_row_are_one_row() {
+    let world = desk();
+    for _ in 0..5 {
+        let ran = world.run(&["run", "--resume", "last", "--script-all", "script.yaml"]);
+        assert_eq!(ran.code, Some(5), "{ran:?}");
+    }
+    let shown = world.run(&["show", "last"]).out;
+    assert!(shown.matches("numbers from").count() <= 1, "{shown}");
+}
+
+#[test]
+fn the_start_of_a_slow_server_is_told() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk\nmcp: { slow: { command: [sh, -c, \"exec sleep 8\"] } }\nagents: { desk: { system: You help., tools: [\"slow.*\"] } }\n",
+    );
+    world.write("script.yaml", "desk: [ Hello. ]\n");
+    let mut command = world.command(&["run", "--script-all", "script.yaml", "--input", "Hi."]);
+    let ran = command.stdin(Stdio::null()).output().unwrap();
+    let err = String::from_utf8(ran.stderr).unwrap();
+    assert!(err.contains("Starts the servers slow."), "{err}");
+}
