@@ -49,7 +49,7 @@ pub(crate) async fn follow(
             for row in rows
                 .iter()
                 .filter(|_| aloud)
-                .flat_map(|row| print(row, true))
+                .flat_map(|row| print(row, Form::wide(talk_width())))
             {
                 printer.talk(row);
             }
