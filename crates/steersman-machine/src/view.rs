@@ -402,7 +402,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the newest message of a root agent, if it came after the message that began the session, and the agent has a text
-    /// parameter `message`: the person who writes again gives that argument anew.
+    /// parameter `message`: the person who writes again gives that argument again.
     fn newest(&self, agent: &Agent) -> Option<Body> {
         let newest = agent.input.message?;
         if agent.family.parent.is_some() || agent.input.args == Some(newest) {
