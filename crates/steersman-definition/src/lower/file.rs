@@ -1,6 +1,7 @@
 //! Lowers the settings of a file: config values, models, events, labels, outcome, entries.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::foreign;
 use super::super::keys::Section as _;
 use super::super::keys::agent::{Agent, Person, PersonTimeout};
 use super::super::keys::file::{self as keys, Plain, Recorded};
@@ -27,7 +28,12 @@ impl Lower<'_> {
     pub(super) fn network(&mut self) -> Network {
         let main = &self.merged.main;
         let name = self.name();
-        if self.file.agents().is_none() {
+        // an `agents` that cannot be read, and a key that stands for it, are reported already
+        let meant = |(key, _): &(Key, Node)| {
+            &*key.name == "agents"
+                || foreign::key("File", &key.name).is_some_and(|(is, _)| is == Some("agents"))
+        };
+        if self.file.agents().is_none() && !main.entries().iter().any(meant) {
             let first = main.entries().first().map(|(key, _)| key.span);
             let at = self.place(first.unwrap_or(main.span));
             self.say(Diagnostic::no_agents(at));
