@@ -121,6 +121,11 @@ impl Diagnostic {
     pub(crate) fn type_key(at: At, key: &str, of: &str) -> Self {
         Self::new("E0312", at, format!("`{key}` means nothing for {of}"))
     }
+    /// A key at a person that belongs to the tool which asks them.
+    pub(crate) fn key_of_asking(at: At, key: &str) -> Self {
+        Self::type_key(at, key, "a person")
+            .help("what a person says is written by the tool that asks them: `tools: { NAME: { ask: PERSON, set: { ENTRY: \"{{ result }}\" } } }`")
+    }
     pub(crate) fn pattern(at: At, why: &str) -> Self {
         Self::new("E0313", at, format!("this is no regular expression: {why}"))
     }

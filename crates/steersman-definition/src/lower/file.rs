@@ -50,7 +50,7 @@ impl Lower<'_> {
         let entry = self.entry();
         let (agents, people) = self.agents(&entry);
         let tools = self.with_built_in(tools);
-        let (labels, outcome) = self.labels_and_outcome();
+        let (labels, outcome) = self.labels_and_outcome(&entry, &events);
         let texts = self.own_sentences();
         let limits = self.limits_of_session();
         let record = self.file.record().value;
@@ -291,8 +291,21 @@ impl Lower<'_> {
         }
     }
 
-    fn labels_and_outcome(&mut self) -> (BTreeMap<Name, Template>, BTreeMap<Name, Expr>) {
+    fn labels_and_outcome(
+        &mut self,
+        entry: &[Name],
+        events: &BTreeMap<Name, EventDef>,
+    ) -> (BTreeMap<Name, Template>, BTreeMap<Name, Expr>) {
+        // `args` are those of the agent with which the session began, so they are known if there is only one such agent
+        let starts = events.values().filter_map(|event| event.start.as_ref());
+        let starts = starts.filter_map(|start| start.agent.as_ref());
+        let begin: BTreeSet<&Name> = entry.iter().chain(starts).collect();
+        let args = match begin.into_iter().collect::<Vec<_>>().as_slice() {
+            [one] => Args::Agent((*one).clone()),
+            _ => Args::None,
+        };
         let scope = Scope {
+            args,
             answer: true,
             ..Scope::default()
         };
