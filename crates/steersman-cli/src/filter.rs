@@ -1,4 +1,4 @@
-//! `--where`: selects sessions. Terms are joined by `and`, each `NAME OP VALUE`.
+//! `--where`: selects sessions. Terms are joined by `and` and `or`, each `NAME OP VALUE`; `and` binds closer.
 //!
 //! Names are `status`, `network` (or `definition`), `digest`, `updated`, `created`, `age`, `cost`, `tokens`, `calls`,
 //! `failed`; in `pending` also `for`, `kind` and `tool`. Any other name is a label. A time is a date, or a span back from
@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// A parsed filter. All terms must hold.
+/// A parsed filter: all terms of one of the groups must hold. Without a group everything passes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Filter(Vec<Term>);
+pub(crate) struct Filter(Vec<Vec<Term>>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Term {
@@ -97,11 +97,16 @@ impl Filter {
         let Some(text) = text else {
             return Ok(Self::default());
         };
-        terms(text)
-            .into_iter()
-            .map(|term| Term::parse(term.trim()))
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let group = |group| -> Result<Vec<Term>, CommandError> {
+            let terms = parts(group, " and ").into_iter();
+            terms.map(|term| Term::parse(term.trim())).collect()
+        };
+        let groups = parts(text, " or ").into_iter();
+        groups.map(group).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn terms(&self) -> impl Iterator<Item = &Term> {
+        self.0.iter().flatten()
     }
 
     /// Refuses names that are neither built in nor a label of any session: a misspelt label would select nothing, or with
@@ -111,7 +116,7 @@ impl Filter {
         labels: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), CommandError> {
         let labels: BTreeSet<&str> = labels.into_iter().collect();
-        let mut names = self.0.iter().map(|term| &*term.name);
+        let mut names = self.terms().map(|term| &*term.name);
         let unknown = names.find(|name| !NAMES.contains(name) && !labels.contains(name));
         let Some(unknown) = unknown else {
             return Ok(());
@@ -128,7 +133,7 @@ impl Filter {
 
     /// Returns true if a term uses this name.
     pub(crate) fn mentions(&self, name: &str) -> bool {
-        self.0.iter().any(|term| term.name == name)
+        self.terms().any(|term| term.name == name)
     }
 
     /// Returns true if the filter lets this session through. `field` returns the value of a name, or `None` if the session
@@ -138,12 +143,16 @@ impl Filter {
         now: i64,
         field: impl Fn(&str) -> Option<Field>,
     ) -> Result<bool, CommandError> {
-        for term in &self.0 {
-            if !term.holds(now, field(&term.name))? {
-                return Ok(false);
+        let mut passes = self.0.is_empty();
+        for group in &self.0 {
+            // every term is looked at, so that a value that fits no name is refused whatever the others say
+            let mut all = true;
+            for term in group {
+                all &= term.holds(now, field(&term.name))?;
             }
+            passes |= all;
         }
-        Ok(true)
+        Ok(passes)
     }
 }
 
@@ -151,7 +160,7 @@ impl Term {
     fn parse(text: &str) -> Result<Self, CommandError> {
         let bad = || {
             CommandError::usage(format!("`{text}` is no condition")).hint(
-                "NAME OP VALUE, joined by `and`: --where \"status = waits and updated > -7d\"",
+                "NAME OP VALUE, joined by `and` or `or`: --where \"status = waits and updated > -7d\"",
             )
         };
         let at = text.find(['!', '=', '<', '>']).ok_or_else(bad)?;
@@ -176,9 +185,11 @@ impl Term {
                 .iter()
                 .any(|word| matches!(*word, "or" | "and" | "not"))
         {
-            let what = format!("`{text}`: `or` and `not` have no meaning here");
+            let what = format!(
+                "`{text}`: `not` has no meaning here, and `and` and `or` stand between conditions"
+            );
             return Err(CommandError::usage(what).hint(
-                "join conditions by `and`; put a value that contains such a word in quotes",
+                "join conditions by `and` and `or`, without brackets; put a value that contains such a word in quotes",
             ));
         }
         for (of, words) in [("status", STATUSES), ("kind", KINDS)] {
@@ -243,16 +254,16 @@ impl Term {
     }
 }
 
-/// Splits the text at ` and `, except within quotes.
-fn terms(text: &str) -> Vec<&str> {
+/// Splits the text at a word with its spaces, except within quotes.
+fn parts<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     let (mut parts, mut begin, mut quote) = (Vec::new(), 0, None);
     for (at, c) in text.char_indices() {
         match (quote, c) {
             (None, '"' | '\'') => quote = Some(c),
             (Some(open), c) if open == c => quote = None,
-            (None, ' ') if at >= begin && text[at..].starts_with(" and ") => {
+            (None, ' ') if at >= begin && text[at..].starts_with(word) => {
                 parts.push(&text[begin..at]);
-                begin = at + " and ".len();
+                begin = at + word.len();
             }
             _ => {}
         }
@@ -336,6 +347,11 @@ mod tests {
             ("definition != hotel", true),
             ("age > -2h", false),
             ("vendor != 'Bolt and Sons' and status = waits", true),
+            ("vendor = Acme or vendor = 'Acme & Sons'", true),
+            ("vendor = 'This or that' or status = failed", false),
+            ("status = failed and cost > 0.2 or colour != red", true),
+            ("colour != red and status = failed or cost > 0.4", false),
+            ("status = waits or status = failed and cost > 0.4", true),
         ] {
             let filter = Filter::parse(Some(text)).unwrap();
             assert_eq!(filter.holds(now, field).unwrap(), holds, "{text}");
@@ -355,7 +371,9 @@ mod tests {
             "status != anwsered",
             "status = waits and",
             "(status != answered)",
-            "vendor = Acme or vendor = Bolt",
+            "vendor = Acme or ",
+            "vendor = Acme or Bolt",
+            "(vendor = Acme or vendor = Bolt) and status = waits",
             "not vendor = Acme",
             "kind = aproval",
         ] {

@@ -2,6 +2,7 @@
 //! [`structure`], [`names`], [`types`] or [`effects`], so a search for `Diagnostic::` lists them.
 
 mod effects;
+mod lsp;
 mod names;
 mod structure;
 mod types;
@@ -161,11 +162,26 @@ impl Diagnostic {
         }
         self
     }
-    /// Suggests a similar known name, if there is one.
-    fn near(mut self, near: Option<&str>) -> Self {
-        if let Some(near) = near {
-            self.label = Some(format!("did you mean `{near}`?"));
-        }
+    /// Suggests a known name for a wrong one, if there is one: as a label, and as a change of the text if the wrong name stands
+    /// at the place or ends it.
+    fn near(mut self, name: &str, near: Option<&str>) -> Self {
+        let Some(near) = near else {
+            return self;
+        };
+        let title = format!("did you mean `{near}`?");
+        let at = self.at.as_ref().filter(|at| at.excerpt().ends_with(name));
+        self.patch = at.map(|at| {
+            let start = at.span.end - name.len();
+            let at = Place {
+                span: start..at.span.end,
+                ..at.clone()
+            };
+            Patch {
+                title: title.clone(),
+                changes: vec![(at, near.to_owned())],
+            }
+        });
+        self.label = Some(title);
         self
     }
 
@@ -219,7 +235,10 @@ impl Diagnostic {
             main = main.element(Level::HELP.message(&**help));
         }
         let mut report = vec![main];
-        if let Some(patch) = &self.patch {
+        // a suggested name is in the label already
+        let patch = self.patch.as_ref();
+        let patch = patch.filter(|patch| self.label.as_ref() != Some(&patch.title));
+        if let Some(patch) = patch {
             let mut group = Group::with_title(Level::HELP.secondary_title(&*patch.title));
             if let Some((first, _)) = patch.changes.first() {
                 let spans = patch.changes.iter().map(|(place, _)| &place.span);

@@ -12,6 +12,7 @@ use steersman_machine::stored::ids::{Bodies, Id};
 use steersman_machine::stored::interaction::{Choice, Interaction, Route, Target};
 use steersman_machine::trace::letters;
 use steersman_machine::values::expression::Expr;
+use steersman_machine::values::expression::ast::Node;
 use steersman_machine::view::{Cx, View};
 
 /// A session against which expectations are checked.
@@ -202,8 +203,52 @@ fn that(subject: &dyn Subject, expr: &Expr) -> Result<(), String> {
     let view = view().with("outcome", Json::Object(outcome));
     match view.holds(expr) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(format!("that {} does not hold", expr.source)),
-        Err(e) => Err(format!("that {}: {e}", expr.source)),
+        Ok(false) => {
+            let values = values(expr, &view);
+            Err(format!("that {} does not hold{values}", expr.source))
+        }
+        Err(e) => Err(format!("that {}: {e}{}", expr.source, values(expr, &view))),
+    }
+}
+
+/// Most characters of a value that a failed expression read.
+const VALUE_SHOWN: usize = 200;
+
+/// Returns the values that an expression reads, as `: state.n is 4, calls.pay.ok is false`.
+fn values(expr: &Expr, view: &View<'_>) -> String {
+    let mut paths = Vec::new();
+    paths_in(expr.node(), &mut paths);
+    let told = paths.iter().filter_map(|path| {
+        let value = Expr::parse(path).ok()?.eval_lenient(view).ok()?;
+        let json = serde_json::to_value(&value).ok()?;
+        let text = match json {
+            Json::Null => "none".to_owned(),
+            json => json.to_string(),
+        };
+        let short: String = text.chars().take(VALUE_SHOWN).collect();
+        let dots = if short.len() < text.len() { ".." } else { "" };
+        Some(format!("{path} is {short}{dots}"))
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    format!(": {}", told.join(", "))
+}
+
+/// Collects the paths in an expression (`state.total`, `calls.pay.ok`), each once, in the order of the text.
+fn paths_in(node: &Node, paths: &mut Vec<String>) {
+    match node.path() {
+        Some(path) => {
+            let path = path.join(".");
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        None => node
+            .children()
+            .into_iter()
+            .for_each(|node| paths_in(node, paths)),
     }
 }
 

@@ -98,6 +98,9 @@ static PAGES: &[(&str, &str)] = &[
     ("W0421", include_str!("explain/W0421.md")),
     ("W0440", include_str!("explain/W0440.md")),
     ("W0441", include_str!("explain/W0441.md")),
+    ("W0450", include_str!("explain/W0450.md")),
+    ("W0451", include_str!("explain/W0451.md")),
+    ("W0452", include_str!("explain/W0452.md")),
 ];
 
 /// Returns the page of a diagnostic code as Markdown; `None` if there is no such code. Case is ignored.

@@ -17,6 +17,7 @@ mod check;
 mod diagnostic;
 pub mod expect;
 mod explain;
+mod foreign;
 pub mod hosted;
 pub mod import;
 mod keys;

@@ -181,7 +181,7 @@ impl Loader<'_> {
     fn check(&mut self, of: File<'_>) {
         self.version(of);
         let found = shape::check(self.sources, of.0, File::table());
-        for diagnostic in &found {
+        for diagnostic in found.iter().filter(|found| found.is_error()) {
             if let Some(at) = &diagnostic.at {
                 let file = self.sources.add(&at.path, &at.text);
                 self.broken.add(Span {

@@ -28,6 +28,7 @@ use super::site::{Code, Scope, Site, Wants};
 use super::source::{Files, Kind, Node, Scalar, Sources, Span, Style, Value};
 use super::test::Test;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::stored::built_in::BuiltIn;
@@ -341,8 +342,17 @@ impl Lower<'_> {
             }
             Err(_) if self.is_broken(node.span) => None,
             Err(error) => {
-                let at = self.place(self.sources.locate(node, error.range));
-                self.say(Diagnostic::template_syntax(at, &error.message));
+                let diagnostic = match unclosed(&scalar.text) {
+                    Some((open, end)) => {
+                        let at = self.place(self.sources.locate(node, open.clone()));
+                        Diagnostic::unclosed(at, &scalar.text[open], end)
+                    }
+                    None => {
+                        let at = self.place(self.sources.locate(node, error.range));
+                        Diagnostic::template_syntax(at, &error.message)
+                    }
+                };
+                self.say(diagnostic);
                 None
             }
         }
@@ -456,4 +466,30 @@ fn is_meant(node: &Node, key: &str) -> bool {
     node.get(key).is_some()
         || written
             .any(|(name, _)| steersman_machine::values::near::near(&name.name, [key]).is_some())
+}
+
+/// Returns the innermost statement of a template that is not closed, and the statement that closes it.
+fn unclosed(text: &str) -> Option<(Range<usize>, &'static str)> {
+    let mut open = Vec::new();
+    let mut at = 0;
+    while let Some(start) = text[at..].find("{%").map(|k| at + k) {
+        let end = start + text[start..].find("%}")? + 2;
+        let inner = text[start + 2..end - 2].trim_matches(['-', '+', ' ', '\n', '\t']);
+        let word = inner.split_whitespace().next().unwrap_or_default();
+        let closed_by = match word {
+            "if" => Some("endif"),
+            "for" => Some("endfor"),
+            "with" => Some("endwith"),
+            "filter" => Some("endfilter"),
+            "set" if !inner.contains('=') => Some("endset"),
+            _ => None,
+        };
+        match closed_by {
+            Some(by) => open.push((start..end, by)),
+            None if open.last().is_some_and(|(_, by)| *by == word) => drop(open.pop()),
+            None => {}
+        }
+        at = end;
+    }
+    open.pop()
 }

@@ -3,9 +3,11 @@
 //! rest.
 
 use super::diagnostic::Diagnostic;
+use super::foreign;
 use super::keys::kinds::{Millis, Money, Read, Size, Valued, Words};
 use super::keys::{LongType, Section, ShortType, Table, Ty, is_name};
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
+use std::collections::BTreeMap;
 use steersman_machine::values::rate::Rate;
 
 /// Number of faults of one file after which its values are no longer checked.
@@ -45,11 +47,21 @@ impl Shape<'_> {
         let Value::Map(entries) = &node.value else {
             return self.wrong(node, table.words);
         };
+        // several keys of another framework that have one answer are one mistake
+        let mut answers = BTreeMap::new();
         for (key, value) in entries {
             match table.key(&key.name) {
                 Some(known) => self.value(value, &known.ty),
-                None => self.unknown(key, value, table),
+                None => self.unknown(key, value, table, &mut answers),
             }
+        }
+        let written = |key: &str| entries.iter().find(|(entry, _)| &*entry.name == key);
+        if table.key("timeout").is_some()
+            && written("timeout").is_none()
+            && let Some((key, _)) = written("on_timeout")
+        {
+            let at = self.place(key.span);
+            self.found.push(Diagnostic::never_too_late(at));
         }
         for key in table.keys.iter().filter(|key| key.required) {
             if node.get(key.name).is_none() {
@@ -79,13 +91,30 @@ impl Shape<'_> {
         }
     }
 
-    fn unknown(&mut self, key: &Key, value: &Node, table: &'static Table) {
+    /// Reports an unknown key. `answers` maps the advice for keys of other frameworks to the diagnostic that gives it.
+    fn unknown(
+        &mut self,
+        key: &Key,
+        value: &Node,
+        table: &'static Table,
+        answers: &mut BTreeMap<&'static str, usize>,
+    ) {
         if &*key.name == "{{" || &*key.name == "<<" {
             return; // reported by the YAML parser
         }
+        let at = self.place(key.span);
+        if let Some((is, advice)) = foreign::key(table.name, &key.name) {
+            if let Some(first) = answers.get(advice) {
+                self.found[*first].also_here(at);
+                return;
+            }
+            answers.insert(advice, self.found.len());
+            let found = Diagnostic::foreign_key(at, &key.name, table.words, is, advice);
+            self.found.push(found);
+            return;
+        }
         let known = || table.keys.iter().map(|key| key.name);
         let near = self.sources.near(&key.name, known());
-        let at = self.place(key.span);
         let found = if near.is_none() && is_rest_of_a_text(value) {
             Diagnostic::rest_of_a_text(at, &key.name, table.words)
         } else {
@@ -181,6 +210,19 @@ impl Shape<'_> {
                 let Value::Map(entries) = &node.value else {
                     return self.wrong(node, "a map");
                 };
+                if let (Ty::Type, Some(properties)) = (&**of, json_schema(entries)) {
+                    let at = self.place(properties.span);
+                    let (_, advice) = foreign::key("Type", &properties.name).expect("a known key");
+                    let words = "a map of types";
+                    self.found.push(Diagnostic::foreign_key(
+                        at,
+                        &properties.name,
+                        words,
+                        None,
+                        advice,
+                    ));
+                    return;
+                }
                 for (key, value) in entries {
                     if matches!(ty, Ty::Names(_)) && !is_name(&key.name) {
                         let at = self.place(key.span);
@@ -227,6 +269,10 @@ impl Shape<'_> {
     /// Reports words that other YAML readers take for booleans, and texts that a `#` has cut off.
     fn traps(&mut self, node: &Node, scalar: &Scalar) {
         self.boolean_word(node, scalar);
+        if foreign::is_key(&scalar.text) {
+            let at = self.place(node.span);
+            self.found.push(Diagnostic::key_written_out(at));
+        }
         if scalar.style != Style::Plain {
             return;
         }
@@ -285,7 +331,8 @@ impl Shape<'_> {
             }
             None => {
                 let at = self.place(node.span);
-                let near = self.sources.near(text, names());
+                let near = foreign::word(text, names());
+                let near = near.or_else(|| self.sources.near(text, names()));
                 self.found
                     .push(Diagnostic::unknown_word(at, text, &list_of(names()), near));
             }
@@ -312,7 +359,9 @@ impl Shape<'_> {
                 if ShortType::of(word).is_none() {
                     let known = || ShortType::WORDS.iter().map(|(word, _)| *word);
                     let at = self.place(node.span);
-                    let near = self.sources.near(word, known());
+                    let foreign = foreign::short_type(&scalar.text);
+                    let near = foreign.as_deref();
+                    let near = near.or_else(|| self.sources.near(word, known()));
                     let words = list_of(known());
                     self.found
                         .push(Diagnostic::unknown_word(at, word, &words, near));
@@ -363,6 +412,22 @@ pub(crate) fn with_article(kind: &str) -> String {
         _ if kind.starts_with(['i', 'o']) => format!("an {kind}"),
         _ => format!("a {kind}"),
     }
+}
+
+/// Returns the key `properties` of a JSON Schema that stands where a map from names to types belongs.
+fn json_schema(entries: &[(Key, Node)]) -> Option<&Key> {
+    let of = |name: &str| entries.iter().find(|(key, _)| &*key.name == name);
+    let (_, ty) = of("type")?;
+    let (key, properties) = of("properties")?;
+    let object = ty.as_text().is_some_and(|text| &**text == "object");
+    // `properties` may be the name of a parameter; then its value is a type
+    let table = LongType::table();
+    let is_type = |(key, _): &(Key, Node)| table.key(&key.name).is_some();
+    let types = properties.entries();
+    let maps = types
+        .iter()
+        .all(|(_, node)| matches!(node.value, Value::Map(_)));
+    (object && maps && (!types.iter().all(is_type) || types.is_empty())).then_some(key)
 }
 
 /// Returns true if a key has no value at all, not even `null`. In `{ say: The best, please. }` the text ends at its comma,

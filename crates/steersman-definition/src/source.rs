@@ -306,7 +306,14 @@ fn offsets(text: &str, source: &str, style: Style) -> Option<Vec<usize>> {
         };
         // indentation, folded line breaks and the spaces around them have no counterpart in the text
         loop {
-            let here = source.get(at..)?.chars().next()?;
+            let Some(here) = source.get(at..)?.chars().next() else {
+                // the last line break of a block is not within its span
+                if !c.is_whitespace() {
+                    return None;
+                }
+                map.extend(std::iter::repeat_n(at, c.len_utf8()));
+                break;
+            };
             let folded = c == ' ' && here == '\n' && style != Style::Literal;
             if here == c || folded {
                 map.extend((0..c.len_utf8()).map(|k| at + k.min(here.len_utf8() - 1)));

@@ -64,7 +64,8 @@ pub(crate) async fn run(
         return super::servers::run(&network, printer).await;
     }
     let checked = network.checked();
-    let told = Shown::of(network.warnings());
+    let warnings = from_here(&args.definition, network.warnings().to_vec());
+    let told = Shown::of(&warnings);
     if printer.is_json() {
         printer.json(&json!({
             "ok": true,
@@ -121,13 +122,33 @@ pub(crate) fn load(path: &Path) -> Result<Network, Refused> {
     Network::from_path(file)
         .map_err(|e| Refused::Unreadable(e.into()))?
         .build()
-        .map_err(Refused::Wrong)
+        .map_err(|mut error| {
+            error.diagnostics = from_here(path, error.diagnostics);
+            Refused::Wrong(error)
+        })
+}
+
+/// Returns the diagnostics of the definition at a path with the paths of its files as a person would type them here.
+fn from_here(definition: &Path, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let folder = if definition.is_dir() {
+        Some(definition)
+    } else {
+        definition.parent()
+    };
+    match folder {
+        Some(folder) if !folder.as_os_str().is_empty() && folder != Path::new(".") => {
+            let path = |path: &str| folder.join(path).display().to_string();
+            found.into_iter().map(|d| d.with_paths(&path)).collect()
+        }
+        _ => found,
+    }
 }
 
 /// Loads a definition for a command that needs it without errors. Errors and warnings are reported.
 pub(crate) fn required(path: &Path, printer: &Printer) -> Result<Network, CommandError> {
     let network = right(path, printer)?;
-    let shown = Shown::of(network.warnings());
+    let warnings = from_here(path, network.warnings().to_vec());
+    let shown = Shown::of(&warnings);
     for diagnostic in shown.first {
         if diagnostic.severity == Severity::Warning {
             printer.talk(format!("{diagnostic}\n"));
@@ -151,11 +172,16 @@ pub(crate) fn right(path: &Path, printer: &Printer) -> Result<Network, CommandEr
     }
 }
 
+/// Returns all that the terminal shows of diagnostics: each part by itself, and as the Language Server Protocol has it.
 fn all(diagnostics: &[Diagnostic]) -> Vec<Json> {
     diagnostics
         .iter()
         .map(|d| {
             let (line, column) = d.at.as_ref().map_or((0, 0), Place::position);
+            let labels = d.labels.iter().map(|(at, text)| {
+                let (line, column) = at.position();
+                json!({ "file": &*at.path, "line": line, "column": column, "text": text })
+            });
             json!({
                 "code": d.code,
                 "severity": severity(d.severity),
@@ -163,10 +189,23 @@ fn all(diagnostics: &[Diagnostic]) -> Vec<Json> {
                 "file": d.at.as_ref().map(|at| &*at.path),
                 "line": line,
                 "column": column,
+                "label": d.label,
+                "labels": labels.collect::<Vec<_>>(),
+                "notes": d.notes,
                 "help": d.help,
+                "uri": d.at.as_ref().map(|at| uri(&at.path)),
+                "lsp": d.lsp(&uri),
+                "actions": d.lsp_action(&uri).into_iter().collect::<Vec<_>>(),
             })
         })
         .collect()
+}
+
+/// Returns the address of a file, as editors name it.
+fn uri(path: &str) -> String {
+    let full = std::path::absolute(path).ok();
+    let uri = full.and_then(|full| url::Url::from_file_path(full).ok());
+    uri.map_or_else(|| path.to_owned(), Into::into)
 }
 
 fn severity(severity: Severity) -> &'static str {

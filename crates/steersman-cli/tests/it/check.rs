@@ -79,11 +79,14 @@ fn a_test_that_fails_says_how() {
     let world = World::new();
     world.write(
         "steersman.yaml",
-        r"agents: { greeter: { system: You greet. } }
+        r"state: { n: { type: integer, default: 4 } }
+agents: { greeter: { system: You greet. } }
 tests:
   greets: { script: { greeter: [ Hello. ] }, steps: [ { say: Hi } ], expect: [ { answer: Good day. } ] }
   says_too_much: { script: { greeter: [ Hello., More. ] }, steps: [ { say: Hi } ], expect: [ { answer: Hello. } ] }
   waits_for_nothing: { script: { greeter: [ Hello. ] }, steps: [ { say: Hi }, { approve: it } ] }
+  has_no_answer: { script: {}, steps: [ { say: Hi }, { approve: it } ] }
+  counts_wrong: { script: { greeter: [ Hello. ] }, steps: [ { say: Hi } ], expect: [ { that: state.n == 3 and not (answer == 'x') } ] }
 ",
     );
     assert_snapshot!(world.page(&["test"]));
@@ -164,6 +167,120 @@ fn a_schema_file_that_doubles_itself_is_refused() {
         "{}",
         ran.err
     );
+}
+
+#[test]
+fn the_document_has_all_that_the_terminal_shows() {
+    let world = World::new();
+    world.write(
+        "desks/net/steersman.yaml",
+        "state: { topic: { type: string, optional: true } }\nagents:\n  lead: { system: 'über {{ state.topik }}' }\n  desk: { system: S., goal: G., role: R. }\nentry: [lead, desk]\n",
+    );
+    let page = world.page(&["check", "desks/net"]);
+    assert!(page.contains("--> desks/net/steersman.yaml:3:"), "{page}");
+    let (code, document) = world.json(&["check", "desks/net"]);
+    assert_eq!(code, Some(3));
+    let found = document["diagnostics"].as_array().expect("a list");
+    let of = |code: &str| {
+        let found = found.iter().find(|found| found["code"] == code);
+        found.unwrap_or_else(|| panic!("no {code} in {document:#}"))
+    };
+
+    let topic = of("E0202");
+    assert_eq!(topic["file"], "desks/net/steersman.yaml");
+    assert_eq!(topic["label"], "did you mean `topic`?");
+    let range = serde_json::json!({
+        "start": { "line": 2, "character": 33 },
+        "end": { "line": 2, "character": 38 },
+    });
+    assert_eq!(topic["lsp"]["range"], range);
+    assert_eq!(topic["lsp"]["severity"], 1);
+    let action = &topic["actions"][0];
+    assert_eq!(action["kind"], "quickfix");
+    let uri = topic["uri"].as_str().expect("an address");
+    let end = "/desks/net/steersman.yaml";
+    assert!(uri.starts_with("file:///") && uri.ends_with(end), "{uri}");
+    let edit = &action["edit"]["changes"][uri][0];
+    assert_eq!(edit["newText"], "topic");
+    assert_eq!(edit["range"], range);
+
+    let role = of("E0105");
+    assert_eq!(role["labels"][0]["text"], "and here");
+    assert_eq!(role["labels"][0]["line"], 4);
+    assert!(
+        role["help"]
+            .as_str()
+            .is_some_and(|help| help.contains("`system`"))
+    );
+    let related = &role["lsp"]["relatedInformation"][0];
+    assert_eq!(related["location"]["uri"], uri);
+    // every text of the terminal is in the document
+    let all = document.to_string();
+    for line in page.lines() {
+        let told = ["= note: ", "= help: "];
+        if let Some((_, text)) = told.iter().find_map(|kind| line.split_once(kind)) {
+            let text = serde_json::to_string(text).expect("a text");
+            assert!(all.contains(text.trim_matches('"')), "{text}");
+        }
+    }
+
+    // from the folder itself, and from elsewhere by its full path
+    let full = world.folder.join("desks/net").display().to_string();
+    let page = world.page(&["check", &full]);
+    assert!(page.contains("net/steersman.yaml:3:"), "{page}");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_told_with_the_line() {
+    let world = World::new();
+    std::fs::write(
+        world.folder.join("latin.yaml"),
+        b"name: desk\nagents: { caf\xe9: {} }\n",
+    )
+    .unwrap();
+    let ran = world.run(&["check", "latin.yaml"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let told = "line 2 has the byte 0xe9 at column 14";
+    assert!(ran.err.contains(told), "{ran:?}");
+}
+
+#[test]
+fn a_session_is_found_by_what_its_event_brought() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: desk
+models: { default: { provider: scripted } }
+events:
+  mail:
+    fields: { id: string, order: string }
+    id: "{{ event.id }}"
+    start: { args: { order: "{{ event.order }}" }, message: Hello. }
+labels: { order: "{{ args.order }}" }
+outcome: { about: args.order }
+agents: { desk: { parameters: { order: string }, system: You help. } }
+"#,
+    );
+    world.write("script.yaml", "desk: [ Done. ]\n");
+    for order in ["a1", "b2", "c3"] {
+        let fields = format!(r#"{{"id": "{order}", "order": "{order}"}}"#);
+        let sent = [
+            "send",
+            ".",
+            "--event",
+            "mail",
+            &fields,
+            "--script-all",
+            "script.yaml",
+        ];
+        assert_eq!(world.run(&sent).code, Some(0));
+        let ran = world.run(&["run", "--resume", "last", "--script-all", "script.yaml"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    let found = |filter: &str| world.json_lines(&["sessions", "--where", filter]).len();
+    assert_eq!(found("order = b2"), 1);
+    assert_eq!(found("order = a1 or order = c3"), 2);
+    assert_eq!(found("order = a1 or order = c3 and status = failed"), 1);
 }
 
 #[test]

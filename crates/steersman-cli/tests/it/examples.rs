@@ -99,7 +99,7 @@ fn what_the_examples_do_becomes_tests() {
             "debate",
             "script.yaml",
             vec![vec!["--input", "Debate libraries that lend tools."]],
-            Some("a model chose the route"),
+            None,
         ),
         (
             "coder",

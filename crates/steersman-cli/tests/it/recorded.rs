@@ -188,3 +188,55 @@ fn a_test_is_of_a_whole_session() {
         assert!(ran.out.contains("fork: main"), "{ran:?}");
     }
 }
+
+/// Each kind of question that a router puts to a model.
+#[test]
+fn what_routers_asked_models_is_in_a_recorded_test() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r"name: desk
+models: { default: { provider: scripted } }
+agents:
+  reader: { description: Reads., system: You read. }
+  writer: { description: Writes., system: You write. }
+  team: { route: { pick: [reader, writer] } }
+  talk:
+    route:
+      states:
+        begin:
+          speakers: [reader, writer]
+          order: by_model
+          exits: [ { judge: All is said., to: end } ]
+        end: { speakers: [writer], exits: [ { after_messages: 1, to: finish } ] }
+  desk: { route: { tasks: { reader: {}, writer: {} }, continue: by_model } }
+entry: [team, talk, desk]
+",
+    );
+    let stories = [
+        (
+            "team",
+            "team: [ reader, writer, { call: { done: { summary: It is written. } } } ]\nreader: [ Read. ]\nwriter: [ Written. ]\n",
+        ),
+        (
+            "team",
+            "team: [ reader, { call: { select_agent: { name: writer, reason: It knows. } } }, finish ]\nreader: [ Read. ]\nwriter: [ Written. ]\n",
+        ),
+        (
+            "talk",
+            "talk: [ '0', writer, '1' ]\nreader: [ I have read. ]\nwriter: [ I have written., The end. ]\n",
+        ),
+        (
+            "desk",
+            "desk: [ writer ]\ndesk#continue: [ { call: { nothing_left: {} } } ]\nwriter: [ { text: Written., call: { done: {} } }, Written. ]\n",
+        ),
+    ];
+    for (agent, script) in stories {
+        world.write("script.yaml", script);
+        let begin = ["run", "--entry", agent, "--input", "Go on."];
+        let ran = world.run(&[&begin[..], &["--script-all", "script.yaml"]].concat());
+        assert_eq!(ran.code, Some(0), "{agent}: {ran:?}");
+        let ran = world.run(&["test", "--record", "last"]);
+        assert_eq!(ran.code, Some(0), "{agent} {script}: {ran:?}");
+    }
+}

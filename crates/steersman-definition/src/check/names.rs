@@ -1,6 +1,7 @@
 //! Resolves root names of expressions at a site to their types.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::foreign;
 use super::super::shape::list_of;
 use super::super::site::{Args, Scope};
 use super::super::source::Span;
@@ -92,7 +93,8 @@ impl Check<'_> {
         // a state entry was probably meant, without `state.`
         let entry = self.entries.contains_key(root);
         let entry = entry.then(|| format!("state.{root}"));
-        let near = entry.as_deref().or(near);
+        let none = foreign::is_none(root).then_some("none");
+        let near = none.or(entry.as_deref()).or(near);
         let known = list_of(known.iter().copied());
         self.say(Diagnostic::unknown_root(at, root, near, &known));
     }

@@ -1,11 +1,13 @@
 //! Operand and result types of operators, filters and tests.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::foreign;
 use super::super::shape::{list_of, with_article};
 use super::kind::{Family, Kind, Known};
 use super::types::{Facts, Walker};
 use steersman_machine::values::expression::ast;
 use steersman_machine::values::expression::ast::{BinaryOp, CompareOp, Node, NodeKind};
+use steersman_machine::values::types::{Parameters, TypeKind};
 
 /// The reason given when values of unlike kinds are compared for equality.
 const NEVER_EQUAL: &str = "unlike kinds are never equal";
@@ -81,7 +83,12 @@ impl Walker<'_, '_> {
     pub(super) fn compare(&mut self, op: CompareOp, left: &(&Node, Known), right: (&Node, &Known)) {
         let ((a, x), (b, y)) = ((left.0, &left.1), right);
         let equality = matches!(op, CompareOp::Eq | CompareOp::Ne);
-        let with_none = x.kind == Kind::None || y.kind == Kind::None;
+        // `null` is reported where it stands, and means `none`
+        let is_none = |(node, known): (&Node, &Known)| {
+            let foreign = matches!(&node.kind, NodeKind::Var(name) if foreign::is_none(name));
+            known.kind == Kind::None || foreign
+        };
+        let with_none = is_none((a, x)) || is_none((b, y));
         if equality && with_none {
             for (known, node) in [(x, a), (y, b)] {
                 self.truth(known, node);
@@ -122,10 +129,53 @@ impl Walker<'_, '_> {
                 &found,
             ));
         }
+        self.never_holds(op, (a, x), (b, y));
+        self.never_holds(turned(op), (b, y), (a, x));
         if equality {
             self.one_of_words((a, x), (b, y));
             self.one_of_words((b, y), (a, x));
         }
+    }
+
+    /// Reports a comparison of an argument with a constant that its `minimum` or `maximum` never lets hold.
+    fn never_holds(&mut self, op: CompareOp, (a, x): (&Node, &Known), (b, _): (&Node, &Known)) {
+        let (Some(path), NodeKind::Const(value)) = (&x.path, &b.kind) else {
+            return;
+        };
+        let (Some(name), Ok(value)) = (path.strip_prefix("args."), f64::try_from(value.clone()))
+        else {
+            return;
+        };
+        let bounds = match self.check.parameters(self.args_of_site()) {
+            Some(Parameters::Fields(fields)) => {
+                let declared = fields.iter().find(|(field, _)| &**field == name);
+                declared.map(|(_, ty)| bounds(&ty.kind))
+            }
+            Some(Parameters::Schema(_)) | None => None,
+        };
+        let Some((minimum, maximum)) = bounds else {
+            return;
+        };
+        let (least, most) = (
+            minimum.is_some_and(|m| m > value),
+            maximum.is_some_and(|m| m < value),
+        );
+        let at_least = minimum.is_some_and(|m| m >= value);
+        let at_most = maximum.is_some_and(|m| m <= value);
+        let bound = match op {
+            CompareOp::Lt if at_least => "minimum",
+            CompareOp::Le | CompareOp::Eq if least => "minimum",
+            CompareOp::Gt if at_most => "maximum",
+            CompareOp::Ge | CompareOp::Eq if most => "maximum",
+            _ => return,
+        };
+        let (from, to) = (a.span.start.min(b.span.start), a.span.end.max(b.span.end));
+        let at = self.place(ast::Span {
+            start: from,
+            end: to,
+        });
+        let declared = x.declared.and_then(|span| self.check.place(span));
+        self.say(Diagnostic::never_holds(at, path, bound, declared));
     }
 
     /// Reports a comparison with a constant that is not a word of the enumeration.
@@ -359,5 +409,27 @@ fn plural(kind: &Kind) -> &'static str {
         Some(Family::Object) => "objects",
         Some(Family::Secret) => "secrets",
         None => "values",
+    }
+}
+
+/// Returns the operator that means the same with its sides exchanged.
+fn turned(op: CompareOp) -> CompareOp {
+    match op {
+        CompareOp::Lt => CompareOp::Gt,
+        CompareOp::Le => CompareOp::Ge,
+        CompareOp::Gt => CompareOp::Lt,
+        CompareOp::Ge => CompareOp::Le,
+        CompareOp::Eq | CompareOp::Ne | CompareOp::In | CompareOp::NotIn => op,
+    }
+}
+
+/// Returns the least and the greatest value of a type of numbers.
+fn bounds(kind: &TypeKind) -> (Option<f64>, Option<f64>) {
+    match kind {
+        TypeKind::Integer { minimum, maximum } | TypeKind::Number { minimum, maximum } => {
+            let of = |bound: &Option<serde_json::Number>| bound.as_ref().and_then(|n| n.as_f64());
+            (of(minimum), of(maximum))
+        }
+        _ => (None, None),
     }
 }

@@ -86,6 +86,10 @@ impl Walker<'_, '_> {
         }
     }
 
+    /// Returns the meaning of `args` at the site.
+    pub(super) fn args_of_site(&self) -> &Args {
+        &self.site.scope.args
+    }
     pub(super) fn span(&self, span: ast::Span) -> Span {
         let sources = self.check.sources;
         let places = self.places.get_or_init(|| sources.locator(&self.site.node));

@@ -347,4 +347,13 @@ impl Diagnostic {
         .note(why.to_owned())
         .help("give the model a price: `price: { input: 0.25, output: 2 }`, for a million tokens each; 0 where it is free")
     }
+    pub(crate) fn never_too_late(at: At) -> Self {
+        Self::new("W0451", at, "this never happens: no time is set")
+            .help("`timeout:` beside it says how long is waited, such as `timeout: 4h`")
+    }
+    pub(crate) fn key_written_out(at: At) -> Self {
+        Self::new("W0452", at, "this looks like a key, and who reads the file can use it")
+            .note("logs and copies of the definition keep what stands in it")
+            .help("`secrets: { NAME: { env: VARIABLE } }`, and `\"{{ secrets.NAME }}\"` here; if the key was shared, replace it")
+    }
 }

@@ -6,11 +6,11 @@ type At = Option<Place>;
 
 impl Diagnostic {
     pub(crate) fn unknown_name(at: At, wanted: &str, name: &str, near: Option<&str>) -> Self {
-        Self::new("E0201", at, format!("no {wanted} is named `{name}`")).near(near)
+        Self::new("E0201", at, format!("no {wanted} is named `{name}`")).near(name, near)
     }
     pub(crate) fn unknown_state(at: At, name: &str, near: Option<&str>) -> Self {
         Self::new("E0202", at, format!("no state is named `{name}`"))
-            .near(near)
+            .near(name, near)
             .help("declare it under `state:`")
     }
     pub(crate) fn state_not_above(at: At, name: &str, owner: &str, declared: At) -> Self {
@@ -64,7 +64,7 @@ impl Diagnostic {
     ) -> Self {
         let diagnostic = Self::new("E0207", at, format!("`{of}` has no `{name}`"));
         match near {
-            Some(near) => diagnostic.near(Some(near)),
+            Some(near) => diagnostic.near(name, Some(near)),
             None if known.is_empty() => diagnostic,
             None => diagnostic.note(format!("it has {known}")),
         }
@@ -80,7 +80,7 @@ impl Diagnostic {
     pub(crate) fn unknown_root(at: At, name: &str, near: Option<&str>, known: &str) -> Self {
         let diagnostic = Self::new("E0209", at, format!("`{name}` has no meaning here"));
         match near {
-            Some(near) => diagnostic.near(Some(near)),
+            Some(near) => diagnostic.near(name, Some(near)),
             None => diagnostic.note(format!("here have a meaning: {known}")),
         }
     }

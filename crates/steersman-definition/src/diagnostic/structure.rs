@@ -32,9 +32,25 @@ impl Diagnostic {
     ) -> Self {
         let diagnostic = Self::new("E0105", at, format!("{table} has no key `{key}`"));
         match near {
-            Some(near) => diagnostic.near(Some(near)),
+            Some(near) => diagnostic.near(key, Some(near)),
             None => diagnostic.note(format!("its keys are {known}")),
         }
+    }
+    /// A key of another framework. `is`: the key that means the same.
+    pub(crate) fn foreign_key(
+        at: At,
+        key: &str,
+        table: &str,
+        is: Option<&str>,
+        advice: &str,
+    ) -> Self {
+        Self::new("E0105", at, format!("{table} has no key `{key}`"))
+            .near(key, is)
+            .help(advice)
+    }
+    /// Adds another key that is wrong in the same way.
+    pub(crate) fn also_here(&mut self, at: At) {
+        self.labels.extend(at.map(|at| (at, "and here".to_owned())));
     }
     pub(crate) fn rest_of_a_text(at: At, key: &str, table: &str) -> Self {
         Self::new("E0105", at, format!("{table} has no key `{key}`"))
@@ -56,7 +72,7 @@ impl Diagnostic {
     }
     pub(crate) fn unknown_word(at: At, word: &str, words: &str, near: Option<&str>) -> Self {
         Self::new("E0108", at, format!("`{word}` has no meaning here"))
-            .near(near)
+            .near(word, near)
             .note(format!("it is one of {words}"))
     }
     pub(crate) fn not_together(at: At, table: &str, keys: &str, other: At) -> Self {
@@ -84,10 +100,16 @@ impl Diagnostic {
         .help("put the text in quotes; if it is a comment, put a space behind the `#`")
     }
     pub(crate) fn unquoted_braces(at: At) -> Self {
-        let quoted = at.as_ref().map(|at| format!("\"{}\"", at.excerpt().trim()));
+        let text = at.as_ref().map(|at| at.excerpt().trim().to_owned());
         let diagnostic = Self::new("E0112", at.clone(), "YAML reads an unquoted `{{` as a map");
-        match quoted {
-            Some(quoted) if quoted.contains("}}") && !quoted[1..quoted.len() - 1].contains('"') => {
+        match text {
+            Some(text) if text.contains("}}") => {
+                // within `"` both have an escape, within `'` only `'` has one
+                let quoted = if text.contains(['"', '\\']) {
+                    format!("'{}'", text.replace('\'', "''"))
+                } else {
+                    format!("\"{text}\"")
+                };
                 diagnostic.patch("quote the whole text", at, quoted)
             }
             _ => diagnostic.help("quote the whole text"),
@@ -105,7 +127,7 @@ impl Diagnostic {
     }
     pub(crate) fn no_file(at: At, path: &str, near: Option<&str>) -> Self {
         Self::new("E0114", at, format!("there is no file `{path}`"))
-            .near(near)
+            .near(path, near)
             .note("paths are relative to the file that names them")
     }
     pub(crate) fn outside_folder(at: At, path: &str) -> Self {

@@ -11,6 +11,15 @@ impl Diagnostic {
     pub(crate) fn template_syntax(at: At, message: &str) -> Self {
         Self::new("E0301", at, format!("this is no template: {message}"))
     }
+    /// A statement of a template that is not closed. `end`: the statement that closes it.
+    pub(crate) fn unclosed(at: At, open: &str, end: &str) -> Self {
+        Self::new(
+            "E0301",
+            at,
+            format!("this is no template: `{open}` is not closed"),
+        )
+        .help(format!("end it with `{{% {end} %}}`"))
+    }
     /// Two operands have different kinds. The diagnostic shows the kind of each, and its declaration.
     pub(crate) fn unlike(
         at: At,
@@ -71,8 +80,17 @@ impl Diagnostic {
         words: &str,
     ) -> Self {
         Self::new("E0307", at, format!("`{path}` is never `{word}`"))
-            .near(near)
+            .near(word, near)
             .note(format!("it is one of {words}"))
+    }
+    /// A comparison that the bounds of a parameter never let hold. `bound`: the key that does so.
+    pub(crate) fn never_holds(at: At, path: &str, bound: &str, declared: At) -> Self {
+        Self::new("W0450", at, "this never holds").also(
+            declared,
+            format!(
+                "the `{bound}` of `{path}` excludes it: such a call is refused before this is asked"
+            ),
+        )
     }
     pub(crate) fn no_condition(at: At, found: &str) -> Self {
         Self::new(
@@ -98,10 +116,15 @@ impl Diagnostic {
             .also(declared, "required")
     }
     pub(crate) fn unknown_argument(at: At, of: &str, name: &str, near: Option<&str>) -> Self {
-        Self::new("E0311", at, format!("`{of}` has no argument `{name}`")).near(near)
+        Self::new("E0311", at, format!("`{of}` has no argument `{name}`")).near(name, near)
     }
     pub(crate) fn type_key(at: At, key: &str, of: &str) -> Self {
         Self::new("E0312", at, format!("`{key}` means nothing for {of}"))
+    }
+    /// A key at a person that belongs to the tool which asks them.
+    pub(crate) fn key_of_asking(at: At, key: &str) -> Self {
+        Self::type_key(at, key, "a person")
+            .help("what a person says is written by the tool that asks them: `tools: { NAME: { ask: PERSON, set: { ENTRY: \"{{ result }}\" } } }`")
     }
     pub(crate) fn pattern(at: At, why: &str) -> Self {
         Self::new("E0313", at, format!("this is no regular expression: {why}"))

@@ -73,8 +73,8 @@ section! {
             "Whose memory the built-in set `memory` saves to and searches: a scope, or a scope and how long.";
         state: Names<'a, Type<'a>>, "Shared data of the entry agent's instance.";
         events: Names<'a, Event<'a>>, "Messages from outside that are not chat.";
-        labels: Map<'a, Template<'a>>, "What a session is found by.";
-        outcome: Map<'a, Expr<'a>>, "What a session came to, as named values.";
+        labels: Map<'a, Template<'a>>, "What a session is found by, over `state`, `answer`, and `args` if every session begins with the same agent: an event gives them by `start: { args: .. }`.";
+        outcome: Map<'a, Expr<'a>>, "What a session came to, as named values; over the same names as `labels`.";
         mcp: Names<'a, Mcp<'a>>, "MCP servers; their tools are called `SERVER.TOOL` here.";
         tools: Names<'a, Tool<'a>>, "Tools.";
         agents: Names<'a, Agent<'a>> | "required", "Agents.";

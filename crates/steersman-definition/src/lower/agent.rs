@@ -57,7 +57,10 @@ impl Lower<'_> {
             let fits = &*key.name == kind || keys.contains(&&*key.name) || other;
             if !fits && known.is_some() {
                 let at = self.place(key.span);
-                self.say(Diagnostic::type_key(at, &key.name, of));
+                self.say(match (kind, &*key.name) {
+                    ("person", "set" | "output") => Diagnostic::key_of_asking(at, &key.name),
+                    _ => Diagnostic::type_key(at, &key.name, of),
+                });
             }
         }
     }

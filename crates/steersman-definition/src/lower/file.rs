@@ -1,6 +1,7 @@
 //! Lowers the settings of a file: config values, models, events, labels, outcome, entries.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::foreign;
 use super::super::keys::Section as _;
 use super::super::keys::agent::{Agent, Person, PersonTimeout};
 use super::super::keys::file::{self as keys, Plain, Recorded};
@@ -27,7 +28,12 @@ impl Lower<'_> {
     pub(super) fn network(&mut self) -> Network {
         let main = &self.merged.main;
         let name = self.name();
-        if self.file.agents().is_none() {
+        // an `agents` that cannot be read, and a key that stands for it, are reported already
+        let meant = |(key, _): &(Key, Node)| {
+            &*key.name == "agents"
+                || foreign::key("File", &key.name).is_some_and(|(is, _)| is == Some("agents"))
+        };
+        if self.file.agents().is_none() && !main.entries().iter().any(meant) {
             let first = main.entries().first().map(|(key, _)| key.span);
             let at = self.place(first.unwrap_or(main.span));
             self.say(Diagnostic::no_agents(at));
@@ -44,7 +50,7 @@ impl Lower<'_> {
         let entry = self.entry();
         let (agents, people) = self.agents(&entry);
         let tools = self.with_built_in(tools);
-        let (labels, outcome) = self.labels_and_outcome();
+        let (labels, outcome) = self.labels_and_outcome(&entry, &events);
         let texts = self.own_sentences();
         let limits = self.limits_of_session();
         let record = self.file.record().value;
@@ -291,8 +297,21 @@ impl Lower<'_> {
         }
     }
 
-    fn labels_and_outcome(&mut self) -> (BTreeMap<Name, Template>, BTreeMap<Name, Expr>) {
+    fn labels_and_outcome(
+        &mut self,
+        entry: &[Name],
+        events: &BTreeMap<Name, EventDef>,
+    ) -> (BTreeMap<Name, Template>, BTreeMap<Name, Expr>) {
+        // `args` are those of the agent with which the session began, so they are known if there is only one such agent
+        let starts = events.values().filter_map(|event| event.start.as_ref());
+        let starts = starts.filter_map(|start| start.agent.as_ref());
+        let begin: BTreeSet<&Name> = entry.iter().chain(starts).collect();
+        let args = match begin.into_iter().collect::<Vec<_>>().as_slice() {
+            [one] => Args::Agent((*one).clone()),
+            _ => Args::None,
+        };
         let scope = Scope {
+            args,
             answer: true,
             ..Scope::default()
         };

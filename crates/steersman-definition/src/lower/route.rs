@@ -1,6 +1,7 @@
 //! Lowers routes, which choose the agent that acts next.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::foreign;
 use super::super::keys::Section as _;
 use super::super::keys::kinds::{self, List, Names, Or, Read as _, Valued, each};
 use super::super::keys::route::{self as keys, Failed, Release, Reset};
@@ -92,7 +93,8 @@ impl Lower<'_> {
             }
         }
         for speakers in each(route.states()).filter_map(|(_, state)| state.speakers()) {
-            if speakers.into_iter().len() == 0 {
+            let no_list = speakers.0.scalar().is_some(); // reported already
+            if speakers.into_iter().len() == 0 && !no_list {
                 let at = self.place(speakers.0.span);
                 self.say(Diagnostic::nobody_to_choose(at, "speakers"));
             }
@@ -214,6 +216,7 @@ impl Lower<'_> {
                 (Some(to), _) if to.0.as_text().is_some_and(|name| &**name == FINISH) => {
                     RuleTo::Finish
                 }
+                (Some(to), _) if self.ends_elsewhere(&to.0) => RuleTo::Finish,
                 (Some(to), _) => RuleTo::Agents(self.members(agent, to)),
                 (None, None) => RuleTo::Finish,
             };
@@ -230,6 +233,19 @@ impl Lower<'_> {
             self.say(Diagnostic::no_last_rule(at));
         }
         rules
+    }
+
+    /// Reports a target that is the end of a graph in other frameworks, and no agent here.
+    fn ends_elsewhere(&mut self, to: &Node) -> bool {
+        let Some(name) = to.as_text() else {
+            return false;
+        };
+        let ends = foreign::is_end(name) && !self.out.declared.contains_key(name);
+        if ends {
+            let at = self.place(to.span);
+            self.say(Diagnostic::unknown_name(at, "agent", name, Some(FINISH)));
+        }
+        ends
     }
 
     /// Lowers the members that a model may pick. They need descriptions, so they are also recorded as `chosen`.
@@ -333,8 +349,7 @@ impl Lower<'_> {
         if known().any(|entry| entry == &**name) {
             return Some(name.clone());
         }
-        let ends = sort == "state" && ["end", "done", "stop", "exit"].contains(&&**name);
-        let near = if ends {
+        let near = if sort == "state" && foreign::is_end(name) {
             Some(FINISH)
         } else {
             self.sources.near(name, known())

@@ -253,7 +253,8 @@ impl Lower<'_> {
             }
             let place = (owner.clone(), key.name.clone());
             let has_value = ty.optional || ty.default.is_some();
-            if self.out.states.insert(place, key.span).is_none() && !has_value {
+            let new = self.out.states.insert(place, key.span).is_none();
+            if new && !has_value && !self.is_broken(written.span) {
                 let at = self.place(key.span);
                 self.say(Diagnostic::no_value_at_start(at, &key.name));
             }

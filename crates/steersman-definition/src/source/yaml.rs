@@ -1,6 +1,6 @@
 //! Builds the tree from the parser's events and reports faults of the text.
 
-use super::super::diagnostic::Diagnostic;
+use super::super::diagnostic::{Diagnostic, Place};
 use super::{
     Key, Kind, MAX_BYTES, MAX_DEPTH, MAX_NODES, Node, Scalar, Sources, Span, Style, Value,
     ceil_char, plain,
@@ -339,6 +339,24 @@ fn cut_before(text: &str, end: usize) -> Option<(Range<usize>, Range<usize>)> {
     None
 }
 
+/// Returns the place of the whole value whose unquoted `{{` YAML has read as the key at a place.
+fn braces_around(key: &Place) -> Option<Place> {
+    let text = &*key.text;
+    // the key is either the inner one of two braces, or starts with both
+    let before = key.span.start.checked_sub(1);
+    let open = before
+        .into_iter()
+        .chain([key.span.start])
+        .find(|at| text.get(*at..).is_some_and(|text| text.starts_with("{{")))?;
+    let start = text[..open].rfind('\n').map_or(0, |k| k + 1);
+    let end = text[open..].find('\n').map_or(text.len(), |k| open + k);
+    let value = value_around(&text[start..end], open - start);
+    Some(Place {
+        span: start + value.start..start + value.end,
+        ..key.clone()
+    })
+}
+
 fn key_of(sources: &Sources, diagnostics: &mut Vec<Diagnostic>, node: &Node) -> Key {
     let place = sources.place(node.span);
     match node.scalar() {
@@ -347,18 +365,8 @@ fn key_of(sources: &Sources, diagnostics: &mut Vec<Diagnostic>, node: &Node) -> 
         }
         Some(_) => {}
         None => {
-            // the key is either the inner one of two braces, or starts with both
-            let outer = node.span.start.checked_sub(1).map(|start| Span {
-                start,
-                end: node.span.end + 1,
-                ..node.span
-            });
-            let braces = outer.into_iter().chain([node.span]).find(|span| {
-                let text = sources.text(*span);
-                text.is_some_and(|text| text.starts_with("{{"))
-            });
-            if let Some(span) = braces {
-                diagnostics.push(Diagnostic::unquoted_braces(sources.place(span)));
+            if let Some(at) = place.as_ref().and_then(braces_around) {
+                diagnostics.push(Diagnostic::unquoted_braces(Some(at)));
             } else {
                 diagnostics.push(Diagnostic::key_is_no_text(place, node.kind_word()));
             }

@@ -2,4 +2,5 @@
 
 mod definition;
 mod imports;
+mod mistakes;
 mod wide;

@@ -112,10 +112,24 @@ pub fn begin(path: &Path, most: usize) -> Result<Vec<u8>> {
 /// Converts UTF-8 bytes to a text.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidData`] if the bytes are not UTF-8.
+/// [`ErrorKind::InvalidData`] if the bytes are not UTF-8. The message says at which line the first wrong one is.
 pub fn text(bytes: Vec<u8>) -> Result<String> {
-    let no_text = |_| Error::new(ErrorKind::InvalidData, "it is no text in UTF-8");
-    String::from_utf8(bytes).map_err(no_text)
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let before = &error.as_bytes()[..at];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let column = before
+            .iter()
+            .rev()
+            .take_while(|byte| **byte != b'\n')
+            .count()
+            + 1;
+        let wrong = error.as_bytes().get(at).copied().unwrap_or_default();
+        let what = format!(
+            "it is no text in UTF-8: line {line} has the byte {wrong:#04x} at column {column}"
+        );
+        Error::new(ErrorKind::InvalidData, what)
+    })
 }
 
 fn open_plain(path: &Path) -> Result<File> {

@@ -5,13 +5,15 @@ use super::{NoTest, Recorded};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steersman_machine::network::{Does, FINISH, RouteBy};
 use steersman_machine::questions::Purpose;
 use steersman_machine::questions::verdict::said_again;
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine, Release, Why};
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{
-    Call, CallResult, Cause, How, Interaction, Origin, Summary, Target, calls_of_answer,
+    Call, CallResult, Cause, Choice, How, Interaction, Origin, Route, Summary, Target,
+    calls_of_answer,
 };
 use steersman_runtime::branches;
 use steersman_runtime::known::PLACEHOLDER;
@@ -240,7 +242,7 @@ impl Recorder<'_> {
                 self.summary(line, commit, commit.pushes[k].agent, summary)?;
             }
             Interaction::Route(route) if route.effect.is_some() => {
-                return Err(cannot(line.n, "a model chose the route"));
+                self.routed(line, commit.pushes[k].agent, route)?;
             }
             Interaction::Finished {
                 cause: Cause::Failed,
@@ -347,6 +349,65 @@ impl Recorder<'_> {
         };
         self.beside(line, agent, purpose, &said);
         Ok(())
+    }
+
+    /// Adds the answer of a routing model as a script has it: a name, the number of an exit, or a call.
+    fn routed(&mut self, line: &LogLine, agent: Id, route: &Route) -> Result<(), NoTest> {
+        if route.refused.is_some() {
+            return Err(cannot(
+                line.n,
+                "the answer of a routing model could not be used",
+            ));
+        }
+        let read = route.read.map(|read| self.read.json(read));
+        let exit = read.as_ref().and_then(|read| read["exit"].as_u64());
+        let mut key = self.key(line, agent);
+        let answer = match &route.chosen {
+            _ if exit.is_some() => exit.unwrap_or_default().to_string().into(),
+            Choice::Agents(members) => match members.as_slice() {
+                [member] => Json::from(&**member),
+                _ => return Err(cannot(line.n, "a model chose several members")),
+            },
+            Choice::Speak { role, .. } => Json::from(&**role),
+            Choice::Task { task, goal, .. } => Json::from(&**goal.as_ref().unwrap_or(task)),
+            Choice::Finish => FINISH.into(),
+            Choice::Answer(body) => {
+                let text = plain(&self.read.text(*body));
+                if self.answers_itself(line, agent) {
+                    text.into()
+                } else {
+                    json!({ "call": { "done": { "summary": text } } })
+                }
+            }
+            Choice::Restate(left) => {
+                key.push_str("#continue");
+                match left {
+                    Some(left) => {
+                        let request = plain(&self.read.text(*left));
+                        json!({ "call": { "continue_with": { "request": request } } })
+                    }
+                    None => json!({ "call": { "nothing_left": {} } }),
+                }
+            }
+            Choice::Stay | Choice::Enter { .. } | Choice::Say { .. } => {
+                return Err(cannot(line.n, "a model chose the route"));
+            }
+        };
+        self.script.entry(key).or_default().push(answer);
+        Ok(())
+    }
+
+    /// Returns true if a router is a concierge, whose model answers the user with a text of its own.
+    fn answers_itself(&self, line: &LogLine, agent: Id) -> bool {
+        let seen = &self.read.seen;
+        let mut branches = seen.branches.iter();
+        let on = branches.find(|branch| branch.id == line.branch);
+        let def = on.map(|on| on.snapshot.agent(agent).def.clone());
+        let network = seen.network.as_ref();
+        let def = network.and_then(|network| network.agents.get(&def?));
+        def.is_some_and(
+            |def| matches!(&def.does, Does::Route(route) if matches!(route.by, RouteBy::Tasks(_))),
+        )
     }
 
     fn answer(&self, commit: &Commit, k: usize, text: Option<String>) -> Json {

@@ -58,7 +58,11 @@ impl<'a> Run<'a> {
             match self.step(step).await {
                 // A process that dies in this step causes an error; it is ignored, and the step's expectations are skipped.
                 Err(_) if dies.is_some() && self.id.is_some() => continue,
-                done => done.map_err(place)?,
+                Err(failure) => {
+                    report.failures.extend(self.causes().await);
+                    return Err(place(failure));
+                }
+                Ok(()) => {}
             }
             if !step.expect.is_empty() {
                 let failures = self.judge(&step.expect, None).await.map_err(place)?;
@@ -98,6 +102,19 @@ impl<'a> Run<'a> {
             process.engine().stop().await;
         }
         Ok(same)
+    }
+
+    /// Returns why a step may have found nothing to act on: the calls that the script did not answer, else the failure of the
+    /// session.
+    async fn causes(&self) -> Vec<String> {
+        let missed = self.stage.models.missed();
+        if !missed.is_empty() || self.id.is_none() {
+            return missed;
+        }
+        match self.look().await {
+            Ok((inspection, _)) => Self::failed(&inspection).into_iter().collect(),
+            Err(_) => Vec::new(),
+        }
     }
 
     /// Runs all steps, then reruns the session with nothing changed that a model sees.
