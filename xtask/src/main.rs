@@ -96,7 +96,7 @@ fn run_within(command: &mut Command, limit: Duration) -> Result<(), String> {
     });
     let status = child.wait();
     drop(ended);
-    if watch.join() == Ok(true) {
+    if matches!(watch.join(), Ok(true)) {
         return Err(format!("`{name}` did not end within {limit:?}"));
     }
     let status = status.map_err(|e| format!("`{name}`: {e}"))?;

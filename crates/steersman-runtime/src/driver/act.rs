@@ -91,13 +91,13 @@ impl Job<'_, '_> {
         // A time may have been due before the message arrived, while nobody owned the session. Its effects come first.
         let came = message.at.min(self.seen.now);
         // While the session is stopped after a line, due times are not handled.
-        if !self.stands() && self.next_due().is_some_and(|due| due <= came) {
+        if !self.is_between_steps() && self.next_due().is_some_and(|due| due <= came) {
             self.d.course.leaves_mail();
             self.time_passed(came);
             self.d.mail.waits_for_time();
             return Ok(());
         }
-        self.d.mail.is_judged(&message);
+        self.d.mail.judges(&message);
         match Message::decode(&message) {
             Ok(wanted) => self.act(message, wanted),
             // No message can be judged without the one that begins the session.
@@ -422,9 +422,7 @@ impl Job<'_, '_> {
             .hold(effect, Why::Input)
             .and_then(|h| h.about.as_ref()?.parameter().cloned());
         if let Some(parameter) = about {
-            self.d
-                .effects
-                .is_given(effect, parameter, sealed.to_owned());
+            self.d.effects.gives(effect, parameter, sealed.to_owned());
         }
         let mut draft = self.draft(branch);
         self.accepted(&mut draft, message);
@@ -525,7 +523,7 @@ impl Job<'_, '_> {
             text: Some(text),
         });
         let branch = out.branch;
-        self.d.effects.is_over(effect);
+        self.d.effects.offers_outcome(effect);
         self.offer(branch, offer);
         Ok(())
     }
@@ -739,7 +737,7 @@ impl Job<'_, '_> {
         message: Option<&InboxMessage>,
         by: Option<By>,
     ) {
-        let Some((branch, attempt)) = self.d.effects.is_over(effect) else {
+        let Some((branch, attempt)) = self.d.effects.offers_outcome(effect) else {
             return;
         };
         let mut offer = Offer::new(What::Raw {

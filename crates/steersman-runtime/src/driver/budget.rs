@@ -140,7 +140,7 @@ impl fmt::Display for Short {
 impl Job<'_, '_> {
     /// Returns the cost of a call whose answer was lost: the tokens sent, and those streamed so far.
     pub(super) fn lost(&self, out: &Out) -> Amount {
-        let (_, came) = self.seen.leaves.streamed(out.wish.id, out.attempt);
+        let (_, came) = self.seen.permits.streamed(out.wish.id, out.attempt);
         let came = came.div_ceil(BYTES);
         let micros = out.price.map_or(0, |price| {
             price.of(Tokens {
@@ -164,7 +164,7 @@ impl Job<'_, '_> {
 
     /// Returns true if a failed call may have cost something.
     pub(super) fn may_be_paid(&self, failure: &Failure, out: &Out) -> bool {
-        self.seen.leaves.streamed(out.wish.id, out.attempt).1 > 0 || failure.was_asked()
+        self.seen.permits.streamed(out.wish.id, out.attempt).1 > 0 || failure.was_asked()
     }
 
     /// Returns the cost of an answer by its usage. Missing input or output counts are estimated: otherwise servers that report
@@ -183,7 +183,7 @@ impl Job<'_, '_> {
         let text = answer.text.as_ref().map_or(0, String::len) + asks.sum::<usize>();
         let output = match usage.output {
             0 => {
-                let (_, came) = self.seen.leaves.streamed(effect, out.attempt);
+                let (_, came) = self.seen.permits.streamed(effect, out.attempt);
                 came.max(text as u64).div_ceil(BYTES)
             }
             told => told,
@@ -272,7 +272,8 @@ impl Job<'_, '_> {
         let wanted = self.usual();
         let models = self.d.effects.outs().values().filter(|out| out.is_model());
         // Effects that a search keeps waiting may never begin, and held ones do not begin now.
-        let begin = models.filter(|out| !matches!(out.state, OutState::Stands | OutState::Held));
+        let begin =
+            models.filter(|out| !matches!(out.state, OutState::AwaitsSearch | OutState::Held));
         let wished = begin.filter(|out| out.reserved.is_zero()).count() as u64;
         let before = draft.ledger.iter().map(drawn);
         let before = before.fold(Amount::default(), Amount::plus);
@@ -453,7 +454,7 @@ impl Job<'_, '_> {
                     due: None,
                     about: None,
                 });
-                self.d.effects.is_held(id);
+                self.d.effects.holds(id);
                 self.write(draft)?;
             }
             OnLimit::Answer | OnLimit::Fail | OnLimit::Finish => {
@@ -569,7 +570,7 @@ impl Job<'_, '_> {
             granted: true,
         });
         draft.note(Self::released(id, Why::Budget, Release::Go, by.into()));
-        self.d.effects.is_ready(id);
+        self.d.effects.readies(id);
         draft.ready.push(id);
     }
 }

@@ -139,7 +139,7 @@ impl Job<'_, '_> {
 
     /// Offers the part that arrived for a wait of several parts.
     pub(super) fn offer_came(&mut self, effect: Id, came: Came, message: Option<&InboxMessage>) {
-        let Some((branch, attempt)) = self.d.effects.is_over(effect) else {
+        let Some((branch, attempt)) = self.d.effects.offers_outcome(effect) else {
             return;
         };
         let mut offer = Offer::new(What::Offer(Box::new(Offered::Outcome {

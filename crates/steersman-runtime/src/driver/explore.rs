@@ -132,7 +132,7 @@ impl Job<'_, '_> {
         }
         let outs = self.d.effects.outs().values();
         let busy: BTreeSet<Id> = outs
-            .filter(|out| !matches!(out.state, OutState::Stands))
+            .filter(|out| !matches!(out.state, OutState::AwaitsSearch))
             .map(|out| out.branch)
             .collect();
         // A message to a branch in the middle of an exchange waits there for the end of the exchange.
@@ -314,7 +314,7 @@ impl Job<'_, '_> {
             .values()
             .filter(|out| out.branch == branch);
         let ends_block = |out: &super::Out| {
-            let stands = matches!(out.state, OutState::Stands);
+            let stands = matches!(out.state, OutState::AwaitsSearch);
             stands && search::begins_block(snapshot, out.wish.agent)
         };
         match outs.next() {
@@ -367,7 +367,7 @@ impl Job<'_, '_> {
             return false;
         }
         if tries.is_some() {
-            self.d.effects.stands(call);
+            self.d.effects.awaits_search(call);
         } else {
             self.fail(call, FailureCode::Limit, used);
         }
@@ -398,21 +398,21 @@ impl Job<'_, '_> {
             .effects
             .outs()
             .iter()
-            .filter(|(_, out)| out.branch == branch && matches!(out.state, OutState::Stands))
+            .filter(|(_, out)| out.branch == branch && matches!(out.state, OutState::AwaitsSearch))
             .map(|(effect, _)| *effect)
             .collect();
-        self.begin_standing(branch, stands)?;
+        self.begin_unsearched(branch, stands)?;
         Ok(Ok(()))
     }
 
-    pub(super) fn begin_standing(&mut self, branch: Id, stands: Vec<Id>) -> Result<(), Stop> {
+    pub(super) fn begin_unsearched(&mut self, branch: Id, stands: Vec<Id>) -> Result<(), Stop> {
         let mut draft = self.draft(branch);
         for effect in stands {
             // The line that ended its search may have ended the call, too.
             if self.d.effects.out(effect).is_none() {
                 continue;
             }
-            self.d.effects.is_ready(effect);
+            self.d.effects.readies(effect);
             self.draw_escrow(&mut draft);
             self.d.effects.wakes(effect);
         }
@@ -613,6 +613,6 @@ impl Job<'_, '_> {
             what: Searching::Without(why),
         });
         self.write(draft)?;
-        self.begin_standing(branch, vec![id])
+        self.begin_unsearched(branch, vec![id])
     }
 }

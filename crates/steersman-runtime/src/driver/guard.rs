@@ -14,7 +14,7 @@ use steersman_machine::tick::effect::{Approval, ToolWork};
 impl Job<'_, '_> {
     /// Returns true if a call may not begin now because of an equal one: it then waits for the end of that one, is answered, or
     /// is held. Checked each time the call is about to begin: an equal one may have begun meanwhile.
-    pub(super) fn is_guarded(&mut self, draft: &mut Draft, id: Id) -> Result<bool, Stop> {
+    pub(super) fn passes_guard(&mut self, draft: &mut Draft, id: Id) -> Result<bool, Stop> {
         let out = &self.d.effects.outs()[&id];
         let Some(tool) = out.tool().cloned() else {
             return Ok(false);
@@ -28,7 +28,7 @@ impl Job<'_, '_> {
             // The approver is told about the equal effect; their approval also allows the repetition.
             Verdict::Repeats(_) if tool.next_approval(&out.approved).is_some() => return Ok(false),
             verdict => {
-                self.seen.leaves.give_slot(id);
+                self.seen.permits.give_slot(id);
                 self.keeps_from(draft, id, &tool, verdict)?;
             }
         }
@@ -82,7 +82,7 @@ impl Job<'_, '_> {
                     due: None,
                     about: Some(equal.about()),
                 });
-                self.d.effects.is_held(id);
+                self.d.effects.holds(id);
             }
             Verdict::Repeats(equal) => {
                 let (code, text) = self.instead_of(equal, None)?;
@@ -181,7 +181,7 @@ impl Job<'_, '_> {
             due: approval.timeout.map(|ms| now.plus(ms)),
             about: before.map(|equal| equal.about()),
         });
-        self.d.effects.is_held(id);
+        self.d.effects.holds(id);
     }
 
     /// A person approved a call that was presented as a repetition: the ledger records this, and nobody is asked twice.

@@ -195,7 +195,7 @@ impl Job<'_, '_> {
     pub(super) fn tool_parked(&mut self, effect: Id, attempt: u32) -> Result<(), Stop> {
         if self.d.effects.reported_end(effect, attempt) {
             let ended = Ended::Answered(None);
-            self.seen.leaves.ended(effect, attempt, ended);
+            self.seen.permits.ended(effect, attempt, ended);
             self.retry_queued();
         }
         let cut = || Raw::Unknown(Fault::new(Code::Cancelled, "it was cut"));
@@ -216,7 +216,7 @@ impl Job<'_, '_> {
             draft.note(Note::NotPerformed(effect, attempt));
         }
         if self.d.ledger.hold(effect, Why::Wait).is_some() {
-            self.d.effects.is_held(effect);
+            self.d.effects.holds(effect);
         } else {
             self.d.effects.tries_now(effect, self.seen.now);
         }

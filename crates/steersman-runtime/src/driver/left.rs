@@ -159,7 +159,7 @@ impl Job<'_, '_> {
     pub(super) fn know(&mut self, effects: Vec<Id>) -> Result<(), Stop> {
         for effect in effects {
             if let Some((snapshot, wish)) = self.stood(effect)? {
-                self.d.doubts.is_left(effect, snapshot, wish);
+                self.d.doubts.keeps(effect, snapshot, wish);
             }
         }
         let ledger = &self.d.ledger;

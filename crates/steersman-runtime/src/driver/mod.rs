@@ -25,7 +25,6 @@ mod draft;
 mod due;
 mod events;
 mod explore;
-mod follow;
 mod guard;
 mod inside;
 mod left;
@@ -40,11 +39,12 @@ mod recorded;
 mod recover;
 mod replayed;
 pub(crate) mod rest;
-mod search;
+mod search_tools;
 mod seat;
 pub(crate) mod standing;
 mod start;
 mod step;
+mod tool_lists;
 pub(crate) mod transport;
 mod turn;
 mod types;
@@ -156,7 +156,7 @@ enum Follows {
     /// Branches may have ended.
     Ends,
     /// An agent answers without its search.
-    Stands,
+    Unsearched,
     /// A search goes on.
     Search(Id),
     /// A cancel of the session goes on.
@@ -346,7 +346,7 @@ impl Driver {
     }
 
     /// Returns true if an effect is outstanding.
-    pub(crate) fn is_out(&self, effect: Id) -> bool {
+    pub(crate) fn is_outstanding(&self, effect: Id) -> bool {
         self.effects.outs().contains_key(&effect)
     }
 
@@ -418,7 +418,7 @@ impl Job<'_, '_> {
         if self.has_heard() {
             return Some(Next::Heard);
         }
-        let (durable, stands) = (self.seen.durable, self.stands());
+        let (durable, stands) = (self.seen.durable, self.is_between_steps());
         if self.d.course.on_disk(durable).next().is_some() {
             return Some(Next::OnDisk);
         }
@@ -450,8 +450,8 @@ impl Job<'_, '_> {
         let d = &self.d;
         if let Some(follows) = d.branches.follows() {
             Some(follows)
-        } else if d.searches.has_standing() {
-            Some(Follows::Stands)
+        } else if d.searches.has_unsearched() {
+            Some(Follows::Unsearched)
         } else if let Some(search) = d.searches.goes_on() {
             Some(Follows::Search(search))
         } else {
@@ -484,7 +484,7 @@ impl Job<'_, '_> {
                 None => Ok(()),
             },
             Next::Begin(effect) => {
-                self.d.effects.is_taken(effect);
+                self.d.effects.takes(effect);
                 self.start(effect)
             }
             Next::NotBegun(effect) => self.not_begun(effect),
@@ -523,8 +523,8 @@ impl Job<'_, '_> {
                 self.d.branches.looks_at_ends();
                 self.offer_ends()
             }
-            Follows::Stands => match self.d.searches.take_standing() {
-                Some((branch, call)) => self.begin_standing(branch, vec![call]),
+            Follows::Unsearched => match self.d.searches.take_unsearched() {
+                Some((branch, call)) => self.begin_unsearched(branch, vec![call]),
                 None => Ok(()),
             },
             Follows::Search(search) => self.explore_on(search),
@@ -574,7 +574,7 @@ impl Job<'_, '_> {
                 name,
                 end,
             } => self.step_ended(effect, attempt, name, end),
-            Event::Leave { effect, turn } => self.leave_came(effect, turn),
+            Event::Permit { effect, turn } => self.permit_came(effect, turn),
             Event::Again { effect, attempt } => {
                 self.again(effect, attempt);
                 Ok(())
@@ -671,7 +671,7 @@ impl Job<'_, '_> {
         if self.is_halted() {
             return None;
         }
-        if self.stands() {
+        if self.is_between_steps() {
             return self.next_granted();
         }
         self.d.effects.next()

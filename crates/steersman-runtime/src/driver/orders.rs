@@ -101,8 +101,8 @@ impl Job<'_, '_> {
 
     /// Bars an effect: it stays out and holds no slot.
     pub(super) fn bar(&mut self, id: Id) {
-        self.d.effects.is_barred(id);
-        self.seen.leaves.give_slot(id);
+        self.d.effects.bars(id);
+        self.seen.permits.give_slot(id);
     }
 
     /// Bars an effect that was about to begin. If its `Started` is on disk, the ledger notes that nothing happened.

@@ -35,7 +35,7 @@ fn is_outage(failure: &Failure, held: bool) -> bool {
 
 impl Job<'_, '_> {
     /// Returns true if a call is held because its place does not answer.
-    pub(super) fn is_out(&self, id: Id) -> bool {
+    pub(super) fn waits_for_its_place(&self, id: Id) -> bool {
         self.d.ledger.hold(id, Why::Outage).is_some()
     }
 
@@ -54,7 +54,7 @@ impl Job<'_, '_> {
 
     /// Notes the place if a failure means that it does not answer. Scripted models have no place.
     pub(super) fn notes_outage(&mut self, id: Id, failure: &Failure) -> bool {
-        if !is_outage(failure, self.is_out(id)) {
+        if !is_outage(failure, self.waits_for_its_place(id)) {
             return false;
         }
         let bound = self.bound_of(id).filter(|b| *b.provider != *SCRIPTED);
@@ -62,7 +62,7 @@ impl Job<'_, '_> {
         let Some(place) = bound.map(|bound| bound.place(models.get(&bound.name))) else {
             return false;
         };
-        self.d.outages.is_down(id, place, failure);
+        self.d.outages.goes_down(id, place, failure);
         true
     }
 
@@ -87,8 +87,8 @@ impl Job<'_, '_> {
             draft.note(lost);
         }
         self.d.effects.asks_first_model(id);
-        self.d.effects.is_held(id);
-        self.seen.leaves.give_slot(id);
+        self.d.effects.holds(id);
+        self.seen.permits.give_slot(id);
         self.give_back_reserved(&mut draft);
         if is_held && until.is_some_and(|until| until <= now) {
             self.write(draft)?;
@@ -131,7 +131,7 @@ impl Job<'_, '_> {
             .any(|out| {
                 !matches!(
                     out.state,
-                    OutState::Held | OutState::Stands | OutState::Over
+                    OutState::Held | OutState::AwaitsSearch | OutState::Over
                 )
             });
         if !under_way && !self.d.ledger.slice.is_zero() {
@@ -146,11 +146,11 @@ impl Job<'_, '_> {
         request: &Request,
         place: impl FnOnce(&Self, &Request) -> Result<(Arc<Limiter>, Ask), String>,
     ) -> bool {
-        let is_next = self.seen.leaves.has_turn(id);
-        if !self.is_out(id) || is_next || self.d.outages.is_under_way(id) {
+        let is_next = self.seen.permits.has_turn(id);
+        if !self.waits_for_its_place(id) || is_next || self.d.outages.is_under_way(id) {
             return false;
         }
-        if !self.seen.leaves.is_seated(id) {
+        if !self.seen.permits.is_seated(id) {
             // The error is reported when the call begins.
             let Ok((limiter, ask)) = place(self, request) else {
                 return false;
@@ -160,10 +160,10 @@ impl Job<'_, '_> {
             self.d.outages.asks(id, limiter, ask, parked);
         }
         let seat = self.d.outages.seat(id);
-        if seat.is_none_or(|seat| self.seen.leaves.seat(seat)) {
+        if seat.is_none_or(|seat| self.seen.permits.seat(seat)) {
             return false;
         }
-        self.d.effects.is_held(id);
+        self.d.effects.holds(id);
         true
     }
 
@@ -175,8 +175,8 @@ impl Job<'_, '_> {
         self.d
             .outages
             .keep(|id| outs.contains_key(&id).then(|| held(id)));
-        let leaves = self.seen.leaves;
-        if self.is_halted() || self.stands() {
+        let leaves = self.seen.permits;
+        if self.is_halted() || self.is_between_steps() {
             leaves.keep_seats(&|_| false);
             for (id, out) in self.d.effects.outs() {
                 if out.is_model() {
@@ -214,25 +214,25 @@ impl Job<'_, '_> {
         let now = self.seen.now;
         let out = self.d.effects.out(id);
         if out.is_none_or(|out| out.state == OutState::Over) {
-            self.seen.leaves.refuse(id);
+            self.seen.permits.refuse(id);
             return;
         }
         self.d.effects.tries_now(id, now);
-        self.seen.leaves.accept(id);
+        self.seen.permits.accept(id);
         self.busy();
     }
 
     /// Returns the note that ends the hold of a call that was answered, or that failed for another reason.
     pub(super) fn outage_over(&mut self, id: Id) -> Option<Note> {
-        self.d.outages.is_over(id);
-        let held = self.is_out(id);
+        self.d.outages.ends(id);
+        let held = self.waits_for_its_place(id);
         held.then(|| Self::released(id, Why::Outage, Release::Go, Decider::Place))
     }
 
     /// Gives up the turn of a call that its own session does not let begin. If the call has another hold, the hold for its place
     /// ends.
     pub(super) fn leave_seat(&mut self, id: Id) -> Result<(), Stop> {
-        self.seen.leaves.give_turn(id);
+        self.seen.permits.give_turn(id);
         if self.d.effects.outs()[&id].state != OutState::Held {
             return Ok(());
         }
@@ -263,14 +263,15 @@ impl Job<'_, '_> {
             said.as_deref().unwrap_or(&place),
         );
         let failure = Failure::new(FailureCode::Outage, message);
-        self.d.outages.is_over(id);
+        self.d.outages.ends(id);
         let note = Self::released(id, Why::Outage, Release::Expired, Decider::Timeout);
         self.answer_outcome(id, Outcome::Failed(failure), vec![note]);
     }
 
     /// Returns the calls that wait for a place that does not answer: this one, or all.
     pub(super) fn held_by_places(&self, effect: Option<Id>) -> Vec<Id> {
-        let selected = |id: &Id| effect.is_none_or(|wanted| wanted == *id) && self.is_out(*id);
+        let selected =
+            |id: &Id| effect.is_none_or(|wanted| wanted == *id) && self.waits_for_its_place(*id);
         self.d
             .effects
             .outs()
@@ -285,7 +286,7 @@ impl Job<'_, '_> {
         let now = self.seen.now;
         for id in held {
             self.d.outages.tries_now(id);
-            self.seen.leaves.leave_seat(id);
+            self.seen.permits.leave_seat(id);
             if matches!(self.d.effects.outs()[&id].state, OutState::Held) {
                 self.d.effects.tries_now(id, now);
             }

@@ -124,7 +124,7 @@ impl Job<'_, '_> {
         let is_open = failure.known() == Some(FailureCode::CircuitOpen);
         let waits_long = matches!(next, Next::GiveUp | Next::At(_));
         // A call that is held tries each of its models once, and then waits again.
-        let is_tried = waits_long || is_open || self.is_out(effect);
+        let is_tried = waits_long || is_open || self.waits_for_its_place(effect);
         let nobody = is_tried && self.notes_outage(effect, &failure);
         let gives_up = waits_long || is_open || nobody;
         if gives_up && failure.may_fall_back() && self.falls_back(effect) {
@@ -173,7 +173,7 @@ impl Job<'_, '_> {
     fn again_soon(&mut self, effect: Id, millis: u64) {
         let at = self.seen.now.plus(millis);
         let attempt = self.d.effects.again_soon(effect, at);
-        self.seen.leaves.give_slot(effect);
+        self.seen.permits.give_slot(effect);
         self.out.orders.push(Do::Alarm {
             effect,
             attempt,
@@ -185,14 +185,14 @@ impl Job<'_, '_> {
     pub(super) fn again_later(&mut self, draft: &mut Draft, effect: Id, at: Time) {
         draft.ledger.push(LedgerEntry::Again { effect, at });
         self.d.effects.waits_until(effect, at);
-        self.seen.leaves.give_slot(effect);
+        self.seen.permits.give_slot(effect);
         self.retry_queued();
     }
 
     fn tool_ended(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), Stop> {
         if self.d.effects.reported_end(effect, attempt) {
             let ended = as_its_place_sees(&raw);
-            self.seen.leaves.ended(effect, attempt, ended);
+            self.seen.permits.ended(effect, attempt, ended);
             self.retry_queued();
         }
         let Some(out) = self.d.effects.out(effect) else {
@@ -289,7 +289,7 @@ impl Job<'_, '_> {
         let digest = self.digest(effect);
         let is_asked = self.opens_doubt(draft, effect, (&tool.tool, digest), reason);
         // A declared probe follows from the open doubt: see `probe.rs`.
-        self.d.effects.is_held(effect);
+        self.d.effects.holds(effect);
         if !is_asked {
             self.give_up(effect, Decider::Rule, reason);
         }
@@ -352,7 +352,7 @@ impl Job<'_, '_> {
     pub(super) fn shown(&self, branch: Id) -> Vec<(Id, Arc<str>)> {
         let outs = self.d.effects.outs().iter();
         let here = outs.filter(|(_, out)| out.branch == branch && out.is_model());
-        let shown = here.map(|(id, out)| (*id, self.seen.leaves.streamed(*id, out.attempt).0));
+        let shown = here.map(|(id, out)| (*id, self.seen.permits.streamed(*id, out.attempt).0));
         shown.filter(|(_, text)| !text.is_empty()).collect()
     }
 

@@ -256,7 +256,7 @@ impl Job<'_, '_> {
         let wanted = retry::wanted(&raw, Class::Idempotent);
         let fault = match raw {
             Raw::Done(_) | Raw::Made { .. } => {
-                self.d.people.is_over(effect);
+                self.d.people.ends(effect);
                 return self.note_reach(effect, &reach, None);
             }
             Raw::Failed(fault) | Raw::NotPerformed(fault) | Raw::Unknown(fault) => fault,
@@ -281,7 +281,7 @@ impl Job<'_, '_> {
         {
             return self.notify_later(effect, reach.of, at);
         }
-        self.d.people.is_over(effect);
+        self.d.people.ends(effect);
         let why = format!("{}: {}", fault.code, fault.message);
         self.note_reach(effect, &reach, Some(&why))
     }

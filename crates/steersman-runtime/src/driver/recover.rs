@@ -172,7 +172,7 @@ impl Job<'_, '_> {
         let effect = wish.id;
         if wish.work == Work::Model && self.is_searched(draft, branch, &wish)? {
             self.put_out(branch, wish);
-            self.d.effects.stands(effect);
+            self.d.effects.awaits_search(effect);
             return Ok(());
         }
         let Some(record) = self.d.ledger.effect(effect).cloned() else {
@@ -206,7 +206,7 @@ impl Job<'_, '_> {
                 _ if record.holds.values().all(|h| h.why == Why::Outage) => {
                     draft.ready.push(effect);
                 }
-                _ => self.d.effects.is_held(effect),
+                _ => self.d.effects.holds(effect),
             }
             return Ok(());
         };
@@ -215,7 +215,7 @@ impl Job<'_, '_> {
             return Ok(());
         }
         if record.holds.values().any(|hold| hold.why == Why::Wait) {
-            self.d.effects.is_held(effect);
+            self.d.effects.holds(effect);
             return Ok(());
         }
         let is_doubted = record.holds.values().any(|hold| hold.why == Why::Doubt);
@@ -232,7 +232,7 @@ impl Job<'_, '_> {
             }
             (Progress::Unknown { .. }, Class::Unsafe) => self.doubt_again(draft, effect, &record),
             (Progress::Wished | Progress::NotPerformed, _) if !record.holds.is_empty() => {
-                self.d.effects.is_held(effect);
+                self.d.effects.holds(effect);
             }
             (Progress::Wished, _) => self.gate(draft, effect)?,
             (Progress::Started { .. } | Progress::Unknown { .. } | Progress::NotPerformed, _) => {
@@ -256,7 +256,7 @@ impl Job<'_, '_> {
 
     fn doubt_again(&mut self, draft: &mut Draft, effect: Id, record: &Record) {
         if record.holds.values().any(|h| h.why == Why::Doubt) {
-            self.d.effects.is_held(effect);
+            self.d.effects.holds(effect);
         } else {
             self.way_out(draft, effect, "its outcome is not known");
         }

@@ -210,7 +210,7 @@ impl Job<'_, '_> {
             && self.d.course.stepping() == Stepping::Free
             && self.d.effects.outs().iter().all(|(id, out)| match out.state {
                 // A held model call may have a reservation, which is in memory only; one that waits for its place has none.
-                OutState::Held => !out.is_model() || self.seen.leaves.is_seated(*id),
+                OutState::Held => !out.is_model() || self.seen.permits.is_seated(*id),
                 OutState::Waits | OutState::Later(_) => !out.is_model(),
                 _ => false,
             })
@@ -227,7 +227,7 @@ impl Job<'_, '_> {
 
     /// Frees everything that can be read again.
     pub(crate) fn park(&mut self) -> Asleep {
-        let (due, left) = (self.next_due(), self.leaves());
+        let (due, left) = (self.next_due(), self.left());
         let owes = self.d.who.has_claimed() && !self.d.ledger.slice.is_zero();
         let (_, next, rest) = self.d.closes(true);
         Asleep {

@@ -10,7 +10,7 @@ const AGAIN: [u64; 3] = [60_000, 300_000, 3_600_000];
 
 impl Job<'_, '_> {
     /// Returns the seat to leave if the session is released now.
-    pub(crate) fn leaves(&mut self) -> Left {
+    pub(crate) fn left(&mut self) -> Left {
         // Work that only the stop keeps from going on is a reason to own the session again.
         let stopping = self.d.course.stops(false);
         let wants = if self.is_at_work() {
@@ -40,7 +40,7 @@ impl Job<'_, '_> {
                 OutState::Ready | OutState::Soon(_) => !paused,
                 OutState::Queued => !paused && !self.d.effects.waits_for_another(*id),
                 OutState::Starting(_) | OutState::Running | OutState::Over => true,
-                OutState::Stands
+                OutState::AwaitsSearch
                 | OutState::Held
                 | OutState::Barred
                 | OutState::Waits

@@ -23,7 +23,7 @@ pub(crate) enum Stood {
 impl Job<'_, '_> {
     /// Returns how the session stands, once nothing is left to do; `None` if something is on its way to the disk.
     pub(crate) fn standing(&mut self) -> Option<Stood> {
-        if self.stands() && !self.is_quiet() {
+        if self.is_between_steps() && !self.is_quiet() {
             if !self.is_idle() || self.d.mail.looks() || self.d.mail.is_late() {
                 return None;
             }
@@ -110,7 +110,7 @@ impl Job<'_, '_> {
             && self.d.people.running() == 0
             && self.d.searches.judging() == 0
             && self.d.effects.outs().iter().all(|(id, out)| match out.state {
-                OutState::Stands | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
+                OutState::AwaitsSearch | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
                 // The effect that it waits for decides whether the session is quiet.
                 OutState::Queued if self.d.effects.waits_for_another(*id) => true,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {
@@ -198,7 +198,7 @@ impl Job<'_, '_> {
                     }
                     OutState::Queued if self.d.effects.waits_for_another(*id) => false,
                     OutState::Ready | OutState::Queued | OutState::Soon(_) => !self.d.ledger.paused,
-                    OutState::Stands
+                    OutState::AwaitsSearch
                     | OutState::Starting(_)
                     | OutState::Running
                     | OutState::Over => true,

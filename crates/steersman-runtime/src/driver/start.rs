@@ -34,7 +34,7 @@ impl Job<'_, '_> {
             OutState::Starting(line) if line > self.seen.durable => return Ok(()),
             OutState::Ready | OutState::Starting(_) => false,
             OutState::Queued | OutState::Soon(_) | OutState::Later(_) => true,
-            OutState::Stands
+            OutState::AwaitsSearch
             | OutState::Held
             | OutState::Barred
             | OutState::Running
@@ -83,10 +83,10 @@ impl Job<'_, '_> {
 
     /// Offers an outcome that needs no mapping.
     pub(super) fn answer_outcome(&mut self, id: Id, outcome: Outcome, notes: Vec<Note>) {
-        let Some((branch, attempt)) = self.d.effects.is_over(id) else {
+        let Some((branch, attempt)) = self.d.effects.offers_outcome(id) else {
             return;
         };
-        self.seen.leaves.give_slot(id);
+        self.seen.permits.give_slot(id);
         let offered = Offered::Outcome {
             effect: id,
             attempt: attempt.max(1),
@@ -378,12 +378,12 @@ impl Job<'_, '_> {
             return Ok(());
         };
         if !out.touches_world() {
-            self.d.effects.is_ready(id);
+            self.d.effects.readies(id);
             return Ok(());
         }
         let (branch, attempt) = (out.branch, out.attempt);
         self.d.effects.tries_now(id, now);
-        self.seen.leaves.give_slot(id);
+        self.seen.permits.give_slot(id);
         let mut draft = self.draft(branch);
         draft.note(Note::NotPerformed(id, attempt));
         self.retry_queued();

@@ -12,14 +12,14 @@ impl Driver {
     }
 
     /// Returns true if the session makes no line and begins nothing. While it is being stopped for good, it still takes outcomes.
-    pub(super) fn stands(&self) -> bool {
+    pub(super) fn is_between_steps(&self) -> bool {
         self.course.stepping() == Stepping::Stands && !self.course.is_stopping()
     }
 }
 
 impl Job<'_, '_> {
-    pub(crate) fn stands(&self) -> bool {
-        self.d.stands()
+    pub(crate) fn is_between_steps(&self) -> bool {
+        self.d.is_between_steps()
     }
 
     /// Allows one line if the session has settled: that line comes from an input from outside.

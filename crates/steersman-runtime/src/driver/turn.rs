@@ -205,8 +205,8 @@ impl Job<'_, '_> {
 
     /// Sends the receipt of a message to its sender, once the line is on disk.
     pub(super) fn receipt(&mut self, draft: &mut Draft, id: &Name, fate: Fate) {
-        self.d.mail.is_accepted(id);
-        draft.urgent |= self.seen.leaves.is_awaited(id);
+        self.d.mail.accepts(id);
+        draft.urgent |= self.seen.permits.is_awaited(id);
         draft.then.push(OnDisk::Receipt(id.clone(), fate));
     }
 
@@ -216,7 +216,7 @@ impl Job<'_, '_> {
             return;
         };
         // A hold by an outage ends with the effect, even if the place was not asked again.
-        if self.is_out(effect) && !draft.releases(effect, Why::Outage) {
+        if self.waits_for_its_place(effect) && !draft.releases(effect, Why::Outage) {
             draft.note(Self::released(
                 effect,
                 Why::Outage,
@@ -231,8 +231,8 @@ impl Job<'_, '_> {
 
     /// Gives back the slot and the turn of an effect that has not begun.
     fn gives_back(&mut self, effect: Id) {
-        self.seen.leaves.give_slot(effect);
-        self.seen.leaves.give_turn(effect);
+        self.seen.permits.give_slot(effect);
+        self.seen.permits.give_turn(effect);
     }
 
     /// Stops an effect that its branch no longer wants.

@@ -48,7 +48,7 @@ pub(crate) enum Event {
         end: StepEnd,
     },
     /// The slot or the turn that an effect waited for: the executor holds it under the effect's name, or will not get it soon.
-    Leave {
+    Permit {
         effect: Id,
         turn: Result<(), Refused>,
     },
@@ -120,7 +120,7 @@ pub(crate) struct Captured<'a> {
     pub(crate) reader: Arc<Past>,
     /// Answers to what the job at hand wanted.
     pub(crate) answers: Answers,
-    pub(crate) leaves: &'a dyn Leaves,
+    pub(crate) permits: &'a dyn Permits,
     pub(crate) engine: &'a Engine,
 }
 
@@ -190,7 +190,7 @@ pub(crate) struct Answers {
 }
 
 /// Slots, turns and seats, which the executor holds under the names of effects.
-pub(crate) trait Leaves {
+pub(crate) trait Permits {
     /// Takes a slot of the tool for an effect, unless it holds one. Returns false if none is free.
     fn slot(&self, effect: Id, network: &Network, tool: &Name) -> bool;
     /// Returns true if the tool has a free slot.

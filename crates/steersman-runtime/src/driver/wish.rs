@@ -38,7 +38,7 @@ impl Job<'_, '_> {
             return Ok(());
         }
         match work {
-            Work::Model if stands => self.d.effects.stands(id),
+            Work::Model if stands => self.d.effects.awaits_search(id),
             Work::Model => {
                 self.draw_escrow(draft);
                 self.begin_or_wait(draft, id, due.filter(|due| *due > now));
@@ -78,7 +78,7 @@ impl Job<'_, '_> {
         let attempt = self.d.ledger.effect(id).map_or(0, |r| r.attempt);
         let now = self.now(branch);
         self.d.effects.wished(branch, wish, attempt, now);
-        self.d.doubts.is_out(id);
+        self.d.doubts.comes_out(id);
     }
 
     fn begin_or_wait(
@@ -115,7 +115,7 @@ impl Job<'_, '_> {
         };
         let given: Vec<Name> = out.inputs.iter().map(|(name, _)| name.clone()).collect();
         let now = self.now(branch);
-        if self.is_guarded(draft, id)? {
+        if self.passes_guard(draft, id)? {
             return Ok(());
         }
         if let Some(approval) = tool.next_approval(&approved) {
@@ -136,7 +136,7 @@ impl Job<'_, '_> {
                 due: None,
                 about: Some(About::Parameter(parameter.clone())),
             });
-            self.d.effects.is_held(id);
+            self.d.effects.holds(id);
             return Ok(());
         }
         self.begin(draft, id)
@@ -171,7 +171,7 @@ impl Job<'_, '_> {
             self.d.effects.tries_now(id, self.seen.now);
             return Ok(());
         }
-        if self.is_guarded(draft, id)? {
+        if self.passes_guard(draft, id)? {
             return Ok(());
         }
         if self.is_to_be_asked(id) {
@@ -181,7 +181,7 @@ impl Job<'_, '_> {
         if let Err(full) = self.slot(id) {
             self.d.effects.waits_for_slot(id);
             match full {
-                Full::Room => self.seen.leaves.give_slot(id),
+                Full::Room => self.seen.permits.give_slot(id),
                 Full::Slots => self.await_slot(id),
             }
             return Ok(());
@@ -192,7 +192,7 @@ impl Job<'_, '_> {
         }
         let free = |tool: &ToolWork| tool.class.is_free();
         if self.d.effects.outs()[&id].tool().is_none_or(free) {
-            self.d.effects.is_ready(id);
+            self.d.effects.readies(id);
             draft.ready.push(id);
             return Ok(());
         }
@@ -218,7 +218,7 @@ impl Job<'_, '_> {
         let Some(tool) = out.tool() else {
             return Ok(());
         };
-        let granted = self.seen.leaves.slot(id, self.network(), &tool.tool);
+        let granted = self.seen.permits.slot(id, self.network(), &tool.tool);
         granted.then_some(()).ok_or(Full::Slots)
     }
 
@@ -254,7 +254,7 @@ impl Job<'_, '_> {
             let Some(out) = self.d.effects.out(id) else {
                 continue;
             };
-            let is_free = |tool: &ToolWork| self.seen.leaves.is_free(self.network(), &tool.tool);
+            let is_free = |tool: &ToolWork| self.seen.permits.is_free(self.network(), &tool.tool);
             if self.room_for(id).is_ok() && out.tool().is_none_or(is_free) {
                 self.d.effects.wakes(id);
             }
@@ -263,18 +263,18 @@ impl Job<'_, '_> {
 
     /// The slot or the turn that an effect waited for has come, or the turn will not come soon. While nothing may begin in the
     /// session, a slot is given back; the effect asks again when the session goes on.
-    pub(super) fn leave_came(&mut self, id: Id, turn: Result<(), Refused>) -> Result<(), Stop> {
+    pub(super) fn permit_came(&mut self, id: Id, turn: Result<(), Refused>) -> Result<(), Stop> {
         let waits = self.d.effects.out(id);
         let waits = waits.is_some_and(|out| matches!(out.state, OutState::Queued));
         if !waits {
-            self.seen.leaves.refuse(id);
+            self.seen.permits.refuse(id);
             return Ok(());
         }
         match turn {
             Ok(()) => {
-                self.seen.leaves.accept(id);
+                self.seen.permits.accept(id);
                 if self.d.ledger.paused || self.d.course.is_stopping() {
-                    self.seen.leaves.give_slot(id);
+                    self.seen.permits.give_slot(id);
                 }
                 self.d.effects.wakes(id);
                 Ok(())
@@ -292,7 +292,7 @@ impl Job<'_, '_> {
     pub(super) fn give_back_slots(&mut self) {
         for (id, out) in self.d.effects.outs() {
             if matches!(out.state, OutState::Queued) {
-                self.seen.leaves.give_slot(*id);
+                self.seen.permits.give_slot(*id);
             }
         }
     }
@@ -314,7 +314,7 @@ impl Job<'_, '_> {
     /// Waits for the turn of a tool at a place that has a rate. Returns true if it has to wait: `Started` is not written before,
     /// so that an effect that only waited is never in doubt.
     fn await_turn(&mut self, id: Id) -> bool {
-        if self.seen.leaves.has_turn(id) {
+        if self.seen.permits.has_turn(id) {
             return false;
         }
         let Some(tool) = self.d.effects.outs()[&id].tool() else {
@@ -359,10 +359,10 @@ impl Job<'_, '_> {
 
     /// Offers a raw outcome to the branch of its effect.
     pub(super) fn answer_raw(&mut self, id: Id, raw: Raw, notes: Vec<Note>) {
-        let Some((branch, attempt)) = self.d.effects.is_over(id) else {
+        let Some((branch, attempt)) = self.d.effects.offers_outcome(id) else {
             return;
         };
-        self.seen.leaves.give_slot(id);
+        self.seen.permits.give_slot(id);
         let what = What::Raw {
             effect: id,
             attempt,
@@ -402,7 +402,7 @@ impl Job<'_, '_> {
         let (at, asked) = open.map(|(at, hold)| (at, hold.by.clone())).unzip();
         match why {
             Why::Repeat => self.d.effects.may_repeat(id, at),
-            Why::Approval => self.d.effects.is_approved(id, asked.unwrap_or_default()),
+            Why::Approval => self.d.effects.approves(id, asked.unwrap_or_default()),
             Why::Input | Why::Doubt | Why::Budget | Why::Outage | Why::Wait | Why::Elicited => {}
         }
         self.gate(draft, id)
@@ -476,7 +476,7 @@ impl Out {
     fn takes_room(&self) -> bool {
         let at_work = match self.state {
             OutState::Ready | OutState::Starting(_) | OutState::Running | OutState::Soon(_) => true,
-            OutState::Stands
+            OutState::AwaitsSearch
             | OutState::Held
             | OutState::Barred
             | OutState::Queued

@@ -5,7 +5,7 @@ use super::attempt::{self, At, FromTask, Tell};
 use super::running::Running;
 use crate::Boxed;
 use crate::driver::Seat;
-use crate::driver::{Aside, Attempt, Came, Do, Event, Leaves, Task, Told};
+use crate::driver::{Aside, Attempt, Came, Do, Event, Permits, Task, Told};
 use crate::engine::Engine;
 use crate::feed::{FeedItem, Live};
 use crate::limiter::{Ended, LONG, Permit, Refused};
@@ -181,13 +181,13 @@ impl Hands {
             FromTask::Slot(effect, slot) => {
                 held.new_slots.entry(effect).or_insert(slot);
                 let turn = Ok(());
-                Some(Event::Leave { effect, turn })
+                Some(Event::Permit { effect, turn })
             }
             FromTask::Turn(effect, turn) => {
                 let turn = turn.map(|permit| {
                     held.new_turns.insert(effect, permit);
                 });
-                Some(Event::Leave { effect, turn })
+                Some(Event::Permit { effect, turn })
             }
         }
     }
@@ -396,7 +396,7 @@ fn slots(engine: &Engine, network: &Network, tool: &Name) -> Arc<Semaphore> {
         .clone()
 }
 
-impl Leaves for Hands {
+impl Permits for Hands {
     fn slot(&self, effect: Id, network: &Network, tool: &Name) -> bool {
         let mut held = self.held.borrow_mut();
         if held.slots.contains_key(&effect) {

@@ -182,7 +182,7 @@ macro_rules! captured {
             past: $local.image.clone(),
             reader: $local.reader.clone(),
             answers: Answers::default(),
-            leaves: &$local.hands,
+            permits: &$local.hands,
             engine: &$local.engine,
         }
     };
@@ -301,7 +301,7 @@ impl Local {
                     continue;
                 }
                 self.desk.live.show(FeedItem::Closed);
-                let left = self.job(|job| job.leaves());
+                let left = self.job(|job| job.left());
                 return Ok(Come::Stopped(Box::new(left)));
             }
             if self.is_still && self.is_to_park(calm).await? {
@@ -436,11 +436,13 @@ impl Local {
     async fn wait(&mut self) -> Result<(Vec<Event>, bool), EngineError> {
         let clock = self.engine.clock().clone();
         let driver = &self.driver;
-        self.hands.forget(|effect| driver.is_out(effect));
+        self.hands.forget(|effect| driver.is_outstanding(effect));
         let (due, parkable) = self.job(|job| {
             job.before_wait();
             // While something that was heard waits for room, only the disk helps.
-            let due = job.next_due().filter(|_| !job.stands() && !job.has_heard());
+            let due = job
+                .next_due()
+                .filter(|_| !job.is_between_steps() && !job.has_heard());
             (due, job.is_parkable())
         });
         let parkable = parkable && self.desk.replies.is_empty();

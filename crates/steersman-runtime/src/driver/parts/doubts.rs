@@ -56,12 +56,12 @@ impl Doubts {
         std::mem::take(&mut self.left_now)
     }
 
-    pub(crate) fn is_left(&mut self, effect: Id, snapshot: Snapshot, wish: Wish) {
+    pub(crate) fn keeps(&mut self, effect: Id, snapshot: Snapshot, wish: Wish) {
         self.left.insert(effect, Left { snapshot, wish });
     }
 
     /// A branch waits for the effect again.
-    pub(crate) fn is_out(&mut self, effect: Id) {
+    pub(crate) fn comes_out(&mut self, effect: Id) {
         self.left.remove(&effect);
     }
 

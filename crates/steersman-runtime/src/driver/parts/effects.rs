@@ -213,17 +213,17 @@ impl Effects {
     }
 
     /// A model call waits for a search.
-    pub(crate) fn stands(&mut self, id: Id) {
-        self.moves(id, OutState::Stands);
+    pub(crate) fn awaits_search(&mut self, id: Id) {
+        self.moves(id, OutState::AwaitsSearch);
     }
 
     /// A hold keeps it.
-    pub(crate) fn is_held(&mut self, id: Id) {
+    pub(crate) fn holds(&mut self, id: Id) {
         self.moves(id, OutState::Held);
     }
 
     /// The order of a person keeps it from beginning.
-    pub(crate) fn is_barred(&mut self, id: Id) {
+    pub(crate) fn bars(&mut self, id: Id) {
         self.moves(id, OutState::Barred);
     }
 
@@ -280,7 +280,7 @@ impl Effects {
 /// An effect begins and ends.
 impl Effects {
     /// Nothing keeps it any more. It begins when it is woken ([`Effects::wakes`]).
-    pub(crate) fn is_ready(&mut self, id: Id) {
+    pub(crate) fn readies(&mut self, id: Id) {
         self.moves(id, OutState::Ready);
     }
 
@@ -328,7 +328,7 @@ impl Effects {
     }
 
     /// The job of its beginning is done now.
-    pub(crate) fn is_taken(&mut self, id: Id) {
+    pub(crate) fn takes(&mut self, id: Id) {
         self.to_start.remove(&id);
     }
 
@@ -386,7 +386,7 @@ impl Effects {
     }
 
     /// Its outcome is offered to its branch. Returns the branch and the last attempt; `None` if it is not out.
-    pub(crate) fn is_over(&mut self, id: Id) -> Option<(Id, u32)> {
+    pub(crate) fn offers_outcome(&mut self, id: Id) -> Option<(Id, u32)> {
         let out = self.outs.get(&id)?;
         let offered = (out.branch, out.attempt);
         self.moves(id, OutState::Over);
@@ -435,12 +435,12 @@ impl Effects {
     }
 
     /// A person gave a secret, sealed.
-    pub(crate) fn is_given(&mut self, id: Id, parameter: Name, sealed: String) {
+    pub(crate) fn gives(&mut self, id: Id, parameter: Name, sealed: String) {
         self.get_mut(id).inputs.push((parameter, sealed));
     }
 
     /// These roles approved the effect.
-    pub(crate) fn is_approved(&mut self, id: Id, by: Vec<Name>) {
+    pub(crate) fn approves(&mut self, id: Id, by: Vec<Name>) {
         self.get_mut(id).approved.extend(by);
     }
 

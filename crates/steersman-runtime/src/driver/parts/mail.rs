@@ -70,7 +70,7 @@ impl Mail {
     }
 
     /// A message is judged now.
-    pub(crate) fn is_judged(&mut self, message: &InboxMessage) {
+    pub(crate) fn judges(&mut self, message: &InboxMessage) {
         self.known.insert(message.id.clone(), None);
     }
 
@@ -87,7 +87,7 @@ impl Mail {
     }
 
     /// A line accepts a message.
-    pub(crate) fn is_accepted(&mut self, id: &Name) {
+    pub(crate) fn accepts(&mut self, id: &Name) {
         self.known.remove(id);
     }
 

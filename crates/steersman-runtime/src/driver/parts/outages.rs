@@ -67,7 +67,7 @@ impl Outages {
     }
 
     /// A place did not answer a call. The first failure of a pass is the one to tell.
-    pub(crate) fn is_down(&mut self, id: Id, place: Name, failure: &Failure) {
+    pub(crate) fn goes_down(&mut self, id: Id, place: Name, failure: &Failure) {
         let outage = self.0.entry(id).or_default();
         outage.down.get_or_insert_with(|| (place, failure.clone()));
     }
@@ -101,7 +101,7 @@ impl Outages {
     }
 
     /// The outage of a call is over: it was answered, or failed for good.
-    pub(crate) fn is_over(&mut self, id: Id) {
+    pub(crate) fn ends(&mut self, id: Id) {
         self.0.remove(&id);
     }
 

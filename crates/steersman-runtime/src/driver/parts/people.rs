@@ -49,7 +49,7 @@ impl People {
         waits
     }
 
-    pub(crate) fn is_over(&mut self, effect: Id) {
+    pub(crate) fn ends(&mut self, effect: Id) {
         self.0.insert(effect, State::Over);
     }
 

@@ -34,7 +34,7 @@ pub(crate) struct Searches {
     /// The search whose next round is planned before anything else.
     plans: Option<Id>,
     /// Calls of agents that answer without their search, with their branches.
-    standing: VecDeque<(Id, Id)>,
+    unsearched: VecDeque<(Id, Id)>,
 }
 
 /// A search that is not over, with the data that its owner has in addition to the log.
@@ -125,8 +125,8 @@ impl Searches {
         self.plans.or_else(|| self.open.iter().find_map(runs))
     }
 
-    pub(crate) fn has_standing(&self) -> bool {
-        !self.standing.is_empty()
+    pub(crate) fn has_unsearched(&self) -> bool {
+        !self.unsearched.is_empty()
     }
 
     /// Returns the number of tools that judge now.
@@ -228,11 +228,11 @@ impl Searches {
 
     /// The agent that waits on a branch answers without its search.
     pub(crate) fn answers_without(&mut self, id: Id, branch: Id) {
-        self.standing.push_back((branch, id));
+        self.unsearched.push_back((branch, id));
     }
 
-    pub(crate) fn take_standing(&mut self) -> Option<(Id, Id)> {
-        self.standing.pop_front()
+    pub(crate) fn take_unsearched(&mut self) -> Option<(Id, Id)> {
+        self.unsearched.pop_front()
     }
 }
 

@@ -158,14 +158,14 @@ fn a_message_is_known_until_a_line_accepts_it() {
     let event = message("m");
     mail.events_wait([event.clone()]);
     assert!(mail.recount(|_| false).is_err(), "nobody read this event");
-    mail.is_judged(&event);
+    mail.judges(&event);
     assert_eq!(mail.recount(|_| false), Ok(()));
     assert!(mail.recount(|_| true).is_err(), "a line accepted it");
     assert_eq!(mail.take_events().len(), 1);
     assert_eq!(mail.waits_for(&event.id), None);
     mail.waits(&event.id, "an event");
     assert_eq!(mail.waits_for(&event.id), Some("an event"));
-    mail.is_accepted(&event.id);
+    mail.accepts(&event.id);
     assert!(mail.is_empty());
 }
 
@@ -178,7 +178,7 @@ fn a_notification_runs_waits_and_ends() {
     people.again_soon(id(1));
     assert!(people.delay_is_over(id(1)) && !people.knows(id(1)));
     people.begins(id(1));
-    people.is_over(id(1));
+    people.ends(id(1));
     assert_eq!((people.running(), people.knows(id(1))), (0, true));
     assert!(people.recount(|_| false).is_err(), "the ledger knows it");
 }
@@ -262,8 +262,8 @@ fn a_call_whose_place_is_down_waits_longer_after_each_try() {
     use steersman_machine::stored::codes::FailureCode;
     let failure = |why: &str| Failure::new(FailureCode::Unreachable, why);
     let mut outages = Outages::default();
-    outages.is_down(id(1), "first".into(), &failure("down"));
-    outages.is_down(id(1), "second".into(), &failure("down, too"));
+    outages.goes_down(id(1), "first".into(), &failure("down"));
+    outages.goes_down(id(1), "second".into(), &failure("down, too"));
     assert!(outages.is_under_way(id(1)));
     let (place, _) = outages.pass_is_over(id(1)).unwrap();
     assert_eq!(&*place, "first");

@@ -8,7 +8,7 @@ pub(crate) enum OutState {
     /// The effect may begin.
     Ready,
     /// It waits for a search over branches ([`explore`](crate::driver::explore)).
-    Stands,
+    AwaitsSearch,
     /// A hold keeps it.
     Held,
     /// An order of a person keeps effects of its tool from beginning.
@@ -39,7 +39,7 @@ impl OutState {
             // It was just wished or taken up, or nothing kept it: every gate may keep it now.
             S::Ready => true,
             // A search lets the call begin, or its agent answers without the search.
-            S::Stands => matches!(next, S::Ready),
+            S::AwaitsSearch => matches!(next, S::Ready),
             // The hold ended: the next gate is checked. Or it ends the effect.
             S::Held => matches!(
                 next,
@@ -72,9 +72,12 @@ impl OutState {
     pub(crate) fn may_begin(self) -> bool {
         match self {
             Self::Ready | Self::Queued | Self::Starting(_) | Self::Soon(_) | Self::Later(_) => true,
-            Self::Stands | Self::Held | Self::Barred | Self::Running | Self::Waits | Self::Over => {
-                false
-            }
+            Self::AwaitsSearch
+            | Self::Held
+            | Self::Barred
+            | Self::Running
+            | Self::Waits
+            | Self::Over => false,
         }
     }
 }

@@ -17,10 +17,15 @@ const AT: Time = Time(5);
 const ACTS: &[(&str, Act, OutState, Option<bool>)] = {
     use OutState as S;
     &[
-        ("is_ready", |e, id| e.is_ready(id), S::Ready, None),
-        ("stands", |e, id| e.stands(id), S::Stands, Some(false)),
-        ("is_held", |e, id| e.is_held(id), S::Held, Some(false)),
-        ("is_barred", |e, id| e.is_barred(id), S::Barred, Some(false)),
+        ("readies", |e, id| e.readies(id), S::Ready, None),
+        (
+            "awaits_search",
+            |e, id| e.awaits_search(id),
+            S::AwaitsSearch,
+            Some(false),
+        ),
+        ("holds", |e, id| e.holds(id), S::Held, Some(false)),
+        ("bars", |e, id| e.bars(id), S::Barred, Some(false)),
         (
             "waits_for_slot",
             |e, id| e.waits_for_slot(id),
@@ -88,7 +93,12 @@ const ACTS: &[(&str, Act, OutState, Option<bool>)] = {
             S::Waits,
             Some(false),
         ),
-        ("is_over", |e, id| _ = e.is_over(id), S::Over, Some(false)),
+        (
+            "offers_outcome",
+            |e, id| _ = e.offers_outcome(id),
+            S::Over,
+            Some(false),
+        ),
     ]
 };
 
@@ -190,7 +200,7 @@ fn an_attempt_has_one_number() {
                 "begin" => begun.push(effects.begins(id(1))),
                 "end" => assert!(effects.reported_end(id(1), begun[begun.len() - 1])),
                 "again" => effects.tries_now(id(1), AT),
-                "bar" => effects.is_barred(id(1)),
+                "bar" => effects.bars(id(1)),
                 _ => assert_eq!(effects.cut_free(), [(id(1), 1)]),
             }
         }
@@ -206,7 +216,7 @@ fn a_late_wake_wakes_only_what_may_begin() {
     assert_eq!(effects.next(), None, "another attempt");
     effects.line_is_on_disk(id(1), attempt);
     assert_eq!(effects.next_starting(), Some(id(1)));
-    effects.is_barred(id(1));
+    effects.bars(id(1));
     effects.line_is_on_disk(id(1), attempt);
     effects.delay_is_over(id(1), attempt);
     effects.wakes(id(1));
