@@ -1,5 +1,6 @@
 //! The effects of a session's tools, and the status of each, read from the log.
 
+use crate::event::Asking;
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
-    About, LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why, Wished,
+    About, LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Stepped, Why, Wished,
 };
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Digest, Id, Line, Name};
@@ -44,8 +45,19 @@ pub struct Effect {
     /// The cause that allowed it to repeat an equal effect: a person, its class, or its definition. `None` if it is not a repetition,
     /// or if nothing allowed it.
     pub allowed: Option<String>,
+    /// The steps inside of it, in the order in which they began.
+    pub steps: Vec<EffectStep>,
     /// The person who allowed it to repeat another effect.
     allowed_by: Option<Decider>,
+}
+
+/// A step inside of an effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EffectStep {
+    /// Name of the step.
+    pub name: Name,
+    /// Its progress. [`Asking::Began`] means that its end is not known.
+    pub how: Asking,
 }
 
 /// The status of an effect.
@@ -101,6 +113,8 @@ struct Form<'a> {
     by: Option<&'a str>,
     repeats: &'a Option<String>,
     allowed: &'a Option<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    steps: &'a [EffectStep],
 }
 
 impl Serialize for Effect {
@@ -119,6 +133,7 @@ impl Serialize for Effect {
             by: self.settled.as_ref().map(Decider::word),
             repeats: &self.repeats,
             allowed: &self.allowed,
+            steps: &self.steps,
         };
         form.serialize(to)
     }
@@ -139,6 +154,7 @@ impl Effect {
             settled: None,
             repeats: None,
             allowed: None,
+            steps: Vec::new(),
             allowed_by: None,
         }
     }
@@ -185,6 +201,42 @@ impl Effect {
     /// Returns true if a probe or a person is to settle whether it happened.
     pub fn is_in_doubt(&self) -> bool {
         matches!(self.standing, Standing::Doubt | Standing::Held(Why::Doubt))
+    }
+
+    /// Returns, in words, how far its steps came. `None` if it has none, or if it is done and all of them are.
+    pub fn course(&self) -> Option<String> {
+        let is = |how: Asking| self.steps.iter().filter(move |step| step.how == how);
+        let over = is(Asking::Done).count();
+        let open = is(Asking::Began).next();
+        let failed = is(Asking::Failed).next();
+        let is_plain = open.is_none() && failed.is_none();
+        if self.steps.is_empty() || (is_plain && self.standing == Standing::Done) {
+            return None;
+        }
+        let plural = if over == 1 { "" } else { "s" };
+        let mut told = format!("{over} step{plural} done");
+        if let Some(step) = open {
+            told += &format!(", `{}` began", step.name);
+        }
+        if let Some(step) = failed {
+            told += &format!(", `{}` failed", step.name);
+        }
+        Some(told)
+    }
+
+    fn stepped(&mut self, name: &Name, what: Stepped) {
+        let how = match what {
+            Stepped::Began => Asking::Began,
+            Stepped::Done(_) => Asking::Done,
+            Stepped::Failed(_) => Asking::Failed,
+        };
+        match self.steps.iter_mut().find(|step| step.name == *name) {
+            Some(step) => step.how = how,
+            None => self.steps.push(EffectStep {
+                name: name.clone(),
+                how,
+            }),
+        }
     }
 
     /// Returns, in words, the equal effect that it repeats and the cause that allowed this. `None` if it is not a repetition.
@@ -508,6 +560,13 @@ impl Effects {
                 }
             }
             LedgerEntry::Done { effect, .. } => self.marks_done(*effect),
+            LedgerEntry::Step {
+                effect, name, what, ..
+            } => {
+                if let Some(kept) = self.by_id.get_mut(effect) {
+                    kept.stepped(name, *what);
+                }
+            }
             _ => {}
         }
     }

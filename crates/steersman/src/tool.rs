@@ -323,18 +323,48 @@ impl ToolError {
         self
     }
 
-    fn raw(self, class: Class) -> Raw {
-        let fault = Fault {
-            code: self.code,
-            message: self.message,
+    /// A step that did not begin.
+    fn no_step(step: &str, why: &str) -> Self {
+        Self {
+            happened: Happened::AsItsClass,
+            ..Self::not_performed(format!("step `{step}`: {why}"))
+        }
+    }
+
+    /// The session refused a step.
+    fn refused_step(step: &str, fault: Fault) -> Self {
+        Self::no_step(step, &fault.message).code(&fault.code)
+    }
+
+    /// Returns true if what failed in a tool of this class may have happened.
+    fn may_have_happened(&self, class: Class) -> bool {
+        match self.happened {
+            Happened::No | Happened::Over => false,
+            Happened::Unknown => true,
+            Happened::AsItsClass => class == Class::Unsafe,
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        Fault {
+            code: self.code.clone(),
+            message: self.message.clone(),
             status: None,
             again: self.again,
-        };
+        }
+    }
+
+    fn raw(self, class: Class) -> Raw {
+        let fault = self.fault();
         match self.happened {
             Happened::Over => Raw::Failed(fault),
-            Happened::Unknown => Raw::Unknown(fault),
-            Happened::AsItsClass if class == Class::Unsafe => Raw::Unknown(fault),
-            Happened::No | Happened::AsItsClass => Raw::NotPerformed(fault),
+            Happened::No | Happened::Unknown | Happened::AsItsClass => {
+                if self.may_have_happened(class) {
+                    Raw::Unknown(fault)
+                } else {
+                    Raw::NotPerformed(fault)
+                }
+            }
         }
     }
 }

@@ -68,6 +68,7 @@ pub(crate) fn run_of(network: &Arc<Network>, tool: &str, names: Json, env: &Env)
         folder: Path::new(".").into(),
         artifacts: Artifacts::new(Arc::new(MemoryStore::new()), Snapshot::empty(), None),
         scope: Arc::new(scope.expect("the secrets are there")),
+        steps: None,
     }
 }
 

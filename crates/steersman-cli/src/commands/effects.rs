@@ -131,6 +131,6 @@ pub(crate) fn summed(before: &str, sum: Sum) -> String {
 
 /// Describes the status of an effect. If it repeats an equal effect, names that effect and the person who allowed the repetition.
 fn status(effect: &Effect) -> String {
-    let words = [Some(effect.word()), effect.repetition()];
+    let words = [Some(effect.word()), effect.course(), effect.repetition()];
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -134,9 +134,13 @@ impl Job<'_, '_> {
         if !matches!(out.state, OutState::Held) {
             return Ok(());
         }
-        if why == Why::Outage {
-            self.outage_expired(effect);
-            return Ok(());
+        match why {
+            Why::Outage => {
+                self.outage_expired(effect);
+                return Ok(());
+            }
+            Why::Wait => return self.wait_inside_is_over(effect),
+            _ => {}
         }
         let asked = out.tool().filter(|_| why == Why::Approval);
         let asked = asked.and_then(|tool| tool.next_approval(&out.approved));

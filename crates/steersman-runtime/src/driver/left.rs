@@ -7,7 +7,7 @@ use super::{Job, Stop};
 use crate::pending::{self, Pending};
 use steersman_machine::network::{ANYBODY, OnDoubt, ToolDef};
 use steersman_machine::stored::by::Decider;
-use steersman_machine::stored::commit::{Release, Why};
+use steersman_machine::stored::commit::{About, Release, Why};
 use steersman_machine::stored::ids::{Bodies, Digest, Id, Name};
 use steersman_machine::tick::effect::{Wish, Work};
 use steersman_machine::view::Cx;
@@ -23,7 +23,16 @@ impl Job<'_, '_> {
     ) -> bool {
         let def = self.tool_def(tool);
         let by = def.map_or_else(|| vec![ANYBODY.into()], ToolDef::doubt_askers);
-        let ask = format!("`{tool}` may have happened ({reason}). Did it?");
+        let step = self.d.ledger.open_step(effect);
+        let ask = match &step {
+            None => format!("`{tool}` may have happened ({reason}). Did it?"),
+            Some((_, step)) => {
+                format!(
+                    "step `{}` of `{tool}` may have happened ({reason}). Did it?",
+                    step.name
+                )
+            }
+        };
         draft.hold(NewHold {
             effect,
             why: Why::Doubt,
@@ -31,7 +40,10 @@ impl Job<'_, '_> {
             by,
             ask: Some(&ask),
             due: None,
-            about: None,
+            about: step.map(|(nth, step)| About::Step {
+                nth,
+                name: step.name.clone(),
+            }),
         });
         self.asks_about(tool)
     }

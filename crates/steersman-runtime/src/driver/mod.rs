@@ -26,6 +26,7 @@ mod due;
 mod events;
 mod explore;
 mod guard;
+mod inside;
 mod left;
 mod orders;
 pub(crate) mod outage;
@@ -250,12 +251,16 @@ impl Driver {
                     came,
                 })) => match came {
                     Came::Model(_) => true,
-                    Came::Tool(_) => {
+                    Came::Tool(_) | Came::Parked => {
                         let out = self.effects.out(*effect);
                         out.is_some_and(|out| out.attempt == *attempt)
                     }
                     Came::Probe(..) | Came::Reach(_) | Came::Judge(..) => false,
                 },
+                // It may want a text that an earlier attempt recorded.
+                Some(Heard::Event(Event::Step { effect, name, .. })) => {
+                    self.ledger.step(*effect, name).is_none()
+                }
                 Some(Heard::Event(event)) => !matches!(event, Event::Go(_) | Event::Stop),
                 _ => false,
             },
@@ -557,6 +562,18 @@ impl Job<'_, '_> {
                 attempt,
                 came,
             } => self.attempt_ended(effect, attempt, came),
+            Event::Step {
+                effect,
+                attempt,
+                name,
+                asks,
+            } => self.step_asked(effect, attempt, name, asks),
+            Event::Stepped {
+                effect,
+                attempt,
+                name,
+                end,
+            } => self.step_ended(effect, attempt, name, end),
             Event::Permit { effect, turn } => self.permit_came(effect, turn),
             Event::Again { effect, attempt } => {
                 self.again(effect, attempt);
@@ -599,6 +616,9 @@ impl Job<'_, '_> {
             }
             OnDisk::Reach(effect) => self.start_reach(effect),
             OnDisk::Probe(effect, of, attempt) => self.start_probe(effect, of, attempt),
+            OnDisk::Step(effect, attempt, name, told) => {
+                self.tells_step(effect, attempt, name, *told);
+            }
             OnDisk::Receipt(id, fate) => self.out.told.push(Say::Receipt(id, fate)),
             OnDisk::Look => self.d.mail.look(),
         }

@@ -32,6 +32,7 @@ impl Job<'_, '_> {
         match came {
             Came::Model(result) => self.model_ended(effect, attempt, *result),
             Came::Tool(raw) => self.tool_ended(effect, attempt, raw),
+            Came::Parked => self.tool_parked(effect, attempt),
             Came::Probe(of, raw) => self.probed(effect, of, attempt, raw),
             Came::Reach(raw) => self.reached(effect, attempt, raw),
             Came::Judge(of, raw) => {
@@ -212,13 +213,15 @@ impl Job<'_, '_> {
             Raw::NotPerformed(_) => Note::NotPerformed(effect, attempt),
             Raw::Unknown(_) => Note::Unknown(effect, attempt),
         };
-        let notes: Vec<Note> = world.then_some(note).into_iter().collect();
+        let notes = world.then_some(note).into_iter();
+        let notes: Vec<Note> = notes.chain(self.wait_left(effect)).collect();
         if let Some(wanted) = wanted {
             let attempts = 1 + self.tool_def(&tool.tool).map_or(0, |t| t.retry);
             let now = self.seen.now;
+            let tried = attempt.saturating_sub(self.d.ledger.waits_of(effect));
             let next = retry::next(
                 wanted,
-                attempt,
+                tried.max(1),
                 attempts,
                 self.d.bound.values().seed,
                 effect,
@@ -262,7 +265,7 @@ impl Job<'_, '_> {
     }
 
     /// Handles an `unsafe` effect that may have happened: opens the doubt as its definition declares.
-    fn doubt(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), Stop> {
+    pub(super) fn doubt(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), Stop> {
         let mut draft = self.draft(self.d.effects.outs()[&effect].branch);
         draft.note(Note::Unknown(effect, attempt));
         let reason = match &raw {

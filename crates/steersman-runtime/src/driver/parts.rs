@@ -38,7 +38,7 @@ pub(crate) use searches::{Judging, Node, Part, Searches, Todo};
 pub(crate) use servers::{Following, OpenAt};
 pub(crate) use who::{Bound, Who};
 
-use super::types::Event;
+use super::types::{Event, Told};
 use super::{Driver, due};
 use crate::session::Fate;
 use crate::store::InboxMessage;
@@ -105,6 +105,8 @@ pub(crate) enum OnDisk {
     Reach(Id),
     /// Begin an attempt of a probe: the probe, the effect in doubt, the attempt.
     Probe(Id, Id, u32),
+    /// Tell an attempt about its step: the effect, the attempt, the name of the step.
+    Step(Id, u32, Name, Box<Told>),
     /// Tell the sender of this message its fate.
     Receipt(Name, Fate),
     /// Look at the inbox and the box of events.

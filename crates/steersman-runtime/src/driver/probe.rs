@@ -226,6 +226,7 @@ impl Job<'_, '_> {
             },
             folder: self.d.bound.values().folder(),
             artifacts: self.artifacts(of),
+            steps: None,
             scope: self.scope(of, Some(args)),
         };
         Ok((run, timeout))

@@ -214,7 +214,17 @@ impl Job<'_, '_> {
             self.d.effects.waits_until(effect, due);
             return Ok(());
         }
+        if record.holds.values().any(|hold| hold.why == Why::Wait) {
+            self.d.effects.holds(effect);
+            return Ok(());
+        }
+        let is_doubted = record.holds.values().any(|hold| hold.why == Why::Doubt);
         match (record.progress, tool.class) {
+            (Progress::Started { .. } | Progress::Unknown { .. }, Class::Unsafe)
+                if !is_doubted && self.goes_on_after_steps(effect) =>
+            {
+                self.begin(draft, effect)?;
+            }
             (Progress::Started { .. }, Class::Unsafe) => {
                 draft.note(Note::Unknown(effect, record.attempt));
                 let reason = "its owner died before the outcome was known";

@@ -436,6 +436,7 @@ impl Job<'_, '_> {
             folder: self.d.bound.values().folder(),
             artifacts: self.artifacts(id),
             scope,
+            steps: None,
         }
     }
 

@@ -279,6 +279,10 @@ impl Job<'_, '_> {
             OutState::Starting(_) if world => {
                 draft.note(Note::NotPerformed(effect, out.attempt));
             }
+            // Between two attempts, of which the first did steps.
+            OutState::Held | OutState::Soon(_) if world && self.has_begun_steps(effect) => {
+                draft.note(Note::Unknown(effect, out.attempt));
+            }
             _ => {}
         }
         // An effect that runs is not given up before it has reported its end.

@@ -12,7 +12,7 @@ use crate::servers::Listed;
 use crate::session::Fate;
 use crate::step::Let;
 use crate::store::{Batch, BoxedEvent, InboxMessage, StoreError};
-use crate::toolset::{ToolRun, Toolset};
+use crate::toolset::{StepEnd, ToolRun, Toolset};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::network::Network;
@@ -32,6 +32,20 @@ pub(crate) enum Event {
         effect: Id,
         attempt: u32,
         came: Came,
+    },
+    /// An attempt asks to begin a step, or to wait.
+    Step {
+        effect: Id,
+        attempt: u32,
+        name: Name,
+        asks: Asks,
+    },
+    /// A step of an attempt ended: JSON of its result, or its error.
+    Stepped {
+        effect: Id,
+        attempt: u32,
+        name: Name,
+        end: StepEnd,
     },
     /// The slot or the turn that an effect waited for: the executor holds it under the effect's name, or will not get it soon.
     Permit {
@@ -59,12 +73,38 @@ pub(crate) enum Event {
 pub(crate) enum Came {
     Model(Box<Result<Answer, Failure>>),
     Tool(Raw),
+    /// A tool that waits, or that was let go between two steps.
+    Parked,
     /// A probe for this effect in doubt.
     Probe(Id, Raw),
     /// A notification of a person.
     Reach(Raw),
     /// A score of a node of a search; the effect is the search.
     Judge(Node, Raw),
+}
+
+/// What an attempt asks for inside of its call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// To begin a step.
+    Begin,
+    /// To wait for this many milliseconds.
+    Wait(u64),
+}
+
+/// The answer to an attempt that asked for a step or a wait, or that told the end of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Told {
+    /// The step begins now.
+    Begin,
+    /// An earlier attempt recorded this end of the step.
+    Ended(StepEnd),
+    /// The wait is over, or the end of the step is on disk.
+    Over,
+    /// The attempt ends here, and another one goes on.
+    Park,
+    /// The step does not begin, or its end is not recorded.
+    Refused(Fault),
 }
 
 /// Everything that a call of the driver may read. It answers the same until the call ends, but for `permits`.
@@ -228,6 +268,13 @@ pub(crate) enum Do {
     Cut {
         effect: Id,
         attempt: u32,
+    },
+    /// Tell an attempt about its step.
+    Step {
+        effect: Id,
+        attempt: u32,
+        name: Name,
+        told: Told,
     },
     /// Report [`Event::Again`] after this many milliseconds.
     Alarm {

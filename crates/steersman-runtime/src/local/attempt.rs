@@ -1,10 +1,11 @@
 //! One attempt of a model or tool. It runs in the task of its session ([`super::running`]). A cancel or a timeout ends it, and
 //! its panics are caught. It never repeats anything: the driver decides about retries ([`crate::retry`]).
 
+use super::steps::{Recorder, Recording};
 use crate::Boxed;
 use crate::clock::Clock;
-use crate::driver::{Aside, AskModel, Came, Event, RunAside, RunTool};
-use crate::engine::{Judge, Timeouts};
+use crate::driver::{Aside, AskModel, Came, Event, RunAside, RunTool, Told};
+use crate::engine::{Engine, Judge, Timeouts};
 use crate::feed::FeedItem;
 use crate::limiter::{Ask, Ended, Limiter, Permit, Refused};
 use crate::model::{Delta, Report, Sink};
@@ -14,11 +15,11 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use steersman_machine::stored::codes::{Code, FailureCode, PlaceState};
-use steersman_machine::stored::ids::{Id, Time};
+use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::stored::outcome::{Answer, Failure, Retry};
 use steersman_machine::view::mapping::{Fault, Raw};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Milliseconds that a tool has to report its outcome after it was cancelled.
@@ -31,6 +32,8 @@ pub(super) type Tell = mpsc::Sender<Box<FromTask>>;
 pub(super) enum FromTask {
     /// An event for the driver.
     Event(Event),
+    /// A step of an attempt, by effect, attempt and name: the event for the driver, and where its answer goes.
+    Step((Id, u32, Name), Event, oneshot::Sender<Told>),
     /// Pieces of a model's answer were streamed and can be taken from here.
     Deltas(Id, u32, Arc<Pieces>),
     /// A tool reported progress.
@@ -168,7 +171,12 @@ pub(super) fn ask_model(
 }
 
 /// Runs a tool once.
-pub(super) fn run(at: At, runs: RunTool, cancel: CancellationToken) -> Boxed<'static, ()> {
+pub(super) fn run(
+    at: At,
+    runs: RunTool,
+    engine: &Engine,
+    cancel: CancellationToken,
+) -> Boxed<'static, ()> {
     let At {
         effect,
         attempt,
@@ -178,6 +186,7 @@ pub(super) fn run(at: At, runs: RunTool, cancel: CancellationToken) -> Boxed<'st
         tasks,
     } = at;
     let (told, class) = (tasks.clone(), runs.run.work.class);
+    let steps = Recorder::new((effect, attempt), &tasks, engine, &runs.run);
     let ended = move |raw| ended(effect, attempt, Came::Tool(raw));
     let died = move |text: &str| ended(panicked(class, text));
     answering(tasks, died, async move {
@@ -194,16 +203,27 @@ pub(super) fn run(at: At, runs: RunTool, cancel: CancellationToken) -> Boxed<'st
         });
         let RunTool {
             toolset,
-            run,
+            mut run,
             scope,
             timeout,
             locked,
         } = runs;
-        let raw = match locked {
-            Some(fault) => Raw::NotPerformed(fault),
-            None => run_tool(toolset, run, timeout, clock, cancel, hear).await,
-        };
-        Some(ended(scope.explains(raw)))
+        if let Some(fault) = locked {
+            return Some(ended(scope.explains(Raw::NotPerformed(fault))));
+        }
+        run.steps = Some(steps.clone());
+        let recording = Recording(steps);
+        tokio::select! {
+            biased;
+            raw = run_tool(toolset, run, timeout, clock, cancel, hear) => {
+                Some(ended(scope.explains(raw)))
+            }
+            () = recording.0.parks() => Some(FromTask::Event(Event::Ended {
+                effect,
+                attempt,
+                came: Came::Parked,
+            })),
+        }
     })
 }
 

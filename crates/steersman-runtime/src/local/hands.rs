@@ -5,7 +5,7 @@ use super::attempt::{self, At, FromTask, Tell};
 use super::running::Running;
 use crate::Boxed;
 use crate::driver::Seat;
-use crate::driver::{Aside, Attempt, Came, Do, Event, Permits, Task};
+use crate::driver::{Aside, Attempt, Came, Do, Event, Permits, Task, Told};
 use crate::engine::Engine;
 use crate::feed::{FeedItem, Live};
 use crate::limiter::{Ended, LONG, Permit, Refused};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use steersman_machine::network::Network;
 use steersman_machine::stored::ids::{Digest, Id, Name};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Capacity of the channel from tasks to the owner of a session.
@@ -55,6 +55,8 @@ struct Held {
     new_turns: HashMap<Id, Permit>,
     /// Slots and turns of attempts that run.
     at_work: HashMap<(Id, u32), (Option<OwnedSemaphorePermit>, Option<Permit>)>,
+    /// Attempts that wait for an answer about a step, by effect, attempt and name.
+    steps: HashMap<(Id, u32, Name), oneshot::Sender<Told>>,
     streamed: HashMap<Id, Streamed>,
     seats: Seats,
     /// Messages for whose fate senders wait.
@@ -153,11 +155,15 @@ impl Hands {
                 if let Event::Ended {
                     effect,
                     attempt,
-                    came: Came::Model(_) | Came::Tool(_),
+                    came: Came::Model(_) | Came::Tool(_) | Came::Parked,
                 } = &event
                 {
                     self.cancels.remove(&(*effect, *attempt));
                 }
+                Some(event)
+            }
+            FromTask::Step(key, event, reply) => {
+                held.steps.insert(key, reply);
                 Some(event)
             }
             FromTask::Deltas(effect, attempt, pieces) => {
@@ -223,6 +229,16 @@ impl Hands {
                 if let Some(cancel) = self.cancels.remove(&(effect, attempt)) {
                     cancel.cancel();
                 }
+            }
+            Do::Step {
+                effect,
+                attempt,
+                name,
+                told,
+            } => {
+                let reply = self.held.get_mut().steps.remove(&(effect, attempt, name));
+                // An attempt that ended meanwhile needs no answer.
+                let _ = reply.map(|reply| reply.send(told));
             }
             Do::CutJudges(search) => {
                 if let Some(cancel) = self.judges.remove(&search) {
@@ -314,7 +330,7 @@ impl Hands {
                 self.cancels.insert(key, cancel.clone());
                 let leaves = (held.slots.remove(&at.effect), held.turns.remove(&at.effect));
                 held.at_work.insert(key, leaves);
-                attempt::run(at, *run, cancel)
+                attempt::run(at, *run, &self.engine, cancel)
             }
             Task::Aside(aside) => {
                 let judges = matches!(aside.kind, Aside::Judge(_)).then(|| {

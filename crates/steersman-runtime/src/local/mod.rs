@@ -13,6 +13,7 @@ mod open;
 mod parked;
 mod running;
 mod seen;
+mod steps;
 mod tail;
 
 use everything::run_all;

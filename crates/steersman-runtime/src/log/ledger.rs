@@ -2,11 +2,13 @@
 //! branches. Nothing rewinds it, and the machine never reads it.
 
 mod equal;
+mod inside;
 mod limits;
 mod own;
 mod search;
 
 pub use equal::{Beginning, Equal, Stands, Verdict};
+pub use inside::{Inside, Work};
 pub use own::{Heard, Probe, Reach};
 pub use search::{Search, Stood};
 
@@ -22,7 +24,7 @@ use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of the meaning of the fold. Checkpoints of other versions are discarded.
-pub const VERSION: u8 = 15;
+pub const VERSION: u8 = 16;
 
 /// Everything that is known of the world after a line.
 ///
@@ -65,6 +67,8 @@ pub struct Ledger {
     reaches: BTreeMap<Id, Reach>,
     /// Probes of effects that are in doubt now.
     probes: BTreeMap<Id, Probe>,
+    /// Steps and waits of calls that are not over, by effect and number.
+    inside: OrdMap<(Id, u32), Inside>,
     searches: BTreeMap<Id, Search>,
     /// Effects of the session that this one reruns, by tool and arguments.
     recorded: BTreeMap<Digest, Equal>,
@@ -276,6 +280,7 @@ impl Default for Ledger {
             listed: OrdSet::new(),
             reaches: BTreeMap::new(),
             probes: BTreeMap::new(),
+            inside: OrdMap::new(),
             searches: BTreeMap::new(),
             recorded: BTreeMap::new(),
             hash: [0; 32],
@@ -327,6 +332,7 @@ impl Ledger {
             .filter(|a| a.kind == Admitted::Outcome)
             .filter_map(|a| a.id);
         for effect in outcomes {
+            self.forget_inside(effect);
             let Some(record) = self.effects.get_mut(&effect) else {
                 continue;
             };
@@ -381,8 +387,8 @@ impl Ledger {
             LedgerEntry::Late { .. }
             | LedgerEntry::Refused { .. }
             | LedgerEntry::WouldAsk(_)
-            | LedgerEntry::StoreAccepted { .. }
-            | LedgerEntry::Step { .. } => {}
+            | LedgerEntry::StoreAccepted { .. } => {}
+            LedgerEntry::Step { .. } => self.stepped(entry),
             LedgerEntry::Again { effect, at } => self.put_off(line, *effect, *at),
             LedgerEntry::Opened { branch, from, at } => {
                 let opened = self.branch_mut(*branch);
@@ -434,6 +440,7 @@ impl Ledger {
     }
 
     fn held(&mut self, line: &LogLine, hold: &Hold) {
+        self.waits(hold);
         let record = self.record(line, hold.effect);
         record.digest.get_or_insert(hold.digest);
         record.holds.insert(line.n, hold.clone());
@@ -448,6 +455,7 @@ impl Ledger {
 
     fn done(&mut self, line: &LogLine, effect: Id, kept: Option<Body>) {
         let done = Progress::Done { at: line.n, kept };
+        self.forget_inside(effect);
         self.record(line, effect).settle(done);
         self.probes.retain(|_, probe| probe.of != effect);
     }
@@ -461,13 +469,18 @@ impl Ledger {
         digest: Digest,
         class: Class,
     ) {
+        let between = self.stands_between_steps(effect);
         let record = self.record(line, effect);
         let first = record.attempt == 0;
         record.digest = Some(digest);
         record.attempt = attempt;
         record.epoch = epoch;
         record.class = record.class.max(Some(class));
-        record.progress = record.progress.begun();
+        // An attempt that goes on after recorded steps speaks for the attempts before it.
+        record.progress = match between {
+            true => Progress::Started { doubtful: false },
+            false => record.progress.begun(),
+        };
         // The effect is tried again under its key, so the outcome of this attempt settles the doubt.
         record.holds.retain(|_, hold| hold.why != Why::Doubt);
         record.again = None;
@@ -479,6 +492,7 @@ impl Ledger {
     fn released(&mut self, at: Line, effect: Id, why: Why, how: Release) {
         if why == Why::Doubt {
             self.probes.retain(|_, probe| probe.of != effect);
+            self.doubt_ended(effect, how);
         }
         let Some(record) = self.effects.get_mut(&effect) else {
             return;

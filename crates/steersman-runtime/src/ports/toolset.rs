@@ -104,6 +104,49 @@ pub struct ToolRun {
     pub artifacts: Artifacts,
     /// Names that the tool's templates read, with secrets and sealed state opened. Never stored, never logged.
     pub scope: Arc<dyn Scope + Send + Sync>,
+    /// Records the steps of the attempt. `None` for tools that the engine runs for itself: their steps are not recorded.
+    pub steps: Option<Arc<dyn Steps>>,
+}
+
+/// Maximum size, in bytes, of the result of a step as JSON.
+pub const STEP_RESULT: usize = 256 << 10;
+/// Maximum number of steps and waits of one call. The ledger of a session has them in memory until the call is over.
+pub const STEPS: u32 = 1_000;
+
+/// Records the steps and waits of one attempt. The name identifies a step in all attempts of a call; an attempt uses a name once.
+pub trait Steps: Send + Sync + 'static {
+    /// Asks to begin a step. The answer comes when everything that it depends on is on disk. It never comes if the attempt is
+    /// to end here: the attempt is then dropped, and another one follows.
+    fn begin(self: Arc<Self>, name: Name) -> Boxed<'static, Leave>;
+
+    /// Waits for this many milliseconds, counted from the first attempt that asks. Unless they are over, the attempt is dropped
+    /// here, and another one follows when they are.
+    ///
+    /// # Errors
+    /// The attempt does not run any more, or an earlier attempt had a step of this name.
+    fn wait(self: Arc<Self>, name: Name, millis: u64) -> Boxed<'static, Result<(), Fault>>;
+}
+
+/// A step that has begun. Dropping it means that its end is unknown.
+pub trait StepBegun: Send {
+    /// Records the end of the step. Returns when it is on disk.
+    ///
+    /// # Errors
+    /// The attempt does not run any more, and nothing was recorded.
+    fn end(self: Box<Self>, end: StepEnd) -> Boxed<'static, Result<(), Fault>>;
+}
+
+/// The end of a step: JSON of its result, or its error.
+pub type StepEnd = Result<String, Fault>;
+
+/// The answer to an attempt that asks to begin a step.
+pub enum Leave {
+    /// It begins now.
+    Begin(Box<dyn StepBegun>),
+    /// An earlier attempt ran it, and it ended in this way.
+    Ended(StepEnd),
+    /// It does not begin.
+    Refused(Fault),
 }
 
 /// A request to an MCP server for the list of its tools.

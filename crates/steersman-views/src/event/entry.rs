@@ -3,7 +3,7 @@
 use super::kind::{Asking, EventKind, Searching, Tried};
 use super::tell::{Teller, Told};
 use steersman_machine::stored::commit::{
-    LedgerEntry, Probing, Reaching, Release, Searching as Log, Why,
+    LedgerEntry, Probing, Reaching, Release, Searching as Log, Stepped, Why,
 };
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_runtime::engine::EngineError;
@@ -109,6 +109,28 @@ impl Teller {
                 };
                 (*of, kind)
             }
+            LedgerEntry::Step {
+                effect,
+                attempt,
+                nth,
+                name,
+                what,
+            } => {
+                let (how, text) = match what {
+                    Stepped::Began => (Asking::Began, None),
+                    Stepped::Done(_) => (Asking::Done, None),
+                    Stepped::Failed(why) => (Asking::Failed, Some(self.text(*why).await?)),
+                };
+                let kind = EventKind::Stepped {
+                    effect: *effect,
+                    attempt: *attempt,
+                    nth: *nth,
+                    name: name.clone(),
+                    how,
+                    text,
+                };
+                (*effect, kind)
+            }
             LedgerEntry::Claimed { .. }
             | LedgerEntry::Accepted { .. }
             | LedgerEntry::Refused { .. }
@@ -132,7 +154,6 @@ impl Teller {
             | LedgerEntry::Spend { .. }
             | LedgerEntry::Settle { .. }
             | LedgerEntry::More { .. }
-            | LedgerEntry::Step { .. }
             | LedgerEntry::Unbelievable { .. }
             | LedgerEntry::Outage { .. }
             | LedgerEntry::Opened { .. }

@@ -305,6 +305,23 @@ pub enum EventKind {
         /// The reason of a failure.
         text: Option<Arc<str>>,
     },
+    /// A step inside of a tool's call began or ended.
+    Stepped {
+        /// The id of the effect.
+        #[serde(serialize_with = "shown::text")]
+        effect: Id,
+        /// The number of the attempt that ran the step.
+        attempt: u32,
+        /// The number of the step among the steps and waits of the call.
+        nth: u32,
+        /// The name of the step.
+        name: Name,
+        /// The progress of the step.
+        how: Asking,
+        /// The error of a step that failed: JSON of its code and message.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<Arc<str>>,
+    },
     /// Progress of a tool's attempt. Provisional.
     Progress {
         /// The id of the effect.
@@ -524,16 +541,16 @@ pub enum Tried {
     Again,
 }
 
-/// The progress of a probe or a notification.
+/// The progress of a probe, a notification or a step of a tool.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Asking {
-    /// An attempt begins.
+    /// It begins, or an attempt of it.
     Began,
-    /// It was answered, or delivered.
+    /// It was answered or delivered, or is done.
     Done,
-    /// An attempt failed.
+    /// It failed, or an attempt of it.
     Failed,
 }
 

@@ -1,14 +1,21 @@
 //! The context of a call, as a tool in Rust sees it.
 
 use super::ToolError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
-use steersman_machine::stored::ids::Id;
+use std::time::Duration;
+use steersman_machine::stored::bounds::NAME;
+use steersman_machine::stored::codes::Code;
+use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::view::artifact::Content;
 use steersman_runtime::artifact::Artifacts;
-use steersman_runtime::toolset::{Hear, Progress, ToolRun};
+use steersman_runtime::toolset::{Hear, Leave, Progress, STEP_RESULT, STEPS, ToolRun};
 use tokio_util::sync::CancellationToken;
 
 /// The context of one call of a tool in Rust ([`tool_with`](crate::tool_with)). Clones are of the same call.
@@ -19,6 +26,8 @@ pub struct ToolContext {
     hear: Hear,
     made: Arc<Mutex<Vec<Content>>>,
     mode: Arc<Mutex<Option<String>>>,
+    /// Names of the steps and waits of this attempt.
+    steps: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl fmt::Debug for ToolContext {
@@ -39,6 +48,7 @@ impl ToolContext {
             hear,
             made: Arc::default(),
             mode: Arc::default(),
+            steps: Arc::default(),
         }
     }
 
@@ -108,6 +118,117 @@ impl ToolContext {
         *said = Some(mode.into());
     }
 
+    /// Runs a step of the tool once in the session's life, and records its end. If an earlier attempt of the call finished the
+    /// step, returns what it gave then, and the future is dropped without being polled. The end is on disk before this method
+    /// returns.
+    ///
+    /// The name identifies the step in all attempts of the call, so it follows from the call's arguments and from results of
+    /// steps: `charge`, `mail 3`. The result is stored as JSON, at most 256 KiB; larger results are [artifacts](Self::artifact).
+    /// A call has at most 1,000 steps and waits.
+    ///
+    /// All that touches the world belongs in steps then: what stands around them runs again in a later attempt, in an
+    /// [`unsafe`](crate::Tool::unsafe_) tool, too, once it has recorded a step. If it is not known how a step of an `unsafe` tool
+    /// ended, the tool is in doubt, and the question names the step; in any other tool the next attempt runs the step again.
+    ///
+    /// ```
+    /// # use schemars::JsonSchema;
+    /// # use serde::Deserialize;
+    /// # use steersman::{ToolError, tool_with};
+    /// # use std::time::Duration;
+    /// # #[derive(Deserialize, JsonSchema)]
+    /// # struct Order { item: String, cents: u64 }
+    /// # async fn reserve(_: &str) -> Result<u64, ToolError> { Ok(1) }
+    /// # async fn charge(_: u64, _: u64) -> Result<String, ToolError> { Ok("r-1".into()) }
+    /// # async fn remind(_: &str) -> Result<(), ToolError> { Ok(()) }
+    /// let order = tool_with("order", 1, |order: Order, cx| async move {
+    ///     let number = cx.step("reserve", reserve(&order.item)).await?;
+    ///     let receipt = cx.step("charge", charge(number, order.cents)).await?;
+    ///     cx.wait("before the reminder", Duration::from_secs(24 * 3600)).await?;
+    ///     cx.step("remind", remind(&receipt)).await?;
+    ///     Ok::<_, ToolError>(receipt)
+    /// });
+    /// # let _ = order;
+    /// ```
+    ///
+    /// # Errors
+    /// The error of the step. One that says that the step did not happen or failed is recorded, and later attempts get it as
+    /// [`ToolError::failed`]; with [`retry_after`](ToolError::retry_after) the next attempt runs the step again. Also an error
+    /// if the attempt had a step of this name, if the call does not run any more, or if the recorded result is not a `T`; the
+    /// future does not run then. A result that is too large counts as failed.
+    pub async fn step<T, E>(
+        &self,
+        name: &str,
+        run: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, ToolError>
+    where
+        T: Serialize + DeserializeOwned,
+        E: Into<ToolError>,
+    {
+        let named = self.next_step(name)?;
+        let Some(steps) = &self.run.steps else {
+            return run.await.map_err(Into::into);
+        };
+        let begun = match steps.clone().begin(named).await {
+            Leave::Begin(begun) => begun,
+            Leave::Ended(Ok(json)) => {
+                return serde_json::from_str(&json).map_err(|e| {
+                    let message = format!("the recorded result of step `{name}`: {e}");
+                    ToolError::failed(message).code(Code::Misfit.text())
+                });
+            }
+            Leave::Ended(Err(fault)) => {
+                return Err(ToolError::failed(fault.message).code(&fault.code));
+            }
+            Leave::Refused(fault) => return Err(ToolError::refused_step(name, fault)),
+        };
+        let ended = match run.await.map_err(Into::into) {
+            Ok(result) => step_json(name, &result).map(|json| (result, json)),
+            Err(error) => Err(error),
+        };
+        let (end, ended) = match ended {
+            Ok((result, json)) => (Ok(json), Ok(result)),
+            // Its end is unknown, and dropping it says so.
+            Err(error) if error.may_have_happened(self.class()) => return Err(error),
+            Err(error) => (Err(error.fault()), Err(error)),
+        };
+        let recorded = begun.end(end).await;
+        recorded.map_err(|fault| ToolError::refused_step(name, fault))?;
+        ended
+    }
+
+    /// Waits inside of a call, however long. The time counts from the first attempt that asks, and is in the log. Unless it is
+    /// over, the attempt ends here: the closure of the tool is dropped, its slot is free, and the session may leave memory. When
+    /// the time has come, another attempt runs the tool from its start; steps that are recorded and waits that are over are
+    /// passed at once. The name identifies the wait, as that of a [step](Self::step) does.
+    ///
+    /// # Errors
+    /// The attempt had a step or wait of this name, or the call does not run any more.
+    pub async fn wait(&self, name: &str, time: Duration) -> Result<(), ToolError> {
+        let named = self.next_step(name)?;
+        let Some(steps) = &self.run.steps else {
+            let message = "a tool that the engine runs for itself cannot wait";
+            return Err(ToolError::not_performed(message));
+        };
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let waited = steps.clone().wait(named, millis).await;
+        waited.map_err(|fault| ToolError::refused_step(name, fault))
+    }
+
+    /// Checks the name of the next step or wait.
+    fn next_step(&self, name: &str) -> Result<Name, ToolError> {
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = if name.is_empty() || name.len() > NAME {
+            format!("the name of a step has 1 to {NAME} bytes")
+        } else if steps.len() >= STEPS as usize {
+            format!("a call has at most {STEPS} steps")
+        } else if !steps.insert(name.to_owned()) {
+            "this attempt had a step of this name".to_owned()
+        } else {
+            return Ok(name.into());
+        };
+        Err(ToolError::no_step(name, &why))
+    }
+
     /// Returns the artifacts that the calling agent sees.
     pub fn artifacts(&self) -> &Artifacts {
         &self.run.artifacts
@@ -146,4 +267,18 @@ impl ToolContext {
     pub(super) fn take_made(&self) -> Vec<Content> {
         std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Returns the result of a step as JSON. The step was run, so an error says that it failed.
+fn step_json<T: Serialize>(name: &str, result: &T) -> Result<String, ToolError> {
+    let json = serde_json::to_string(result)
+        .map_err(|e| ToolError::failed(format!("the result of step `{name}` is not JSON: {e}")))?;
+    if json.len() <= STEP_RESULT {
+        return Ok(json);
+    }
+    let message = format!(
+        "step `{name}` is done, but its result has {} bytes: a recorded result has at most {STEP_RESULT}",
+        json.len()
+    );
+    Err(ToolError::failed(message).code("too_large"))
 }

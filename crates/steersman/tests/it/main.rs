@@ -25,5 +25,6 @@ mod repeats;
 mod rerun;
 mod service;
 mod simulation;
+mod steps;
 mod tool;
 mod written_tests;

@@ -262,16 +262,16 @@ pub enum LedgerEntry {
         /// Price in millionths of the currency, as reported.
         micros: Option<u64>,
     },
-    /// A tool ran a step of its own work. Effect and number identify a step in all attempts: a later attempt gets the recorded
+    /// A tool ran a step of its own work. Effect and name identify a step in all attempts: a later attempt gets the recorded
     /// result of a finished step.
     Step {
         /// The effect of the tool.
         effect: Id,
         /// Number of the attempt that ran the step, from 1.
         attempt: u32,
-        /// Number among the steps and waits of the attempt, from 1.
+        /// Number among the steps and waits of the call, from 1.
         nth: u32,
-        /// Name of the step, unique in its attempt.
+        /// Name of the step, unique in its call.
         name: Name,
         /// Progress of the step.
         what: Stepped,

@@ -116,6 +116,7 @@ impl Job<'_, '_> {
             folder: self.d.bound.values().folder(),
             artifacts: Artifacts::new(store, snapshot.clone(), agent)
                 .and_coming(self.seen.past.coming()),
+            steps: None,
             scope: self.scope_in(
                 &self.seen.reader,
                 snapshot.clone(),
