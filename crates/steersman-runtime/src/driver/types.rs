@@ -83,7 +83,7 @@ pub(crate) enum Came {
     Judge(Node, Raw),
 }
 
-/// What an attempt asks for inside of its call.
+/// A request of an attempt inside of its call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asks {
     /// To begin a step.

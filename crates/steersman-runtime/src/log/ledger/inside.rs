@@ -10,11 +10,11 @@ use steersman_machine::stored::ids::{Id, Name, Time};
 pub struct Inside {
     /// Name of the step or wait.
     pub name: Name,
-    /// What is known of it.
+    /// Its kind and progress.
     pub what: Work,
 }
 
-/// What is known of a step or wait.
+/// The kind and progress of a step or wait.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Work {
     /// A step.
