@@ -342,15 +342,12 @@ impl Lower<'_> {
             }
             Err(_) if self.is_broken(node.span) => None,
             Err(error) => {
-                let diagnostic = match unclosed(&scalar.text) {
-                    Some((open, end)) => {
-                        let at = self.place(self.sources.locate(node, open.clone()));
-                        Diagnostic::unclosed(at, &scalar.text[open], end)
-                    }
-                    None => {
-                        let at = self.place(self.sources.locate(node, error.range));
-                        Diagnostic::template_syntax(at, &error.message)
-                    }
+                let diagnostic = if let Some((open, end)) = unclosed(&scalar.text) {
+                    let at = self.place(self.sources.locate(node, open.clone()));
+                    Diagnostic::unclosed(at, &scalar.text[open], end)
+                } else {
+                    let at = self.place(self.sources.locate(node, error.range));
+                    Diagnostic::template_syntax(at, &error.message)
                 };
                 self.say(diagnostic);
                 None

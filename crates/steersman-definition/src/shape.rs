@@ -206,36 +206,40 @@ impl Shape<'_> {
                 Value::List(items) => items.iter().for_each(|node| self.value(node, item)),
                 Value::Scalar(_) | Value::Map(_) => self.wrong(node, "a list"),
             },
-            Ty::Map(of) | Ty::Names(of) => {
-                let Value::Map(entries) = &node.value else {
-                    return self.wrong(node, "a map");
-                };
-                if let (Ty::Type, Some(properties)) = (&**of, json_schema(entries)) {
-                    let at = self.place(properties.span);
-                    let (_, advice) = foreign::key("Type", &properties.name).expect("a known key");
-                    let words = "a map of types";
-                    self.found.push(Diagnostic::foreign_key(
-                        at,
-                        &properties.name,
-                        words,
-                        None,
-                        advice,
-                    ));
-                    return;
-                }
-                for (key, value) in entries {
-                    if matches!(ty, Ty::Names(_)) && !is_name(&key.name) {
-                        let at = self.place(key.span);
-                        self.found.push(Diagnostic::malformed_name(at, &key.name));
-                    }
-                    self.value(value, of);
-                }
-            }
+            Ty::Map(of) => self.entries(node, of, false),
+            Ty::Names(of) => self.entries(node, of, true),
             Ty::Table(table) => self.table(node, table()),
             Ty::Or(_) => match ty.chosen(node) {
                 Some(ty) => self.value(node, ty),
                 None => self.wrong(node, &list_of_words(&ty.alternatives())),
             },
+        }
+    }
+
+    /// Checks the values of a map, and with `names` its keys.
+    fn entries(&mut self, node: &Node, of: &'static Ty, names: bool) {
+        let Value::Map(entries) = &node.value else {
+            return self.wrong(node, "a map");
+        };
+        if let (Ty::Type, Some(properties)) = (of, json_schema(entries)) {
+            let at = self.place(properties.span);
+            let (_, advice) = foreign::key("Type", &properties.name).expect("a known key");
+            let words = "a map of types";
+            self.found.push(Diagnostic::foreign_key(
+                at,
+                &properties.name,
+                words,
+                None,
+                advice,
+            ));
+            return;
+        }
+        for (key, value) in entries {
+            if names && !is_name(&key.name) {
+                let at = self.place(key.span);
+                self.found.push(Diagnostic::malformed_name(at, &key.name));
+            }
+            self.value(value, of);
         }
     }
 

@@ -5,6 +5,7 @@ use super::super::foreign;
 use super::super::shape::{list_of, with_article};
 use super::kind::{Family, Kind, Known};
 use super::types::{Facts, Walker};
+use serde_json::Number;
 use steersman_machine::values::expression::ast;
 use steersman_machine::values::expression::ast::{BinaryOp, CompareOp, Node, NodeKind};
 use steersman_machine::values::types::{Parameters, TypeKind};
@@ -427,7 +428,7 @@ fn turned(op: CompareOp) -> CompareOp {
 fn bounds(kind: &TypeKind) -> (Option<f64>, Option<f64>) {
     match kind {
         TypeKind::Integer { minimum, maximum } | TypeKind::Number { minimum, maximum } => {
-            let of = |bound: &Option<serde_json::Number>| bound.as_ref().and_then(|n| n.as_f64());
+            let of = |bound: &Option<Number>| bound.as_ref().and_then(Number::as_f64);
             (of(minimum), of(maximum))
         }
         _ => (None, None),

@@ -30,7 +30,7 @@ impl Diagnostic {
         let notes = self.notes.iter().map(|note| ("note: ", note));
         let help = self.help.as_ref().map(|help| ("help: ", help));
         for (kind, text) in label.into_iter().chain(notes).chain(help) {
-            message.push_str(&format!("\n{kind}{text}"));
+            message.extend(["\n", kind, text]);
         }
         let related = self.labels.iter().map(|(at, text)| {
             json!({

@@ -216,7 +216,7 @@ impl Lower<'_> {
                 (Some(to), _) if to.0.as_text().is_some_and(|name| &**name == FINISH) => {
                     RuleTo::Finish
                 }
-                (Some(to), _) if self.ends_elsewhere(&to.0) => RuleTo::Finish,
+                (Some(to), _) if self.ends_elsewhere(to.0) => RuleTo::Finish,
                 (Some(to), _) => RuleTo::Agents(self.members(agent, to)),
                 (None, None) => RuleTo::Finish,
             };
