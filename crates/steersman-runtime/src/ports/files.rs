@@ -116,12 +116,13 @@ pub fn begin(path: &Path, most: usize) -> Result<Vec<u8>> {
 pub fn text(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let before = &error.as_bytes()[..at];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let before = String::from_utf8_lossy(&error.as_bytes()[..at]);
+        let line = before.matches('\n').count() + 1;
         let column = before
-            .iter()
-            .rev()
-            .take_while(|byte| **byte != b'\n')
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default()
+            .chars()
             .count()
             + 1;
         let wrong = error.as_bytes().get(at).copied().unwrap_or_default();
