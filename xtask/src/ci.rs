@@ -118,8 +118,6 @@ fn all(wanted: &Wanted<'_>) -> Result<(), String> {
                 say(&format!("== {}: cargo {}", stage.name, words.join(" ")));
                 let mut cargo = Command::new("cargo");
                 let cargo = cargo.args(words).env("RUSTDOCFLAGS", "-D warnings");
-                // Many tests wait for programs that they started, so more tests run than there are cores.
-                let cargo = cargo.env("RUST_TEST_THREADS", (2 * CORES).to_string());
                 run_within(cargo, stage.budget * PATIENCE)
             }
             Does::Task(task) => {

@@ -4,6 +4,7 @@ use crate::event::Asking;
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::stored::by::Decider;
@@ -216,10 +217,10 @@ impl Effect {
         let plural = if over == 1 { "" } else { "s" };
         let mut told = format!("{over} step{plural} done");
         if let Some(step) = open {
-            told += &format!(", `{}` began", step.name);
+            let _ = write!(told, ", `{}` began", step.name);
         }
         if let Some(step) = failed {
-            told += &format!(", `{}` failed", step.name);
+            let _ = write!(told, ", `{}` failed", step.name);
         }
         Some(told)
     }

@@ -98,11 +98,7 @@ async fn replayed(network: &Network, name: &str, real: bool) -> Report {
     let mut faults = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
     faults.sort();
     faults.dedup();
-    if report.failures.is_empty() {
-        let second = again.failures.into_iter();
-        faults.extend(second.map(|failure| format!("the second time: {failure}")));
-    }
-    if faults.is_empty() && first != second {
+    if faults.is_empty() && first != second && !second.is_empty() {
         let mut lines = first.lines().zip(second.lines());
         let differs = lines.find(|(a, b)| a != b);
         faults.push(match differs {
@@ -113,6 +109,10 @@ async fn replayed(network: &Network, name: &str, real: bool) -> Report {
             ),
             None => "it ran otherwise the second time: one run did more".to_owned(),
         });
+    }
+    if faults.is_empty() && report.failures.is_empty() {
+        let second = again.failures.into_iter();
+        faults.extend(second.map(|failure| format!("the second time: {failure}")));
     }
     report.failures.extend(faults);
     report

@@ -110,7 +110,7 @@ pub(crate) async fn run(
     teller.drain(&mut happened).await?;
     ended.map_err(|e| CommandError::store(e.to_string()))??;
     if is_idle {
-        return teller.is_idle().await;
+        return teller.ends_idle().await;
     }
     if printer.is_json() {
         printer.json(&json!({ "status": "interrupted" }))?;
@@ -365,7 +365,7 @@ impl Teller<'_> {
     }
 
     /// Reports that no session has anything to do.
-    async fn is_idle(&mut self) -> Result<Exit, CommandError> {
+    async fn ends_idle(&mut self) -> Result<Exit, CommandError> {
         self.clear();
         let progress = self
             .progress

@@ -477,9 +477,10 @@ impl Ledger {
         record.epoch = epoch;
         record.class = record.class.max(Some(class));
         // An attempt that goes on after recorded steps speaks for the attempts before it.
-        record.progress = match between {
-            true => Progress::Started { doubtful: false },
-            false => record.progress.begun(),
+        record.progress = if between {
+            Progress::Started { doubtful: false }
+        } else {
+            record.progress.begun()
         };
         // The effect is tried again under its key, so the outcome of this attempt settles the doubt.
         record.holds.retain(|_, hold| hold.why != Why::Doubt);

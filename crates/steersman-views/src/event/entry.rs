@@ -2,6 +2,7 @@
 
 use super::kind::{Asking, EventKind, Searching, Tried};
 use super::tell::{Teller, Told};
+use std::sync::Arc;
 use steersman_machine::stored::commit::{
     LedgerEntry, Probing, Reaching, Release, Searching as Log, Stepped, Why,
 };
@@ -95,11 +96,7 @@ impl Teller {
                 role,
                 what,
             } => {
-                let (how, text) = match what {
-                    Reaching::Started { .. } => (Asking::Began, None),
-                    Reaching::Done => (Asking::Done, None),
-                    Reaching::Failed(why) => (Asking::Failed, Some(self.text(*why).await?)),
-                };
+                let (how, text) = self.reached(what).await?;
                 let kind = EventKind::Reached {
                     effect: *effect,
                     of: *of,
@@ -116,11 +113,7 @@ impl Teller {
                 name,
                 what,
             } => {
-                let (how, text) = match what {
-                    Stepped::Began => (Asking::Began, None),
-                    Stepped::Done(_) => (Asking::Done, None),
-                    Stepped::Failed(why) => (Asking::Failed, Some(self.text(*why).await?)),
-                };
+                let (how, text) = self.stepped(*what).await?;
                 let kind = EventKind::Stepped {
                     effect: *effect,
                     attempt: *attempt,
@@ -159,6 +152,25 @@ impl Teller {
             | LedgerEntry::Opened { .. }
             | LedgerEntry::Recorded { .. } => return Ok(None),
         }))
+    }
+
+    async fn stepped(&mut self, what: Stepped) -> Result<(Asking, Option<Arc<str>>), EngineError> {
+        Ok(match what {
+            Stepped::Began => (Asking::Began, None),
+            Stepped::Done(_) => (Asking::Done, None),
+            Stepped::Failed(why) => (Asking::Failed, Some(self.text(why).await?)),
+        })
+    }
+
+    async fn reached(
+        &mut self,
+        what: &Reaching,
+    ) -> Result<(Asking, Option<Arc<str>>), EngineError> {
+        Ok(match what {
+            Reaching::Started { .. } => (Asking::Began, None),
+            Reaching::Done => (Asking::Done, None),
+            Reaching::Failed(why) => (Asking::Failed, Some(self.text(*why).await?)),
+        })
     }
 
     async fn searched(&mut self, search: Id, what: &Log) -> Result<Option<EventKind>, EngineError> {

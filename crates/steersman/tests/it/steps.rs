@@ -111,7 +111,9 @@ async fn course(steersman: &Steersman, session: &str) -> Option<String> {
         .await
         .unwrap();
     let effects = Effects::of(&log.lines, &log.texts, None);
-    effects.all().find_map(|effect| effect.course())
+    effects
+        .all()
+        .find_map(steersman::views::effects::Effect::course)
 }
 
 const NAMES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
@@ -366,7 +368,8 @@ async fn steps_side_by_side_are_recorded_and_a_panic_leaves_a_doubt() {
         let its = its.clone();
         async move {
             let both = tokio::join!(cx.step("a", its.does("a")), cx.step("b", its.does("b")));
-            (both.0?, both.1?);
+            both.0?;
+            both.1?;
             cx.step("c", async {
                 assert!(cx.attempt() > 1, "out of order");
                 Ok::<_, ToolError>("c is done".to_owned())
@@ -467,7 +470,7 @@ async fn a_secret_in_the_result_of_a_step_is_sealed_and_a_later_attempt_gets_it(
             let link = async { Ok::<_, ToolError>(format!("https://x/?t={token}")) };
             let link = cx.step("link", link).await?;
             hears.lock().unwrap().push((cx.attempt(), link));
-            cx.wait("a while", Duration::from_secs(60)).await?;
+            cx.wait("a while", Duration::from_mins(1)).await?;
             Ok("done".to_owned())
         }
     });
@@ -521,7 +524,7 @@ async fn errors_of_steps_are_recorded_and_a_result_that_is_too_large_is_one() {
                 Ok(())
             };
             let busy = cx.step("busy", busy).await;
-            cx.wait("a minute", Duration::from_secs(60)).await?;
+            cx.wait("a minute", Duration::from_mins(1)).await?;
             let busy = busy.map_or_else(|e| e.to_string(), |()| "fine".to_owned());
             Ok(format!("{large}; {closed}; {busy}"))
         }
@@ -617,14 +620,13 @@ async fn child() {
         .unwrap();
     steersman.register(&network);
     let named = folder.join("session");
-    let session = match std::fs::read_to_string(&named) {
-        Ok(id) => steersman.session(&id).await.unwrap(),
-        Err(_) => {
-            let session = steersman.start(&network).await.unwrap();
-            std::fs::write(&named, session.id()).unwrap();
-            session.say("Order.").await.unwrap();
-            session
-        }
+    let session = if let Ok(id) = std::fs::read_to_string(&named) {
+        steersman.session(&id).await.unwrap()
+    } else {
+        let session = steersman.start(&network).await.unwrap();
+        std::fs::write(&named, session.id()).unwrap();
+        session.say("Order.").await.unwrap();
+        session
     };
     assert_eq!(answered(&session).await, "all");
     steersman.stop().await;
