@@ -89,7 +89,7 @@ impl Lines {
                 LedgerEntry::Started { effect, .. } => {
                     self.began.insert(*effect, line.at);
                 }
-                // What ended a hold is no work of the call, and what ran when an owner died has an unknown beginning.
+                // The end of a hold is no work of the call, and an attempt that ran when its owner died has an unknown duration.
                 LedgerEntry::Released { effect, .. } => {
                     self.began.remove(effect);
                 }

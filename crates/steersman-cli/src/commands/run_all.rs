@@ -109,8 +109,8 @@ pub(crate) async fn run(
     };
     teller.drain(&mut happened).await?;
     ended.map_err(|e| CommandError::store(e.to_string()))??;
-    if is_idle {
-        return teller.ends_idle().await;
+    if let Some(progress) = teller.progress.take().filter(|_| is_idle) {
+        return teller.ends_idle(&progress);
     }
     if printer.is_json() {
         printer.json(&json!({ "status": "interrupted" }))?;
@@ -179,6 +179,17 @@ impl Progress {
         failed.count() + self.undriven.len()
     }
 
+    fn waiting(&self) -> usize {
+        let settled = self.sessions.values().flatten();
+        let waiting = settled.filter(|settled| {
+            matches!(
+                ***settled,
+                Settled::Asks(_) | Settled::Waits(_) | Settled::Doubt(_)
+            )
+        });
+        waiting.count()
+    }
+
     fn done(&self) -> usize {
         self.sessions.values().flatten().count()
     }
@@ -192,14 +203,7 @@ impl Progress {
     /// Returns the progress in one line: `37/50, 3 failed, 0.0120`.
     fn told(&self) -> String {
         let mut told = format!("{}/{}", self.done(), self.sessions.len());
-        let waiting = self.sessions.values().flatten();
-        let waiting = waiting.filter(|settled| {
-            matches!(
-                ***settled,
-                Settled::Asks(_) | Settled::Waits(_) | Settled::Doubt(_)
-            )
-        });
-        for (n, word) in [(waiting.count(), "waiting"), (self.failed(), "failed")] {
+        for (n, word) in [(self.waiting(), "waiting"), (self.failed(), "failed")] {
             if n > 0 {
                 told = format!("{told}, {n} {word}");
             }
@@ -235,7 +239,7 @@ impl Teller<'_> {
                 }))?;
                 continue;
             }
-            let short = self.short(id).await?;
+            let short = short(id, &self.listed().await?);
             self.printer.complain(yellow(&format!("{short}  {error}")));
         }
         Ok(())
@@ -290,12 +294,8 @@ impl Teller<'_> {
         let reported = self.known.get(&id).copied().unwrap_or(Line::NONE);
         let lines = self.place.engine().feed(&id, Line::NONE).lines().await?;
         let (mut story, reader) = (Story::default(), Stored::plain(self.place.engine(), &id));
-        let all = self
-            .place
-            .store()
-            .sessions(&SessionQuery::default())
-            .await?;
-        let short = shortest(&id, all.iter().map(|info| &*info.id)).to_owned();
+        let all = self.listed().await?;
+        let short = short(&id, &all);
         if let Some(progress) = &mut self.progress {
             progress.sessions.insert(id.clone(), Some(settled.clone()));
             progress.undriven.remove(&id);
@@ -365,12 +365,10 @@ impl Teller<'_> {
     }
 
     /// Reports that no session has anything to do.
-    async fn ends_idle(&mut self) -> Result<Exit, CommandError> {
-        self.clear();
-        let progress = self
-            .progress
-            .take()
-            .unwrap_or_else(|| Progress::new(&[], 0, |_| false));
+    fn ends_idle(&self, progress: &Progress) -> Result<Exit, CommandError> {
+        if std::io::stderr().is_terminal() {
+            self.printer.clear_status();
+        }
         let failed = progress.failed();
         if self.printer.is_json() {
             self.printer.json(&json!({
@@ -387,13 +385,7 @@ impl Teller<'_> {
             self.printer
                 .next("steersman sessions --by code", "why they failed");
         }
-        let waits = |settled: &Arc<Settled>| {
-            matches!(
-                **settled,
-                Settled::Asks(_) | Settled::Waits(_) | Settled::Doubt(_)
-            )
-        };
-        if progress.sessions.values().flatten().any(waits) {
+        if progress.waiting() > 0 {
             self.printer
                 .next("steersman pending", "what the others wait for");
         }
@@ -410,18 +402,19 @@ impl Teller<'_> {
                 json!({ "session": &**id, "status": "undriven", "why": why.to_string() });
             return self.printer.json(&document);
         }
-        let short = self.short(id).await?;
+        let short = short(id, &self.listed().await?);
         self.printer
             .complain(red(&format!("{short}  is not driven: {why}")));
         Ok(())
     }
 
-    async fn short(&self, id: &str) -> Result<String, CommandError> {
-        let all = self
-            .place
-            .store()
-            .sessions(&SessionQuery::default())
-            .await?;
-        Ok(shortest(id, all.iter().map(|info| &*info.id)).to_owned())
+    async fn listed(&self) -> Result<Vec<SessionInfo>, CommandError> {
+        let query = SessionQuery::default();
+        Ok(self.place.store().sessions(&query).await?)
     }
+}
+
+/// Returns an id as short as it can be among these sessions.
+fn short(id: &str, all: &[SessionInfo]) -> String {
+    shortest(id, all.iter().map(|info| &*info.id)).to_owned()
 }

@@ -54,7 +54,7 @@ fn each_command_explains_its_arguments() {
 /// Adds a heading and the long help of a command, then those of its own commands.
 fn add_to_reference(world: &World, command: &[&str], page: &mut String) {
     let help = world.run(&[command, &["--help"]].concat()).out;
-    // What every command takes stands at the top of the page.
+    // The page has the options of every command at its top.
     let own = help.split("\nEverywhere:\n").next().unwrap_or_default();
     let name = command.join(" ");
     let own: Vec<&str> = own.lines().map(str::trim_end).collect();

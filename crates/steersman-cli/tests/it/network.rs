@@ -154,7 +154,7 @@ fn no_command_opens_a_connection_that_nothing_names() {
     }
 }
 
-/// What a definition names is counted, so the count can be other than zero.
+/// The count is not zero where a definition names a server, so the test above can fail.
 #[test]
 fn a_connection_that_a_definition_names_is_counted() {
     let world = desk();

@@ -1,4 +1,4 @@
-//! What operators read: rows that fit the screen, times, reasons, sums, progress.
+//! Screens that operators read: rows that fit the screen, times, reasons, sums, progress.
 
 use crate::hostile::on_terminal_of;
 use crate::world::World;
@@ -70,7 +70,7 @@ fn rows_boxes_and_tables_fit_the_terminal() {
                 .filter(|row| row.chars().count() > width)
                 .collect();
             assert!(wide.is_empty(), "{args:?} at {width}: {wide:#?}");
-            // What is cut or wrapped uses the room that there is.
+            // A row that is cut or wrapped fills its room.
             if ["show", "pending", "effects"].contains(&args[0]) {
                 assert!(
                     longest + 12 > width,

@@ -260,7 +260,7 @@ async fn a_message_waits_for_the_end_of_the_exchange() {
         matches!(&receipt.fate, Fate::Waits(why) if why.contains("xfer")),
         "{receipt:?}"
     );
-    // Who asks after the session has read the message is told the same.
+    // A sender that asks after the session has read the message is told the same.
     assert_eq!(session.fate_of(&receipt.id).await, receipt.fate);
     assert_eq!(
         asked(&session.settled().await.unwrap()),

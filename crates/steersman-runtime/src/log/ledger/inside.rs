@@ -102,7 +102,8 @@ impl Ledger {
 
     /// Returns the number of the next step or wait of a call.
     pub(crate) fn next_step(&self, effect: Id) -> u32 {
-        self.inside(effect).map(|(nth, _)| nth).max().unwrap_or(0) + 1
+        let mut all = self.inside.range((effect, 0)..=(effect, u32::MAX));
+        all.next_back().map_or(0, |((_, nth), _)| *nth) + 1
     }
 
     /// Returns the first step of a call that began and has no end, with its number.
