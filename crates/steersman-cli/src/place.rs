@@ -54,7 +54,7 @@ impl Driven {
             return Ok(());
         }
         let stopped = futures::future::join_all(all.iter().map(Steersman::stop));
-        lets_go(stopped, &mut Leaving::listen()?, printer, false).await;
+        lets_go(stopped, &mut Leaving::listen()?, printer, false, true).await;
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::step::Keys;
 use crate::tell::row::{Form, print};
 use crate::words::{count, talk_width};
+use futures::FutureExt;
 pub(crate) use live::meanwhile;
 use live::{Live, TICK};
 use serde_json::json;
@@ -92,12 +93,14 @@ impl Leaving {
 }
 
 /// Waits until driven sessions are released: effects that began and must not be repeated end first. Returns `None` if the
-/// user asks to leave after the message was printed. If they had asked before (`wanted`), one more request is enough.
+/// user asks to leave after the message was printed. If they had asked before (`wanted`), one more request is enough. Only if
+/// effects are `running`, the message is printed without being asked.
 pub(crate) async fn lets_go<T>(
     letting_go: impl Future<Output = T>,
     leaving: &mut Leaving,
     printer: &Printer,
     mut wanted: bool,
+    running: bool,
 ) -> Option<T> {
     tokio::pin!(letting_go);
     let mut announced = false;
@@ -111,7 +114,7 @@ pub(crate) async fn lets_go<T>(
                 }
                 true
             }
-            () = tokio::time::sleep(PATIENCE), if !announced => true,
+            () = tokio::time::sleep(PATIENCE), if running && !announced => true,
         };
         wanted |= announce;
         if announce && !std::mem::replace(&mut announced, true) {
@@ -272,8 +275,11 @@ impl<'a> Play<'a> {
 
     async fn lets_go(&mut self, wanted: bool) -> Result<bool, CommandError> {
         self.live.clear();
+        // A session that cannot tell at once is at work.
+        let outside = self.session.outside().now_or_never();
+        let running = !matches!(outside, Some(Ok(outside)) if outside.running == 0);
         let stopped = self.session.clone().stop();
-        let stopped = lets_go(stopped, &mut self.leaving, self.printer, wanted).await;
+        let stopped = lets_go(stopped, &mut self.leaving, self.printer, wanted, running).await;
         match stopped {
             Some(()) => self.rest().await?,
             None => self.place.is_left_at_once(),
