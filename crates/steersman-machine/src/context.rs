@@ -566,17 +566,17 @@ impl RenderCache {
             .models
             .get(model)
             .map_or_else(Default::default, |m| m.calls);
-        let rest = serde_json::json!([
+        let rest = (
             &**model,
-            params,
+            &params,
             choice_word(&choice),
-            output,
-            prefill,
+            &output,
+            &prefill,
             style_word(calls),
-        ]);
+        );
         let chain = segments.chain(segments.len());
         let mut whole = chain.map_or_else(Vec::new, |digest| digest.0.to_vec());
-        whole.extend_from_slice(rest.to_string().as_bytes());
+        serde_json::to_writer(&mut whole, &rest).expect("plain data can be written as JSON");
         self.previous = Some(Previous {
             model: model.clone(),
             segments: segments.clone(),

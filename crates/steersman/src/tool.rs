@@ -398,23 +398,30 @@ from_error!(
     std::convert::Infallible,
 );
 
-/// The registered tools of a program, by name and version.
+/// The registered tools of a program, by name, then by version.
 #[derive(Default)]
-pub(crate) struct RustTools(RwLock<BTreeMap<(String, String), Tool>>);
+pub(crate) struct RustTools(RwLock<BTreeMap<String, BTreeMap<String, Arc<Tool>>>>);
 
 impl RustTools {
     /// Registers tools. A tool replaces an earlier one of the same name and version.
     pub(crate) fn add<'a>(&self, tools: impl Iterator<Item = &'a Tool>) {
         let mut registered = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        registered.extend(tools.map(|t| ((t.name.clone(), t.version.clone()), t.clone())));
+        for tool in tools {
+            let versions = registered.entry(tool.name.clone()).or_default();
+            versions.insert(tool.version.clone(), Arc::new(tool.clone()));
+        }
     }
 
-    fn get(&self, network: &Checked, tool: &str) -> Option<Tool> {
+    fn find(&self, name: &str, version: &str) -> Option<Arc<Tool>> {
+        let registered = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        registered.get(name)?.get(version).cloned()
+    }
+
+    fn get(&self, network: &Checked, tool: &str) -> Option<Arc<Tool>> {
         let Source::Native { version } = &network.tools.get(tool)?.source else {
             return None;
         };
-        let registered = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        registered.get(&(tool.to_owned(), version.clone())).cloned()
+        self.find(tool, version)
     }
 }
 
@@ -424,8 +431,7 @@ impl Toolset for RustTools {
     }
 
     fn has_native(&self, name: &str, version: &str) -> bool {
-        let registered = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        registered.contains_key(&(name.to_owned(), version.to_owned()))
+        self.find(name, version).is_some()
     }
 
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {

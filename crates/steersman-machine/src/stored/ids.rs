@@ -169,7 +169,7 @@ impl Digest {
     }
     /// Returns the first six hexadecimal digits, the form that people see.
     pub fn short(self) -> String {
-        self.to_string()[..6].to_owned()
+        hex(&self.0[..3])
     }
 }
 

@@ -22,6 +22,7 @@ use crate::values::types::{Misfit, Parameters, Type, TypeKind, misfit};
 use crate::view::artifact::{self, Content};
 use crate::view::{Cx, View, complete, declares, is_secret};
 use serde_json::{Map, Value as Json, json};
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Error text for a value that is nested deeper than [`VALUE_DEPTH`].
@@ -265,7 +266,8 @@ struct At<'a> {
     snapshot: &'a Snapshot,
     open: &'a OpenCall,
     tool: Option<&'a ToolDef>,
-    args: Arc<Json>,
+    /// Made when a template may read them.
+    args: OnceCell<Arc<Json>>,
 }
 
 impl<'a> At<'a> {
@@ -275,13 +277,18 @@ impl<'a> At<'a> {
             snapshot,
             open,
             tool: cx.network.tools.get(&open.call.name),
-            args: Arc::new(Json::Object(arguments(cx, snapshot, open))),
+            args: OnceCell::new(),
         }
     }
 
     fn view(&self) -> View<'a> {
         View::new(self.cx, self.snapshot, Some(self.open.owner))
-            .with_shared("args", self.args.clone())
+            .with_shared("args", self.args().clone())
+    }
+
+    fn args(&self) -> &Arc<Json> {
+        let made = || Arc::new(Json::Object(arguments(self.cx, self.snapshot, self.open)));
+        self.args.get_or_init(made)
     }
 
     fn class(&self) -> Class {
@@ -343,6 +350,13 @@ impl<'a> At<'a> {
         if is_empty(result) && tool.on_error.contains_key(Code::Empty.text()) {
             return self.fault(&Fault::new(Code::Empty, "there is no result"), How::Failed);
         }
+        let is_plain = tool.set.is_empty()
+            && tool.result.is_none()
+            && tool.mode.is_none()
+            && tool.then.is_none();
+        if is_plain {
+            return Mapped::plain(how, None, unrendered(tool, result));
+        }
         let masked = secret::masked(result, &tool.set, |name| self.target(name));
         let clear = self.view().with("result", result.clone());
         let view = self.view().with("result", masked.clone());
@@ -358,14 +372,8 @@ impl<'a> At<'a> {
                 Err(fault) => return self.unfit(&fault.message),
             }
         }
-        let told = || match tool.source {
-            Source::BuiltIn(BuiltIn::NotesSearch | BuiltIn::MemorySearch | BuiltIn::MemoryRead) => {
-                notes::quoted(&masked)
-            }
-            _ => shown(&masked),
-        };
         let text = match rendered(tool.result.as_ref(), &view) {
-            Ok(text) => text.unwrap_or_else(told),
+            Ok(text) => text.unwrap_or_else(|| unrendered(tool, &masked)),
             Err(e) => return self.unfit(&format!("result: {e}")),
         };
         let mode = match rendered(tool.mode.as_ref(), &view) {
@@ -568,6 +576,16 @@ fn sentence(code: &str, message: &str) -> String {
         (code, message) if code == Code::DoneBefore.text() => message.to_owned(),
         (code, "") => code.to_owned(),
         (code, message) => format!("{code}: {message}"),
+    }
+}
+
+/// Returns the result of a tool without a template for it, as the model sees it. What others wrote is quoted.
+fn unrendered(tool: &ToolDef, result: &Json) -> String {
+    match tool.source {
+        Source::BuiltIn(BuiltIn::NotesSearch | BuiltIn::MemorySearch | BuiltIn::MemoryRead) => {
+            notes::quoted(result)
+        }
+        _ => shown(result),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::secrets::{mask_text, readable};
 use crate::store::InboxMessage;
 use crate::toolset::ToolRun;
 use serde_json::Value as Json;
+use std::sync::Arc;
 use steersman_machine::network::{OnDoubt, ProbeElse};
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codes::Code;
@@ -179,7 +180,7 @@ impl Job<'_, '_> {
         run: Result<(ToolRun, u64), Fault>,
     ) {
         let ran = run.as_ref().ok().map(|(run, _)| run);
-        let place = ran.and_then(|run| self.place_of(run.clone()));
+        let place = ran.and_then(|run| self.place_of(&run.work.tool, || run.clone()));
         let toolset = ran.and_then(|run| self.seen.engine.toolset(self.network(), &run.work.tool));
         let task = RunAside {
             kind,
@@ -206,10 +207,10 @@ impl Job<'_, '_> {
             .tool_def(&probe)
             .ok_or_else(|| Fault::new(Code::Failed, "there is no such probe"))?;
         let (timeout, class) = (def.timeout, def.effect);
-        let scope = self.scope(of, serde_json::from_str(&tool.args).ok());
+        let scope = self.scope(of, Some(tool.args.clone()));
         let args = super::outcome::rendered(&args, &*scope)
             .map_err(|e| Fault::new(Code::Failed, e.to_string()))?;
-        let args = Json::Object(args);
+        let args: Arc<str> = Json::Object(args).to_string().into();
         let run = ToolRun {
             network: self.network().clone(),
             session: self.d.who.session().clone(),
@@ -220,7 +221,7 @@ impl Job<'_, '_> {
                 makes: probe.clone(),
                 tool: probe,
                 class,
-                args: args.to_string().into(),
+                args: args.clone(),
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
@@ -401,7 +402,7 @@ impl Job<'_, '_> {
         let Some(tool) = self.d.effects.out(of).and_then(|out| out.tool()) else {
             return;
         };
-        let scope = self.scope(of, serde_json::from_str(&tool.args).ok());
+        let scope = self.scope(of, Some(tool.args.clone()));
         let probe = self.probe_of(of);
         for name in probe.into_iter().chain([&tool.tool]) {
             mask_text(text, &readable(self.network(), name, &*scope));

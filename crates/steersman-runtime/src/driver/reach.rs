@@ -202,7 +202,7 @@ impl Job<'_, '_> {
             self.seen.reader.clone(),
             snapshot,
             out.wish.agent,
-            Some(json!({})),
+            (Some("{}".into()), &[]),
             self.seen.engine,
             self.d.bound.values().folder(),
         );

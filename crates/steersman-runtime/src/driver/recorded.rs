@@ -330,8 +330,8 @@ impl Job<'_, '_> {
         let out = self.d.effects.out(effect);
         let ran = ran.or_else(|| Some((out?.tool()?, &out?.inputs[..])));
         if let Some((tool, inputs)) = ran {
-            let args = serde_json::from_str(&tool.args).ok();
-            let scope = self.scope_in(&self.seen.past, snapshot.clone(), owner, args, inputs);
+            let given = (Some(tool.args.clone()), inputs);
+            let scope = self.scope_in(&self.seen.past, snapshot.clone(), owner, given);
             let secrets = crate::secrets::readable(self.network(), &tool.tool, &*scope);
             super::transport::mask(&mut mapped, &secrets);
         }
@@ -345,28 +345,20 @@ impl Job<'_, '_> {
         Ok(mapped)
     }
 
-    /// Returns the scope that transport fields read, with secrets opened. `past`: the image for a job, the reader for an attempt.
+    /// Returns the scope that transport fields read, with secrets opened. `given`: the arguments and their sealed inputs. `past`: the image for a job, the reader for an attempt.
     pub(super) fn scope_in(
         &self,
         past: &Arc<Past>,
         snapshot: Snapshot,
         agent: Id,
-        mut args: Option<Json>,
-        inputs: &[(Name, String)],
+        given: (Option<Arc<str>>, &[(Name, String)]),
     ) -> Arc<TransportScope> {
-        if let Some(Json::Object(args)) = &mut args {
-            for (name, sealed) in inputs {
-                if let Ok(value) = self.seen.engine.sealer().open_text(sealed) {
-                    args.insert(name.to_string(), (**value).into());
-                }
-            }
-        }
         Arc::new(TransportScope::new(
             self.network().clone(),
             past.clone(),
             snapshot,
             agent,
-            args,
+            given,
             self.seen.engine,
             self.d.bound.values().folder(),
         ))

@@ -73,7 +73,7 @@ impl Job<'_, '_> {
                 self.seen.reader.clone(),
                 self.d.branches.live()[&branch].snapshot.clone(),
                 agent,
-                None,
+                (None, &[]),
                 self.seen.engine,
                 self.d.bound.values().folder(),
             );

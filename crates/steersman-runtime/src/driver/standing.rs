@@ -211,7 +211,7 @@ impl Job<'_, '_> {
             tokens: self.d.ledger.spent.tokens,
             model_calls: self.d.ledger.calls,
             definition: self.d.course.shown().definition.clone(),
-            waits: pending::list(&[]).into(),
+            waits: pending::list(&[]),
             outcome: self.d.course.shown().outcome.clone(),
             ..SessionState::default()
         };
@@ -224,7 +224,7 @@ impl Job<'_, '_> {
         if !busy && !offered && !self.owes_reach() && current && self.d.bound.network().is_some() {
             let settled = self.settled();
             state.status = settled.word().into();
-            state.waits = pending::list(&self.pending(None)).into();
+            state.waits = pending::list(&self.pending(None));
             state.outcome = self.outcome();
         }
         state

@@ -468,17 +468,12 @@ impl Job<'_, '_> {
     }
 
     /// Returns the scope that transport fields of a tool read, with secrets opened.
-    pub(super) fn scope(&self, id: Id, args: Option<serde_json::Value>) -> Arc<TransportScope> {
+    pub(super) fn scope(&self, id: Id, args: Option<Arc<str>>) -> Arc<TransportScope> {
         let out = &self.d.effects.outs()[&id];
         let snapshot = self.d.branches.live()[&out.branch].snapshot.clone();
-        let given = args.or_else(|| serde_json::from_str(&out.tool()?.args).ok());
-        self.scope_in(
-            &self.seen.reader,
-            snapshot,
-            out.wish.agent,
-            given,
-            &out.inputs,
-        )
+        let args = args.or_else(|| Some(out.tool()?.args.clone()));
+        let given = (args, &out.inputs[..]);
+        self.scope_in(&self.seen.reader, snapshot, out.wish.agent, given)
     }
 
     /// Answers a call in dry mode: from the record of the same call, otherwise by `simulate:`, otherwise the block ends here.
@@ -583,7 +578,7 @@ impl Job<'_, '_> {
             self.seen.past.clone(),
             self.d.branches.live()[&branch].snapshot.clone(),
             agent,
-            None,
+            (None, &[]),
             self.seen.engine,
             self.d.bound.values().folder(),
         );

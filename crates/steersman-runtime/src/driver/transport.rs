@@ -10,11 +10,11 @@ use minijinja::Value;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::codes::Code;
-use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::outcome::{Mapped, NewArtifact};
 use steersman_machine::stored::parts::NewPart;
 use steersman_machine::values::expression::Scope;
@@ -22,12 +22,15 @@ use steersman_machine::view::artifact::Content;
 use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_machine::view::{Cx, Transport, View};
 
+/// Gives the arguments of a call. Most calls have no field that reads them, so they are parsed only for one that does.
+type Given = Box<dyn FnOnce() -> Option<Arc<Json>> + Send>;
+
 pub(crate) struct TransportScope {
     network: Arc<Network>,
     past: Arc<Past>,
     snapshot: Snapshot,
     agent: Id,
-    args: Option<Arc<Json>>,
+    args: LazyLock<Option<Arc<Json>>, Given>,
     /// Additional names with their values.
     more: Vec<(&'static str, Arc<Json>)>,
     opener: Opener,
@@ -41,7 +44,7 @@ impl TransportScope {
         past: Arc<Past>,
         snapshot: Snapshot,
         agent: Id,
-        args: Option<Json>,
+        (args, inputs): (Option<Arc<str>>, &[(Name, String)]),
         engine: &Engine,
         folder: Arc<Path>,
     ) -> Self {
@@ -58,7 +61,7 @@ impl TransportScope {
             past,
             snapshot,
             agent,
-            args: args.map(Arc::new),
+            args: LazyLock::new(given(args, inputs, engine.sealer())),
             more: Vec::new(),
         }
     }
@@ -94,6 +97,25 @@ impl TransportScope {
     }
 }
 
+/// Gives arguments from their JSON, with sealed inputs opened. One that this machine's key does not open stays away.
+fn given(args: Option<Arc<str>>, inputs: &[(Name, String)], sealer: &Sealer) -> Given {
+    let Some(text) = args else {
+        return Box::new(|| None);
+    };
+    let (inputs, sealer) = (inputs.to_vec(), sealer.clone());
+    Box::new(move || {
+        let mut args: Json = serde_json::from_str(&text).ok()?;
+        if let Json::Object(args) = &mut args {
+            for (name, sealed) in inputs {
+                if let Ok(value) = sealer.open_text(&sealed) {
+                    args.insert(name.to_string(), (**value).into());
+                }
+            }
+        }
+        Some(Arc::new(args))
+    })
+}
+
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -108,7 +130,7 @@ impl TransportScope {
         let view = self.more.iter().fold(view, |view, (name, value)| {
             view.with_shared(name, value.clone())
         });
-        match &self.args {
+        match &*self.args {
             Some(args) => look(&view.with_shared("args", args.clone())),
             None => look(&view),
         }

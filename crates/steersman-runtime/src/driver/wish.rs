@@ -320,8 +320,8 @@ impl Job<'_, '_> {
         let Some(tool) = self.d.effects.outs()[&id].tool() else {
             return false;
         };
-        let Some((limiter, ask)) = self.place_of(self.tool_run(id, tool, self.scope(id, None)))
-        else {
+        let run = || self.tool_run(id, tool, self.scope(id, None));
+        let Some((limiter, ask)) = self.place_of(&tool.tool, run) else {
             return false;
         };
         self.d.effects.waits_for_turn(id);
@@ -334,13 +334,16 @@ impl Job<'_, '_> {
     }
 
     /// Returns the limiter of the place that a tool asks, if the place has a rate.
-    pub(super) fn place_of(&self, run: ToolRun) -> Option<(Arc<Limiter>, Ask)> {
-        let tool = run.work.tool.clone();
+    pub(super) fn place_of(
+        &self,
+        tool: &Name,
+        run: impl FnOnce() -> ToolRun,
+    ) -> Option<(Arc<Limiter>, Ask)> {
         let rated =
             |def: &ToolDef| matches!(&def.source, Source::Http(http) if http.rate.is_some());
-        self.tool_def(&tool).filter(|def| rated(def))?;
-        let toolset = self.seen.engine.toolset(self.network(), &tool)?;
-        let (place, rate) = toolset.place(&run)?;
+        self.tool_def(tool).filter(|def| rated(def))?;
+        let toolset = self.seen.engine.toolset(self.network(), tool)?;
+        let (place, rate) = toolset.place(&run())?;
         let limiters = &self.seen.engine.0.options.limiters;
         let ask = Ask {
             session: self.d.who.session().clone(),

@@ -19,6 +19,7 @@ use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::stored::outcome::{Answer, Failure, Retry};
 use steersman_machine::view::mapping::{Fault, Raw};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -58,10 +59,17 @@ pub(super) fn answering(
             Err(panic) => (Some(panicked(panic_text(&*panic))), Some(panic)),
         };
         if let Some(told) = told {
-            // An owner that is gone needs no answer.
-            let _ = to.send(Box::new(told)).await;
+            tell(&to, told).await;
         }
     })
+}
+
+/// Sends a message to the owner of a session. It waits only for room in the channel, never for its budget of operations: so
+/// attempts that end at once are heard together, however many they are. An owner that is gone needs no answer.
+async fn tell(to: &Tell, told: FromTask) {
+    if let Err(TrySendError::Full(told)) = to.try_send(Box::new(told)) {
+        let _ = to.send(told).await;
+    }
 }
 
 /// An attempt, and the owner of its session.
@@ -149,13 +157,10 @@ pub(super) fn ask_model(
             }
             () = cancel.cancelled() => return None,
         };
-        let _ = to
-            .send(Box::new(FromTask::Deltas(
-                effect,
-                attempt,
-                relay.pieces.clone(),
-            )))
-            .await;
+        if relay.pieces.are_left() {
+            let rest = FromTask::Deltas(effect, attempt, relay.pieces.clone());
+            tell(&to, rest).await;
+        }
         if let Ok(answer) = &mut result {
             answer.usage.took = relay.began.until(clock.now());
             answer.usage.first = relay.first.get().map(|first| relay.began.until(*first));
@@ -457,6 +462,10 @@ impl Pieces {
     /// Records that the driver could not be notified.
     fn untold(&self) {
         self.streamed().told = false;
+    }
+
+    fn are_left(&self) -> bool {
+        !self.streamed().pieces.is_empty()
     }
 
     /// Takes all pieces out.

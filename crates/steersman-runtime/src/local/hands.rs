@@ -13,7 +13,7 @@ use crate::model::{Delta, Encodings};
 use crate::servers;
 use futures::FutureExt;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -37,9 +37,9 @@ pub(super) struct Hands {
     running: Running,
     tasks: Tell,
     pub(super) from_tasks: mpsc::Receiver<Box<FromTask>>,
-    cancels: HashMap<(Id, u32), CancellationToken>,
+    cancels: BTreeMap<(Id, u32), CancellationToken>,
     /// Cancels the tools that judge for a search.
-    judges: HashMap<Id, CancellationToken>,
+    judges: BTreeMap<Id, CancellationToken>,
     held: RefCell<Held>,
     /// Encoded requests of each agent on a branch, which adapters keep.
     encodings: BTreeMap<(Id, Id), Encodings>,
@@ -48,19 +48,19 @@ pub(super) struct Hands {
 #[derive(Default)]
 struct Held {
     /// Slots and turns of effects that have not begun.
-    slots: HashMap<Id, OwnedSemaphorePermit>,
-    turns: HashMap<Id, Permit>,
+    slots: BTreeMap<Id, OwnedSemaphorePermit>,
+    turns: BTreeMap<Id, Permit>,
     /// Slots and turns that came and were not accepted yet.
-    new_slots: HashMap<Id, OwnedSemaphorePermit>,
-    new_turns: HashMap<Id, Permit>,
+    new_slots: BTreeMap<Id, OwnedSemaphorePermit>,
+    new_turns: BTreeMap<Id, Permit>,
     /// Slots and turns of attempts that run.
-    at_work: HashMap<(Id, u32), (Option<OwnedSemaphorePermit>, Option<Permit>)>,
+    at_work: BTreeMap<(Id, u32), (Option<OwnedSemaphorePermit>, Option<Permit>)>,
     /// Attempts that wait for an answer about a step, by effect, attempt and name.
-    steps: HashMap<(Id, u32, Name), oneshot::Sender<Told>>,
-    streamed: HashMap<Id, Streamed>,
+    steps: BTreeMap<(Id, u32, Name), oneshot::Sender<Told>>,
+    streamed: BTreeMap<Id, Streamed>,
     seats: Seats,
     /// Messages for whose fate senders wait.
-    awaited: HashSet<Name>,
+    awaited: BTreeSet<Name>,
 }
 
 /// Seats of held model calls at their places.
@@ -98,8 +98,8 @@ impl Hands {
             running: Running::default(),
             tasks,
             from_tasks,
-            cancels: HashMap::new(),
-            judges: HashMap::new(),
+            cancels: BTreeMap::new(),
+            judges: BTreeMap::new(),
             held: RefCell::new(held),
             encodings: BTreeMap::new(),
         }
@@ -130,6 +130,11 @@ impl Hands {
         // A job that was not done may have taken these for effects that do not exist.
         held.slots.retain(|id, _| is_out(*id));
         held.turns.retain(|id, _| is_out(*id));
+    }
+
+    /// Lets everything that goes on go on, without waiting for it.
+    pub(super) fn goes_on(&mut self) {
+        let _ = self.running.ended().now_or_never();
     }
 
     /// Returns what the owner of the session waits for.

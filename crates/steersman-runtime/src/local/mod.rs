@@ -292,10 +292,12 @@ impl Local {
             if self.engine.0.options.cold && self.is_still {
                 self.open_again().await?;
             }
-            if self.is_still {
+            // What attempts have told already comes first: only then does the session wait for something.
+            let rests = self.is_still && self.hands.from_tasks.is_empty();
+            if rests {
                 self.publish().await?;
             }
-            if self.is_still && self.job(|job| job.is_done()) {
+            if rests && self.job(|job| job.is_done()) {
                 if self.gives_back().await? {
                     events = Vec::new();
                     continue;
@@ -304,7 +306,7 @@ impl Local {
                 let left = self.job(|job| job.left());
                 return Ok(Come::Stopped(Box::new(left)));
             }
-            if self.is_still && self.is_to_park(calm).await? {
+            if rests && self.is_to_park(calm).await? {
                 let asleep = self.job(|job| job.park());
                 return Ok(Come::Parked(Box::new(asleep)));
             }
@@ -463,7 +465,7 @@ impl Local {
         let killed = alive.cancelled();
         tokio::pin!(calm, timer, killed);
         self.has_written = false;
-        let mut events = Vec::new();
+        let mut events = self.heard_already().await?;
         let mut is_time = false;
         // Pieces of a stream change nothing in the session.
         while events.is_empty() && !self.has_written && !self.is_lost {
@@ -495,12 +497,7 @@ impl Local {
                 By::Killed => return Err(EngineError::Stopped),
                 By::Calm => return Ok((events, true)),
             }
-            while let Ok(told) = self.desk.from_handles.try_recv() {
-                events.extend(self.told(told));
-            }
-            while let Ok(told) = self.hands.from_tasks.try_recv() {
-                events.extend(self.hands.hear(*told));
-            }
+            self.hears(&mut events);
             // Attempts that end in place keep the last arms above from being polled for as long as they follow each other.
             if alive.is_cancelled() {
                 return Err(EngineError::Stopped);
@@ -510,6 +507,37 @@ impl Local {
             events.push(Event::Time);
         }
         Ok((events, false))
+    }
+
+    /// Returns what attempts that ended in place have told, and what else is there at that time. This is what [`Local::wait`] would
+    /// find, without its cost.
+    async fn heard_already(&mut self) -> Result<Vec<Event>, EngineError> {
+        let mut events = Vec::new();
+        if self.hands.from_tasks.is_empty() {
+            return Ok(events);
+        }
+        // Attempts that follow each other in place leave other sessions their turn.
+        tokio::task::consume_budget().await;
+        while let Some(written) = self.tail.written().now_or_never() {
+            written?;
+            self.reached_disk();
+        }
+        self.hands.goes_on();
+        self.hears(&mut events);
+        if self.engine.0.alive.is_cancelled() {
+            return Err(EngineError::Stopped);
+        }
+        Ok(events)
+    }
+
+    /// Hears everything that handles and tasks have told.
+    fn hears(&mut self, events: &mut Vec<Event>) {
+        while let Ok(told) = self.desk.from_handles.try_recv() {
+            events.extend(self.told(told));
+        }
+        while let Ok(told) = self.hands.from_tasks.try_recv() {
+            events.extend(self.hands.hear(*told));
+        }
     }
 
     fn reached_disk(&mut self) {

@@ -106,7 +106,7 @@ impl Inspection {
             tokens: self.ledger.spent.tokens,
             model_calls: self.ledger.calls,
             definition: binding.map(|b| b.digest.short().into()).unwrap_or_default(),
-            waits: crate::pending::list(&self.pending).into(),
+            waits: crate::pending::list(&self.pending),
             outcome: self.outcome_on(branch).to_string().into(),
             last: last(&branch.snapshot, &*self.history),
             moved: None,

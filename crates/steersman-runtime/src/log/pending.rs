@@ -6,7 +6,7 @@ pub use crate::inbox::PendingId;
 use crate::ledger::{Heard, Ledger, Record};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{About, Hold, Why};
@@ -242,13 +242,22 @@ const SUM: usize = 16;
 
 /// Encodes the waits of a session for lists: a checksum and JSON, which is `null` if it would be too long. A list of sessions
 /// stores these encoded waits.
-pub(crate) fn list(all: &[Pending]) -> String {
+pub(crate) fn list(all: &[Pending]) -> Arc<str> {
+    // Most of the time a session works, and waits for nobody.
+    static EMPTY: LazyLock<Arc<str>> = LazyLock::new(|| summed("[]").into());
+    if all.is_empty() {
+        return EMPTY.clone();
+    }
     let all: Json = all.iter().map(entry).collect();
     let mut text = all.to_string();
     if text.len() > LISTED {
         text = Json::Null.to_string();
     }
-    format!("{}{text}", sum(&text))
+    summed(&text).into()
+}
+
+fn summed(text: &str) -> String {
+    format!("{}{text}", sum(text))
 }
 
 fn sum(text: &str) -> String {

@@ -56,6 +56,9 @@ pub fn texts(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
             .filter(|(_, ty)| ty.kind == TypeKind::Secret);
         names.extend(entries.map(|(name, _)| ("state", &**name)));
     }
+    if names.is_empty() {
+        return Vec::new();
+    }
     let text = |(root, name): (&str, &str)| {
         let (value, steps) = scope.path(root, &[name])?;
         let value = match steps {

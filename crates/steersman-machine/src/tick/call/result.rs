@@ -99,13 +99,13 @@ impl Tick<'_> {
     ) -> Option<String> {
         let agent = self.agent(owner);
         let open = &self.snapshot.call(owner, call)?.call;
-        let stem = artifact::spill_name(&open.name, &agent.family.path, open.number);
         let tool = self.network.tools.get(&open.name);
         let most = tool.map_or(bounds::SPILL, |tool| tool.render.spill);
         let is_exempt = tool.is_none() && agent.kind == Kind::Routed;
         if text.len() <= most || is_exempt {
             return None;
         }
+        let stem = artifact::spill_name(&open.name, &agent.family.path, open.number);
         let (beginning, content) = artifact::spill(&stem, text);
         artifacts.push(Artifact {
             scope: owner,

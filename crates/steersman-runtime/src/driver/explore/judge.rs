@@ -5,6 +5,7 @@ use super::super::{Aside, Job, Stop};
 use crate::artifact::Artifacts;
 use crate::toolset::ToolRun;
 use serde_json::{Value as Json, json};
+use std::sync::Arc;
 use steersman_machine::network::search::{Plan, Scorer};
 use steersman_machine::search;
 use steersman_machine::snapshot::Snapshot;
@@ -49,7 +50,9 @@ impl Job<'_, '_> {
         let state = search::state(snapshot);
         let args = search::judged(self.network(), &by, answer.as_deref(), &state);
         match by {
-            Scorer::Tool(name) => Ok(self.run_judge(id, of, &name, &args, snapshot)),
+            Scorer::Tool(name) => {
+                Ok(self.run_judge(id, of, &name, &args.to_string().into(), snapshot))
+            }
             Scorer::Agent(name) => {
                 let known = self.d.ledger.search(id);
                 let begun = known.and_then(|known| {
@@ -89,7 +92,7 @@ impl Job<'_, '_> {
         id: Id,
         of: (Id, Line),
         tool: &Name,
-        args: &Json,
+        args: &Arc<str>,
         snapshot: &Snapshot,
     ) -> Judging {
         let Some(def) = self.tool_def(tool) else {
@@ -109,7 +112,7 @@ impl Job<'_, '_> {
                 makes: tool.clone(),
                 tool: tool.clone(),
                 class,
-                args: args.to_string().into(),
+                args: args.clone(),
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
@@ -121,8 +124,7 @@ impl Job<'_, '_> {
                 &self.seen.reader,
                 snapshot.clone(),
                 agent,
-                Some(args.clone()),
-                &[],
+                (Some(args.clone()), &[]),
             ),
         };
         self.begins_aside(id, 1, Aside::Judge(of), class, Ok((run, timeout)));
