@@ -507,7 +507,9 @@ impl Segment {
 
 /// Returns the canonical bytes of a segment, which its digest covers.
 fn canonical(part: Part, content: &Content) -> Vec<u8> {
-    let mut bytes = part_name(part).as_bytes().to_vec();
+    // Most segments fit, so their bytes are not moved while they grow.
+    let mut bytes = Vec::with_capacity(512);
+    bytes.extend_from_slice(part_name(part).as_bytes());
     serde_json::to_writer(&mut bytes, content).expect("plain data can be written as JSON");
     bytes
 }
