@@ -41,7 +41,7 @@ use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::Scope;
 use steersman_machine::view::mapping::{Fault, Raw};
-use steersman_runtime::toolset::{Asked, Hear, ListMark, Progress, ServerAsk, ToolRun, Toolset};
+use steersman_runtime::toolset::{Asked, Hear, Heard, ListMark, ServerAsk, ToolRun, Toolset};
 use steersman_runtime::{Boxed, Env, process_env};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -472,7 +472,7 @@ impl Toolset for McpTools {
     }
 
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
-        self.run_heard(run, cancel, Arc::new(|_: Progress| {}))
+        self.run_heard(run, cancel, Arc::new(drop))
     }
 
     fn run_heard<'a>(
@@ -499,7 +499,8 @@ impl Toolset for McpTools {
             let late = CancellationToken::new();
             let ends = late.clone();
             let mask = mask(&run.network, &run.work.tool, &*run.scope);
-            let call = Box::pin(self.call(run, server, tool, (&ends, &mask), hear));
+            let hears = Arc::new(move |progress| hear(Heard::Progress(progress)));
+            let call = Box::pin(self.call(run, server, tool, (&ends, &mask), hears));
             tokio::pin!(call);
             // After a cancel the call informs the server and reports what is known.
             let raw = tokio::select! {

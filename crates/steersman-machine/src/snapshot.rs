@@ -5,7 +5,7 @@ pub mod checkpoint;
 pub mod fold;
 mod uses;
 
-pub use agent::{Agent, Context, Draft, Family, Input, Stack, Stands, Sum, Turn, Weight};
+pub use agent::{Agent, Context, Draft, Family, Gave, Input, Stack, Stands, Sum, Turn, Weight};
 pub use uses::Uses;
 
 use crate::stored::commit::{Binding, Want};
@@ -431,6 +431,12 @@ impl Snapshot {
         let low = after.map_or(Included((agent, Id::MAIN)), |id| Excluded((agent, id)));
         let (owner, call) = self.unbegun.range((low, Bound::Unbounded)).next()?;
         (*owner == agent).then_some(*call)
+    }
+
+    /// Returns true if a state of its agent's net made an open call, or the call that it follows.
+    pub(crate) fn is_of_state(&self, owner: Id, call: &Call) -> bool {
+        // Until the chain ends, the agent does not act on the end of the call that began it.
+        call.state().is_some() || call.chain().is_some() && self.agent(owner).turn.gave.is_some()
     }
 
     /// Returns a call of an open exchange by caller and id.

@@ -10,5 +10,6 @@ pub mod net;
 pub mod random;
 pub mod replay;
 pub mod schema;
+pub mod states;
 pub mod story;
 pub mod world;

@@ -436,7 +436,7 @@ fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<
         }
         (Work::Ask { .. }, _) => world.answer(effect, "1", "user"),
         (Work::Timer, _) => world.pass(3_600_000, false),
-        (Work::Event { .. } | Work::Custom { .. } | Work::Send { .. }, _) => {
+        (Work::Event { .. } | Work::Send { .. }, _) => {
             fault(format!("nobody wishes {:?} here", out.wish.work))
         }
         (Work::Simulate(_), _) => world.play(effect, &out),

@@ -2,6 +2,7 @@
 
 use crate::error::{DefinitionError, Error};
 use crate::read;
+use crate::states::States;
 use crate::tool::Tool;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use steersman_definition::{self as definition, Files, Node, Severity};
 use steersman_machine::network as checked;
 use steersman_machine::network::Source;
-use steersman_machine::network::nets::{self, Natives, Net, RouteView, Router};
+use steersman_machine::network::nets::{self, Natives, Net, RouteView, Router, states as rules};
 use steersman_machine::stored::interaction::Choice;
 use steersman_machine::values::types::{Parameters, Type, TypeKind};
 
@@ -166,6 +167,8 @@ pub struct Builder {
     written: Written,
     tools: Vec<Tool>,
     natives: Natives,
+    /// Nets of states by name.
+    states: Vec<(String, rules::States)>,
     /// Names of nets and routers that were registered more than once.
     twice: Vec<String>,
     /// Keys that were set in Rust on a definition that was read from text.
@@ -180,6 +183,7 @@ impl Builder {
             written,
             tools: Vec::new(),
             natives: Natives::default(),
+            states: Vec::new(),
             twice: Vec::new(),
             misplaced: Vec::new(),
             folder: None,
@@ -248,6 +252,16 @@ impl Builder {
         }
         self.natives.nets.insert(name.into(), crate::nets::net(net));
         self
+    }
+
+    /// Adds the [states](crate::State) of an agent, as the net of this name. Their work is added as tools: a YAML definition must declare
+    /// each: `measure: { native: 1, effect: read, parameters: {..} }`.
+    pub fn states(self, net: &str, states: States) -> Self {
+        let (rules, tools) = states.parts();
+        let known = tools.into_iter().fold(self, Self::tool);
+        let mut built = known.net(net, rules.clone());
+        built.states.push((net.to_owned(), rules));
+        built
     }
 
     /// Adds a router in Rust for an agent with `route: { native: VERSION }`. It chooses who acts next. It is asked once for
@@ -364,6 +378,9 @@ impl Builder {
                 fits(network, tool, &mut problems);
             }
             natives_fit(network, &self.natives, &mut problems);
+        }
+        for (net, states) in &self.states {
+            states_fit(net, states, &mut problems);
         }
         twice(&self.tools, &mut problems);
         problems.extend(
@@ -486,6 +503,27 @@ fn natives_fit(network: &checked::Network, natives: &Natives, problems: &mut Vec
                 "a router is registered for `{agent}`, which no definition routes with `native`"
             ));
         }
+    }
+}
+
+/// Checks the names of the states of a net.
+fn states_fit(net: &str, states: &rules::States, problems: &mut Vec<String>) {
+    let names: Vec<&str> = states.names().collect();
+    if names.is_empty() {
+        problems.push(format!("the net `{net}` has no states"));
+    }
+    for (n, name) in names.iter().enumerate() {
+        if names[..n].contains(name) {
+            problems.push(format!("the net `{net}` has two states `{name}`"));
+        }
+    }
+    if let Some(last) = states.last()
+        && !names.contains(&last)
+    {
+        problems.push(format!(
+            "the last state of the net `{net}` is `{last}`, and its states are {}",
+            names.join(", ")
+        ));
     }
 }
 

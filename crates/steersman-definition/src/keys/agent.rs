@@ -228,7 +228,7 @@ section! {
     /// of the limit when it moves next.
     Limits<'a>: "Limits", "limits" {
         model_calls: Limit<'a> => || usual(Usual::standard(false).model_calls),
-            "Model calls. The default counts the agent's own; what is written counts those of all it started, too.";
+            "Model calls, and calls of states in Rust. The default counts the agent's own; what is written counts those of all it started, too.";
         agent_calls: Limit<'a> => || usual(Usual::standard(false).agent_calls),
             "Calls of agents, counted like model calls. One more is refused with a result; where it was asked for, the limit is reached.";
         parallel: Bound<'a> => || Usual::standard(false).parallel.to_string(), "Calls of one exchange at once; the rest waits. At the top: of every agent.";

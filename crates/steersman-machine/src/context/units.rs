@@ -214,7 +214,7 @@ impl Units {
             for interaction in block.iter().rev() {
                 let other_follows = shown
                     .last()
-                    .is_some_and(|above| !matches!(above, Interaction::Call(_)));
+                    .is_some_and(|above: &Interaction| !above.joins_answer());
                 match interaction {
                     // An answer without calls is an exchange of its own.
                     Interaction::AssistantMessage { .. } if other_follows => {
@@ -266,7 +266,7 @@ impl Units {
 
     fn push(&mut self, interaction: &Interaction) {
         let tail = std::mem::take(&mut self.tail);
-        if tail == Tail::Opening && !matches!(interaction, Interaction::Call(_)) {
+        if tail == Tail::Opening && !interaction.joins_answer() {
             self.close_bare_answer();
         }
         match interaction {
@@ -331,7 +331,8 @@ impl Units {
     }
 
     fn call(&mut self, call: &Call, tail: Tail) {
-        let opening = tail == Tail::Opening || self.open > 0;
+        let joins = tail == Tail::Opening && call.state().is_none();
+        let opening = joins || self.open > 0;
         self.open += 1;
         if call.chain().is_none() {
             self.opened.push(call.name.clone());

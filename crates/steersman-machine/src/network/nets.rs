@@ -2,6 +2,7 @@
 //! other nets are registered under a name. The module also holds the registry of routers in Rust.
 
 pub(crate) mod built_in;
+pub mod states;
 
 use crate::network::{Does, Network, Route, RouteBy};
 use crate::snapshot::{Agent, Snapshot};
@@ -19,8 +20,19 @@ pub enum Event<'a> {
     Owes,
     /// The model answered.
     Answered(&'a Answer),
-    /// The result of the work of a [`Step::Custom`].
-    Gave(&'a str),
+    /// The call of a [`Step::Call`] closed. The net is asked before a limit is looked at, and again if it neither answers nor fails.
+    Gave(Gave<'a>),
+}
+
+/// The end of a call that a state of a net made.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Gave<'a> {
+    /// True if the call did what it was made for.
+    pub ok: bool,
+    /// The result, or the text of the failure.
+    pub text: &'a str,
+    /// Code of the failure, as in `on_error`.
+    pub code: Option<&'a str>,
 }
 
 /// The step that a net asks for.
@@ -28,7 +40,8 @@ pub enum Event<'a> {
 pub enum Step {
     /// The agent makes a model call.
     Think,
-    /// For an answer of the model: opens its calls. If it has none, its text is the agent's answer.
+    /// For an answer of the model: opens its calls. If it has none, its text is the agent's answer. For the end of a call of a
+    /// state: the result is the agent's answer.
     Take,
     /// For an answer of the model: its text is a thought that the stack keeps. The agent owes another step.
     Thought,
@@ -39,8 +52,9 @@ pub enum Step {
     /// For an answer of the model: its text is a thought. One model call with tools off follows, and its text is the agent's
     /// answer.
     Conclude,
-    /// A registered handler does the work: its name, and JSON as its input.
-    Custom(Name, Json),
+    /// The state calls this tool of the network with these arguments, a JSON object. The call is judged, approved, retried and
+    /// recorded like one of a model; the net gets its end as [`Event::Gave`].
+    Call(Name, Json),
     /// The agent's answer, without a model call.
     Answer(String),
     /// The agent fails with this text.
@@ -85,9 +99,18 @@ impl NetView<'_> {
         let body = self.agent.input.message;
         body.map_or_else(|| "".into(), |body| self.bodies.text(body))
     }
-    /// Returns the number of model calls that the agent made for this answer, without the one whose answer is in the event.
+    /// Returns the number of steps that the agent made for this answer: its model calls and the calls of its states, without the
+    /// model call whose answer is in the event.
     pub fn steps(&self) -> u32 {
         self.agent.counters.model_calls
+    }
+    /// Returns the number of steps that a state made for this answer, counted as in [`Self::steps`].
+    pub fn steps_of(&self, state: &str) -> u32 {
+        self.agent.turn.steps_of(state)
+    }
+    /// Returns true if the newest thing on the agent's stack is an answer of its model without calls: a thought.
+    pub fn is_thought(&self) -> bool {
+        self.agent.context.bare
     }
     /// Returns the last text of the agent for this answer, without the text in the event.
     pub fn said(&self) -> Option<Arc<str>> {

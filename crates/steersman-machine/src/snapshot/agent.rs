@@ -114,10 +114,25 @@ pub struct Turn {
     pub missed: Option<(Name, Option<Body>)>,
     /// The last state that its net entered in this turn. `None` if it entered none, or if the net does not name its states.
     pub state: Option<Name>,
+    /// Number of steps of this turn by the state that made them: answers of the model and calls of the state.
+    pub steps: Vec<(Name, u32)>,
+    /// The end of a call of its state, until the agent acts on it.
+    pub gave: Option<Gave>,
     /// Text of the last `Finished` that ended a turn or a task. Until this turn ends, it is the text of an earlier turn.
     pub answer: Option<Body>,
     /// End and cause of that `Finished`.
     pub ended: Option<(End, Cause)>,
+}
+
+/// The end of a call that a state of a net made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gave {
+    /// True if the call did what it was made for.
+    pub ok: bool,
+    /// Code of the failure.
+    pub code: Option<Name>,
+    /// The result, or the text of the failure.
+    pub body: Option<Body>,
 }
 
 /// State of an agent's context: counts of its exchanges, its summaries and its size. The policies that shorten the context read
@@ -293,6 +308,8 @@ impl Turn {
         self.sent_back.clear();
         self.missed = None;
         self.state = None;
+        self.steps.clear();
+        self.gave = None;
     }
 
     /// Ends the turn.
@@ -300,17 +317,45 @@ impl Turn {
         self.answer = answer;
         self.ended = Some((end, cause));
         self.draft = None;
+        self.gave = None;
     }
 
     /// Records an answer of the model. It changes a draft from [`Stands::Revise`] to [`Stands::Criticised`].
     pub(super) fn speak(&mut self, effect: Id, text: Option<Body>) {
         self.said = text;
         self.spoke = Some(effect);
+        self.gave = None;
+        if let Some(state) = self.state.clone() {
+            self.steps(&state);
+        }
         if let Some(draft) = &mut self.draft
             && draft.stands == Stands::Revise
         {
             draft.stands = Stands::Criticised;
         }
+    }
+
+    /// Records the end of a call of a state. Its result is what the agent said last.
+    pub(super) fn gave(&mut self, gave: Gave) {
+        if gave.ok {
+            self.said = gave.body;
+        }
+        self.gave = Some(gave);
+    }
+
+    /// Counts a step of a state.
+    pub(super) fn steps(&mut self, state: &Name) {
+        match self.steps.iter_mut().find(|(name, _)| name == state) {
+            Some((_, steps)) => *steps += 1,
+            None => self.steps.push((state.clone(), 1)),
+        }
+    }
+
+    /// Returns the number of steps that a state made in this turn.
+    pub(crate) fn steps_of(&self, state: &str) -> u32 {
+        let mut all = self.steps.iter();
+        all.find(|(name, _)| **name == *state)
+            .map_or(0, |(_, n)| *n)
     }
 
     /// Counts that a call of a tool was sent back: a reviewer wants it changed, or the agent is asked to judge its result itself.

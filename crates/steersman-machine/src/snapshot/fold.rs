@@ -20,7 +20,7 @@ use fresh::opened;
 use values::value_of;
 
 use crate::snapshot::{
-    Agent, Closed, Draft, Effect, Family, OpenCall, Phase, Routing, Snapshot, Stands,
+    Agent, Closed, Draft, Effect, Family, Gave, OpenCall, Phase, Routing, Snapshot, Stands,
 };
 use crate::stored::commit::{
     Change, Commit, Kind, LogLine, Made, Opening, Push, Text, Want, Wished,
@@ -280,6 +280,9 @@ impl Snapshot {
         agent.phase = Phase::Calling;
         agent.stack.opened(call.number.call);
         agent.input.prepared |= call.is_ahead();
+        if call.state().is_some() {
+            agent.turn.gave = None;
+        }
         if agent.kind == Kind::Routed {
             let member = &call.called();
             if agent.routing.pending.first() == Some(member) {
@@ -429,6 +432,7 @@ impl Snapshot {
             let input = &mut self.agent_mut(owner).input;
             input.before.insert(name.clone(), gave);
         }
+        self.state_gave(owner, &call, result);
         let is_internal = call.is_extraction() || call.asks_itself();
         if let Caller::Extract(of) = call.by {
             self.extracted(owner, of, result);
@@ -476,6 +480,25 @@ impl Snapshot {
             agent.context.closes(line);
             agent.phase = owes(agent.kind);
             self.close_exchange(line, now, owner);
+        }
+    }
+
+    /// Records the end of a call of a state, or of a call that follows one. A call of a state is a step of its agent, as a model
+    /// call is.
+    fn state_gave(&mut self, owner: Id, call: &Call, result: &CallResult) {
+        if !self.is_of_state(owner, call) {
+            return;
+        }
+        let turn = &mut self.agent_mut(owner).turn;
+        turn.gave(Gave {
+            ok: gives(result.how),
+            code: result.code.clone(),
+            body: result.body,
+        });
+        if let Some(state) = call.state() {
+            turn.steps(state);
+            self.agent_mut(owner).counters.model_calls += 1;
+            self.count_model_call_above(owner);
         }
     }
 
@@ -692,6 +715,7 @@ fn hear(agent: &mut Agent, line: Line, now: Time, from: &Origin, body: Body) {
             agent.counters.limited = true;
         }
         Origin::Conclude => agent.counters.last_call = true,
+        Origin::Net => agent.turn.gave = None,
         Origin::Correction => agent.counters.corrections += 1,
         Origin::Reflect { tool: None, .. } => agent.counters.rounds += 1,
         Origin::Reflect {
@@ -702,7 +726,6 @@ fn hear(agent: &mut Agent, line: Line, now: Time, from: &Origin, body: Body) {
         | Origin::Agent(_)
         | Origin::Released(_)
         | Origin::Route
-        | Origin::Net
         | Origin::Continuation => {}
     }
     if !matches!(

@@ -27,7 +27,7 @@ pub enum Caller {
     More(Asked),
     /// A hook around the agent's life, by its name.
     Hook(Name),
-    /// A state in Rust, by its name. No call has this caller yet, and none has `Hook` or `Schedule`.
+    /// A state of the agent's net, by its name: the call is its work. No call has the caller `Hook` or `Schedule` yet.
     State(Name),
     /// A schedule, by its name.
     Schedule(Name),
@@ -143,6 +143,19 @@ impl Call {
     /// Returns true if the engine made the call before a turn.
     pub(crate) fn is_ahead(&self) -> bool {
         matches!(self.by, Caller::Before(_))
+    }
+
+    /// Returns the state of the agent's net that made the call. `None` if no state made it.
+    pub fn state(&self) -> Option<&Name> {
+        match &self.by {
+            Caller::State(state) => Some(state),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the call is the own work of a state, and not a call that the state makes of another tool.
+    pub fn is_own_work(&self) -> bool {
+        self.state() == Some(&self.name)
     }
 
     /// Returns true if the call fills state from messages.

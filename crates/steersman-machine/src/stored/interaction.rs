@@ -54,6 +54,11 @@ pub enum Interaction {
 }
 
 impl Interaction {
+    /// Returns true if it belongs to the exchange of the answer right before it: it is a call, and no state of a net made it.
+    pub(crate) fn joins_answer(&self) -> bool {
+        matches!(self, Self::Call(call) if call.state().is_none())
+    }
+
     /// Returns the texts of the interaction that its agent's model may see.
     pub(crate) fn shown(&self) -> impl Iterator<Item = Body> {
         let parts = match self {

@@ -561,6 +561,8 @@ impl Tick<'_> {
         let effect = open.effect;
         let review = open.call.judged().is_some().then(|| open.call.clone());
         let branches = crate::tick::branch::opened(&open.call).to_vec();
+        // The agent's net hears of the end of a state's call.
+        let is_of_state = self.snapshot.is_of_state(owner, &open.call);
         // The engine makes these calls for itself: their failure does not fail the agent.
         let asked = open.call.is_for_more() || open.call.is_extraction();
         if let Some(effect) = effect {
@@ -582,8 +584,10 @@ impl Tick<'_> {
         let failed = !asked
             && matches!(how, How::Failed | How::Limit | How::Refused | How::Unknown)
             && !self.is_handled(owner, call, ending.code);
-        let results = self.results.entry(owner).or_default();
-        results.came(whole.or(ending.body), failed, to_judge);
+        if !is_of_state {
+            let results = self.results.entry(owner).or_default();
+            results.came(whole.or(ending.body), failed, to_judge);
+        }
         self.push_end(owner, call, how, ending);
     }
 

@@ -335,13 +335,6 @@ pub enum Work {
         /// Text of the message.
         message: Arc<str>,
     },
-    /// Work that a state in Rust asks for.
-    Custom {
-        /// Name of the registered handler.
-        name: Name,
-        /// Input of the handler as JSON.
-        input: Arc<str>,
-    },
 }
 
 /// An event that a wait accepts.

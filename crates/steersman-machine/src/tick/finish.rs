@@ -114,6 +114,9 @@ impl Tick<'_> {
             }
             return;
         }
+        if self.ends_by_state(agent) {
+            return;
+        }
         let def = self.def(agent);
         let (over, _) = self.gave_once(agent);
         if def.turns == Some(Turns::Once) && over && self.agent(agent).counters.model_calls > 0 {
@@ -136,19 +139,8 @@ impl Tick<'_> {
         if self.extracts(agent) || self.prepares(agent) {
             return;
         }
-        match self.entered(agent, nets::owes(&self.cx(), &self.snapshot, agent)) {
-            Step::Answer(text) => self.conclude(
-                agent,
-                Conclude {
-                    text: &text,
-                    body: None,
-                    cause: Cause::Answer,
-                    call: None,
-                    misfit: None,
-                    code: None,
-                },
-            ),
-            Step::Fail(text) => self.fail(agent, Code::Net, &text),
+        let step = nets::owes(&self.cx(), &self.snapshot, agent);
+        match self.entered(agent, step) {
             Step::Next(_) if self.was_told(agent) => {
                 self.fail(
                     agent,
@@ -157,15 +149,56 @@ impl Tick<'_> {
                 );
             }
             Step::Next(text) => self.go_on(agent, Origin::Net, &text),
-            Step::Think
-            | Step::Take
-            | Step::Thought
-            | Step::Enter(..)
-            | Step::Conclude
-            | Step::Custom(..) => {
-                self.will_think(agent);
+            Step::Call(tool, args) => self.state_calls(agent, &tool, &args),
+            step => {
+                if !self.ended_by(agent, &step) {
+                    self.will_think(agent);
+                }
             }
         }
+    }
+
+    /// Asks the net after a call of its state, before a limit is looked at: an answer that is there is not asked for again. Returns
+    /// true if the agent ended.
+    fn ends_by_state(&mut self, agent: Id) -> bool {
+        let gave = nets::gave(&self.cx(), &self.snapshot, agent);
+        let Some((state, step)) = gave.map(Step::split) else {
+            return false;
+        };
+        if !matches!(step, Step::Take | Step::Answer(_) | Step::Fail(_)) {
+            return false;
+        }
+        self.enters(agent, state);
+        self.ended_by(agent, &step)
+    }
+
+    /// Ends an agent that owes a step if its net answers or fails. Returns false for other steps.
+    fn ended_by(&mut self, agent: Id, step: &Step) -> bool {
+        let turn = &self.agent(agent).turn;
+        let gave = turn.gave.as_ref();
+        let said = gave.map_or(turn.said, |gave| gave.body);
+        let takes = gave.is_some();
+        let whole = said.map_or_else(|| "".into(), |body| self.text(body));
+        let text = match step {
+            Step::Answer(text) => text,
+            Step::Take if takes => &*whole,
+            Step::Fail(text) => {
+                self.fail(agent, Code::Net, text);
+                return true;
+            }
+            _ => return false,
+        };
+        // A text that is there is not stored again.
+        let body = said.filter(|_| *text == *whole);
+        self.plain(agent, text, body, None);
+        true
+    }
+
+    /// Opens the call of a tool that the net's state makes.
+    fn state_calls(&mut self, agent: Id, tool: &Name, args: &Json) {
+        let state = self.agent(agent).turn.state.clone();
+        let by = Caller::State(state.unwrap_or_else(|| tool.clone()));
+        self.open_call(agent, NewCall::new(tool, by, args));
     }
 
     /// Ends with the last text of the agent, or with the result of its last call if there is no text.
@@ -408,7 +441,7 @@ impl Tick<'_> {
     ) {
         let text = answer.text.as_deref().unwrap_or_default();
         match step {
-            Step::Take | Step::Think | Step::Enter(..) | Step::Custom(..) => {
+            Step::Take | Step::Think | Step::Enter(..) | Step::Call(..) => {
                 // With tools off only the text counts, if there is one.
                 let off = self.agent(agent).counters.last_call && said.is_some();
                 if !answer.asks.is_empty() && !off {
@@ -438,12 +471,16 @@ impl Tick<'_> {
     /// Records the state of the net that a step enters, if it changes. Returns the step without it.
     fn entered(&mut self, agent: Id, step: Step) -> Step {
         let (state, step) = step.split();
+        self.enters(agent, state);
+        step
+    }
+
+    fn enters(&mut self, agent: Id, state: Option<Name>) {
         if let Some(state) = state
             && self.agent(agent).turn.state.as_ref() != Some(&state)
         {
             self.change(Change::State(agent, state));
         }
-        step
     }
 
     /// Returns true if the newest push of an agent in this tick is a message of its net. A second one could repeat without end.

@@ -7,14 +7,16 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use steersman_definition::{Compiled, Files, compile_with_tests};
 use steersman_testkit::replay::twice;
+use steersman_testkit::states::natives;
 
 /// Runs the tests of one case file. Returns their traces, or the failures.
 fn run(name: &str, text: String) -> Result<String, String> {
     let (compiled, found) = compile_with_tests(&Files::new(name, text), None);
-    let Some(Compiled { network, tests }) = compiled else {
+    let Some(Compiled { mut network, tests }) = compiled else {
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         return Err(format!("{name}\n{}", found.join("\n")));
     };
+    network.natives = natives();
     let network = Arc::new(network);
     assert!(!tests.is_empty(), "{name}: a case without tests");
     let (mut printed, mut wrong) = (String::new(), String::new());

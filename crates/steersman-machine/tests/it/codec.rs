@@ -542,9 +542,10 @@ fn accepted() -> LogLine {
 }
 
 /// Lines with forms that were added later.
-fn later() -> [(&'static str, LogLine); 6] {
+fn later() -> [(&'static str, LogLine); 7] {
     [
         ("states", states()),
+        ("work", work()),
         ("modes", modes()),
         ("accepted", accepted()),
         ("recorded", recorded()),
@@ -683,6 +684,19 @@ fn states() -> LogLine {
         AgentFact::Missed(Name::from("look"), Some(Body::new(Line(43), 0))),
         AgentFact::Missed(Name::from("look"), None),
         AgentFact::Turn(Line(43)),
+    ];
+    line
+}
+
+/// Work of states.
+fn work() -> LogLine {
+    let mut line = lines::branches();
+    let commit = line.commit.as_mut().expect("it has one");
+    let facts = &mut commit.adoption.as_mut().expect("it adopts").agents[0].facts;
+    *facts = vec![
+        AgentFact::Steps(Name::from("collect"), 2),
+        AgentFact::Gave(true, None, Some(Body::new(Line(43), 0))),
+        AgentFact::Gave(false, Some(Name::from("failed")), None),
     ];
     line
 }

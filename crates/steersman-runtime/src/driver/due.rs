@@ -101,11 +101,7 @@ impl Job<'_, '_> {
             Work::Timer | Work::Event { .. } => self.wait_is_due(effect)?,
             // The definition may name a text that replaces this fault (`on_timeout`).
             Work::Ask { .. } => self.answer_fault(effect, Code::Timeout, "no answer came in time"),
-            Work::Model
-            | Work::Tool(_)
-            | Work::Simulate(_)
-            | Work::Send { .. }
-            | Work::Custom { .. } => {}
+            Work::Model | Work::Tool(_) | Work::Simulate(_) | Work::Send { .. } => {}
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ impl Job<'_, '_> {
                 Some(asked) => (asked, false),
                 None => return Ok(false),
             },
-            Work::Model | Work::Send { .. } | Work::Custom { .. } => return Ok(false),
+            Work::Model | Work::Send { .. } => return Ok(false),
         };
         if let Some(mapped) = recorded.take(id, &asked) {
             // It was not done again: readers of this session must see that.

@@ -66,11 +66,6 @@ impl Job<'_, '_> {
             }
             Work::Simulate(tool) => self.simulate(id, &tool),
             Work::Send { to, name, message } => self.send(id, to, &name, &message),
-            Work::Custom { name, .. } => {
-                let message = format!("no handler `{name}` is registered in this program");
-                self.fail(id, FailureCode::Failed, &message);
-                Ok(())
-            }
             Work::Ask { .. } | Work::Event { .. } | Work::Timer => Ok(()),
         }
     }

@@ -47,7 +47,7 @@ impl Job<'_, '_> {
                 Some(due) => self.begin_or_wait(draft, id, Some(due)),
                 None => self.gate(draft, id)?,
             },
-            Work::Simulate(_) | Work::Send { .. } | Work::Custom { .. } => draft.ready.push(id),
+            Work::Simulate(_) | Work::Send { .. } => draft.ready.push(id),
             Work::Ask { .. } => {
                 // A person sees the question.
                 draft.urgent = true;
@@ -446,8 +446,7 @@ impl Out {
             | Work::Ask { .. }
             | Work::Event { .. }
             | Work::Timer
-            | Work::Send { .. }
-            | Work::Custom { .. } => None,
+            | Work::Send { .. } => None,
         }
     }
 

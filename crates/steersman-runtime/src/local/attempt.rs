@@ -9,10 +9,11 @@ use crate::engine::{Engine, Judge, Timeouts};
 use crate::feed::FeedItem;
 use crate::limiter::{Ask, Ended, Limiter, Permit, Refused};
 use crate::model::{Delta, Report, Sink};
-use crate::toolset::{Hear, ToolRun, Toolset};
+use crate::toolset::{Hear, Heard, ToolRun, Toolset};
 use futures::FutureExt;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use steersman_machine::stored::codes::{Code, FailureCode, PlaceState};
 use steersman_machine::stored::ids::{Id, Name, Time};
@@ -37,8 +38,10 @@ pub(super) enum FromTask {
     Step((Id, u32, Name), Event, oneshot::Sender<Told>),
     /// Pieces of a model's answer were streamed and can be taken from here.
     Deltas(Id, u32, Arc<Pieces>),
-    /// A tool reported progress.
-    Progress(Id, u32, Box<FeedItem>),
+    /// An attempt of a tool tells its followers something.
+    Shows(Id, u32, Box<FeedItem>),
+    /// An attempt of a tool has pieces of its text, which can be taken from here.
+    Said(Arc<ToolSays>),
     /// The slot that this effect waited for.
     Slot(Id, OwnedSemaphorePermit),
     /// The limiter let the call of this effect through, or will not do so soon.
@@ -195,17 +198,16 @@ pub(super) fn run(
     let ended = move |raw| ended(effect, attempt, Came::Tool(raw));
     let died = move |text: &str| ended(panicked(class, text));
     answering(tasks, died, async move {
-        // Progress is dropped if the channel is full; the next report follows.
-        let hear = Arc::new(move |progress| {
-            let item = Box::new(FeedItem::Progress {
-                effect,
-                attempt,
-                agent,
-                branch,
-                progress,
-            });
-            let _ = told.try_send(Box::new(FromTask::Progress(effect, attempt, item)));
+        let says = Arc::new(ToolSays {
+            effect,
+            attempt,
+            agent,
+            branch,
+            pieces: Pieces::default(),
+            said: AtomicBool::new(false),
         });
+        let (heard, to) = (says.clone(), told.clone());
+        let hear: Hear = Arc::new(move |what| heard.clone().hear(what, &to));
         let RunTool {
             toolset,
             mut run,
@@ -221,15 +223,92 @@ pub(super) fn run(
         tokio::select! {
             biased;
             raw = run_tool(toolset, run, timeout, clock, cancel, hear) => {
+                let stands = matches!(raw, Raw::Done(_) | Raw::Made { .. });
+                says.end(stands, &told).await;
                 Some(ended(scope.explains(raw)))
             }
-            () = recording.0.parks() => Some(FromTask::Event(Event::Ended {
-                effect,
-                attempt,
-                came: Came::Parked,
-            })),
+            () = recording.0.parks() => {
+                says.end(false, &told).await;
+                Some(FromTask::Event(Event::Ended {
+                    effect,
+                    attempt,
+                    came: Came::Parked,
+                }))
+            }
         }
     })
+}
+
+/// The things that an attempt of a tool tells while it runs.
+pub(super) struct ToolSays {
+    pub(super) effect: Id,
+    pub(super) attempt: u32,
+    agent: Id,
+    branch: Id,
+    pieces: Pieces,
+    /// True once it said a piece of its text.
+    said: AtomicBool,
+}
+
+impl ToolSays {
+    fn hear(self: Arc<Self>, heard: Heard, to: &Tell) {
+        let (effect, attempt) = (self.effect, self.attempt);
+        match heard {
+            // Progress is dropped if the channel is full; the next report follows.
+            Heard::Progress(progress) => {
+                let item = Box::new(FeedItem::Progress {
+                    effect,
+                    attempt,
+                    agent: self.agent,
+                    branch: self.branch,
+                    progress,
+                });
+                let _ = to.try_send(Box::new(FromTask::Shows(effect, attempt, item)));
+            }
+            Heard::Text(text) => {
+                self.said.store(true, Ordering::Relaxed);
+                let told = self.pieces.add(Delta::Text(text));
+                if told && to.try_send(Box::new(FromTask::Said(self.clone()))).is_err() {
+                    self.pieces.untold();
+                }
+            }
+        }
+    }
+
+    /// Takes the pieces that were said since it was last asked, as items for followers.
+    pub(super) fn take(&self) -> impl Iterator<Item = FeedItem> + use<> {
+        let (effect, attempt, agent, branch) = (self.effect, self.attempt, self.agent, self.branch);
+        let pieces = self.pieces.take().into_iter();
+        pieces.map(move |delta| FeedItem::Delta {
+            effect,
+            attempt,
+            agent,
+            branch,
+            delta,
+        })
+    }
+
+    /// Tells the last pieces. If the text does not stand, because the attempt gave none, takes all pieces back.
+    async fn end(self: Arc<Self>, stands: bool, to: &Tell) {
+        if !self.said.load(Ordering::Relaxed) {
+            return;
+        }
+        let (effect, attempt) = (self.effect, self.attempt);
+        let (agent, branch) = (self.agent, self.branch);
+        let last = if stands {
+            FromTask::Said(self)
+        } else {
+            let item = Box::new(FeedItem::Withdrawn {
+                effect,
+                attempt,
+                agent,
+                branch,
+            });
+            FromTask::Shows(effect, attempt, item)
+        };
+        // An owner that is gone has no followers.
+        let _ = to.send(Box::new(last)).await;
+    }
 }
 
 /// Runs a tool of the driver's own once. `judges`: the token that cancels all judges of its search, and the slots of the tool.

@@ -177,9 +177,16 @@ impl Hands {
                 }
                 None
             }
-            FromTask::Progress(effect, attempt, item) => {
+            FromTask::Shows(effect, attempt, item) => {
                 if self.cancels.contains_key(&(effect, attempt)) {
                     self.live.show(*item);
+                }
+                None
+            }
+            FromTask::Said(says) => {
+                let items = says.take();
+                if self.cancels.contains_key(&(says.effect, says.attempt)) {
+                    items.for_each(|item| self.live.show(item));
                 }
                 None
             }

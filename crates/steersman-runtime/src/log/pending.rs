@@ -564,11 +564,7 @@ fn waits_for(
             pending.kind = PendingKind::Again;
             Some(pending)
         }
-        Work::Model
-        | Work::Tool(_)
-        | Work::Simulate(_)
-        | Work::Send { .. }
-        | Work::Custom { .. } => None,
+        Work::Model | Work::Tool(_) | Work::Simulate(_) | Work::Send { .. } => None,
     }
 }
 

@@ -51,7 +51,7 @@ pub trait Toolset: Send + Sync + 'static {
         None
     }
 
-    /// Runs a tool as [`run`](Self::run) does, and reports progress to `hear` if the source reports any.
+    /// Runs a tool as [`run`](Self::run) does, and tells `hear` its progress and pieces of its text, if the source has any.
     fn run_heard<'a>(
         &'a self,
         run: &'a ToolRun,
@@ -69,8 +69,17 @@ pub trait Toolset: Send + Sync + 'static {
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw>;
 }
 
-/// Receiver of an attempt's progress. Progress is provisional and never stored.
-pub type Hear = Arc<dyn Fn(Progress) + Send + Sync>;
+/// Receiver of the things that an attempt tells while it runs. They are provisional and never stored.
+pub type Hear = Arc<dyn Fn(Heard) + Send + Sync>;
+
+/// A thing that an attempt tells while it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    /// Progress.
+    Progress(Progress),
+    /// A piece of the text that the attempt will give.
+    Text(String),
+}
 
 /// Progress of an attempt, in the unit that its source counts.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,7 +12,7 @@ use steersman_machine::stored::by::{By, Decider};
 use steersman_machine::stored::commit::{Admitted, Binding, Commit, LogLine, Want};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Name};
 use steersman_machine::stored::interaction::{
-    Call, CallResult, Choice, How, Interaction, Origin, Route, calls_of_answer,
+    Call, CallResult, Choice, Interaction, Origin, Route, calls_of_answer,
 };
 use steersman_machine::stored::outcome::{
     Answer, Ask, Failure, Mapped, NewArtifact, Outcome, Retry,
@@ -171,8 +171,7 @@ impl RecordedLine<'_> {
         let mine = self.commit.pushes.iter().filter(|push| push.agent == agent);
         let mine: Vec<&Interaction> = mine.map(|push| &push.what).collect();
         let Some(usage) = self.usage(effect) else {
-            let gave = self.gave(effect, &mine);
-            return gave.or_else(|| failed(self, &mine)).into_iter().collect();
+            return failed(self, &mine).into_iter().collect();
         };
         let answer = |text: Option<String>| Answer {
             text,
@@ -213,19 +212,6 @@ impl RecordedLine<'_> {
             }
         }
         found.into_iter().map(Outcome::Answer).collect()
-    }
-
-    /// Returns the outcome of an effect that a net wished, by its text.
-    fn gave(&self, effect: Id, mine: &[&Interaction]) -> Option<Outcome> {
-        mine.iter().find_map(|pushed| match pushed {
-            Interaction::AssistantMessage {
-                effect: of, text, ..
-            } if *of == effect => {
-                let text = text.map(|b| self.text(b)).unwrap_or_default();
-                Some(Outcome::Mapped(Mapped::plain(How::Done, None, text)))
-            }
-            _ => None,
-        })
     }
 
     fn asked(&self, call: &Call) -> Ask {

@@ -49,11 +49,7 @@ impl Held {
             Work::Ask { .. } => Self::Question,
             Work::Event { .. } => Self::Event,
             Work::Timer => Self::Timer,
-            Work::Tool(_)
-            | Work::Simulate(_)
-            | Work::Model
-            | Work::Send { .. }
-            | Work::Custom { .. } => Self::Ready,
+            Work::Tool(_) | Work::Simulate(_) | Work::Model | Work::Send { .. } => Self::Ready,
         }
     }
 }
@@ -132,7 +128,6 @@ impl World {
                 self.offer(branch, vec![Offered::Message(said)])?;
                 return Ok(());
             }
-            Work::Custom { name, .. } => return fault(format!("no test plays the effect {name}")),
             Work::Timer => return Ok(()),
         };
         self.outcome(effect, outcome)

@@ -15,7 +15,7 @@ use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::view::artifact::Content;
 use steersman_runtime::artifact::Artifacts;
-use steersman_runtime::toolset::{Hear, Leave, Progress, STEP_RESULT, STEPS, ToolRun};
+use steersman_runtime::toolset::{Hear, Heard, Leave, Progress, STEP_RESULT, STEPS, ToolRun};
 use tokio_util::sync::CancellationToken;
 
 /// The context of one call of a tool in Rust ([`tool_with`](crate::tool_with)). Clones are of the same call.
@@ -90,11 +90,17 @@ impl ToolContext {
 
     /// Reports progress, in any unit. Readers of the session's events see it; it is not stored.
     pub fn progress<'a>(&self, done: f64, total: Option<f64>, message: impl Into<Option<&'a str>>) {
-        (self.hear)(Progress {
+        (self.hear)(Heard::Progress(Progress {
             done,
             total,
             message: message.into().map(str::to_owned),
-        });
+        }));
+    }
+
+    /// Shows a piece of the text that the call will give, as a model shows its answer while it writes. Readers of the session's
+    /// events get it as [`EventKind::Piece`](crate::EventKind::Piece). It is not stored, and is taken back if the attempt fails.
+    pub fn say(&self, piece: impl Into<String>) {
+        (self.hear)(Heard::Text(piece.into()));
     }
 
     /// Makes an artifact, or a new version of one, when the tool succeeds; if the tool fails, nothing is made. An artifact

@@ -1,7 +1,8 @@
 //! The machine's case files in whole sessions: the same scripts, steps and expectations, with ledger, store and sync.
 
 use std::path::Path;
-use steersman::{Network, testing};
+use steersman::{Builder, Network, testing};
+use steersman_testkit::states;
 
 const LARGER: &str =
     "what the scripted model is sent is counted with its tools, so the context is larger";
@@ -41,6 +42,13 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
+/// Adds the nets of states that case files name.
+pub(crate) fn with_states(network: Builder) -> Builder {
+    network
+        .net("stub", states::stub())
+        .net("desk", states::desk())
+}
+
 #[test]
 fn each_case_of_the_machine_runs_whole() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../steersman-machine/tests/cases");
@@ -54,7 +62,8 @@ fn each_case_of_the_machine_runs_whole() {
     let (mut wrong, mut met) = (Vec::new(), Vec::new());
     for path in files {
         let file = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let network = Network::from_path(&path).unwrap().build().unwrap();
+        let network = Network::from_path(&path).unwrap();
+        let network = with_states(network).build().unwrap();
         for test in network.tests() {
             // one runtime for each test: tasks that a test leaves are gone before the next
             let report = runtime().block_on(testing::run(&network, test));

@@ -25,6 +25,8 @@ mod repeats;
 mod rerun;
 mod service;
 mod simulation;
+mod states;
 mod steps;
+mod steps_elsewhere;
 mod tool;
 mod written_tests;

@@ -31,7 +31,8 @@ fn rerun_all(under: impl Fn(&Network) -> Option<Network>) -> (Vec<String>, u64) 
     let (mut wrong, mut reruns) = (Vec::new(), 0);
     for path in definitions() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let Ok(network) = Network::from_path(&path).unwrap().build() else {
+        let network = crate::cases::with_states(Network::from_path(&path).unwrap());
+        let Ok(network) = network.build() else {
             // definitions with tools in Rust have their own tests
             continue;
         };

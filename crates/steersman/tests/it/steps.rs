@@ -25,18 +25,18 @@ struct Order {
     n: u8,
 }
 
-const DAY: u64 = 24 * 3_600_000;
+pub(crate) const DAY: u64 = 24 * 3_600_000;
 
 /// A store and a clock that outlive processes, and what the steps have done in the world.
 #[derive(Clone)]
-struct World {
+pub(crate) struct World {
     store: Arc<dyn Store>,
-    clock: Virtual,
+    pub(crate) clock: Virtual,
     runs: Arc<Mutex<Vec<String>>>,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             store: Arc::new(MemoryStore::new()),
             clock: Virtual::at(Time(1_767_614_400_000)),
@@ -45,7 +45,10 @@ impl World {
     }
 
     /// A step that does something in the world.
-    fn does(&self, what: &str) -> impl Future<Output = Result<String, ToolError>> + use<> {
+    pub(crate) fn does(
+        &self,
+        what: &str,
+    ) -> impl Future<Output = Result<String, ToolError>> + use<> {
         let (runs, what) = (self.runs.clone(), what.to_owned());
         async move {
             runs.lock().unwrap().push(what.clone());
@@ -53,12 +56,12 @@ impl World {
         }
     }
 
-    fn runs(&self) -> Vec<String> {
+    pub(crate) fn runs(&self) -> Vec<String> {
         self.runs.lock().unwrap().clone()
     }
 
     /// A process over the store.
-    fn process(&self) -> Steersman {
+    pub(crate) fn process(&self) -> Steersman {
         Steersman::options()
             .script_all("desk: [ { call: { order: { n: 1 } } }, \"{{ request.last }}\" ]")
             .clock(Arc::new(self.clock.clone()))
@@ -67,7 +70,7 @@ impl World {
     }
 }
 
-fn network(order: Tool) -> Network {
+pub(crate) fn network(order: Tool) -> Network {
     Network::builder("desk")
         .tool(order.describe("Orders."))
         .agent(agent("desk").system("You order.").tools(["order"]))
@@ -76,7 +79,7 @@ fn network(order: Tool) -> Network {
         .unwrap()
 }
 
-fn order<F, Fut>(run: F) -> Tool
+pub(crate) fn order<F, Fut>(run: F) -> Tool
 where
     F: Fn(ToolContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<String, ToolError>> + Send + 'static,
@@ -87,14 +90,14 @@ where
     })
 }
 
-async fn asked(session: &Session) -> Question {
+pub(crate) async fn asked(session: &Session) -> Question {
     match session.settled().await.unwrap() {
         Turn::Asks(mut questions) => questions.remove(0),
         other => panic!("{other:?}"),
     }
 }
 
-async fn answered(session: &Session) -> String {
+pub(crate) async fn answered(session: &Session) -> String {
     match session.settled().await.unwrap() {
         Turn::Answer(answer) => answer.text().to_owned(),
         other => panic!("{other:?}"),
@@ -106,7 +109,7 @@ async fn says(session: &Session, text: &str) -> String {
     answered(session).await
 }
 
-async fn course(steersman: &Steersman, session: &str) -> Option<String> {
+pub(crate) async fn course(steersman: &Steersman, session: &str) -> Option<String> {
     let log = Log::read(&Stored::masked(steersman.engine(), session))
         .await
         .unwrap();

@@ -3,8 +3,8 @@
 
 use super::values::value_of;
 use crate::snapshot::{
-    Agent, Closed, Context, Count, Counters, Draft, Family, Input, OpenCall, Phase, Place, Routing,
-    Span, Stack, Stands, Sum, Turn, Value, Weight,
+    Agent, Closed, Context, Count, Counters, Draft, Family, Gave, Input, OpenCall, Phase, Place,
+    Routing, Span, Stack, Stands, Sum, Turn, Value, Weight,
 };
 use crate::stored::commit::{
     AdoptedAgent, AdoptedCall, AgentFact, CallFact, Counter, DraftStands, Period, Text,
@@ -101,6 +101,8 @@ fn of_turn(turn: &Turn, facts: &mut Vec<AgentFact>) {
         sent_back,
         missed,
         state,
+        steps,
+        gave,
         answer,
         ended,
     } = turn;
@@ -122,6 +124,12 @@ fn of_turn(turn: &Turn, facts: &mut Vec<AgentFact>) {
     facts.extend(state.clone().map(AgentFact::State));
     let missed = missed.clone();
     facts.extend(missed.map(|(name, gave)| AgentFact::Missed(name, gave)));
+    let steps = steps.iter().cloned();
+    facts.extend(steps.map(|(state, n)| AgentFact::Steps(state, n)));
+    facts.extend(gave.as_ref().map(|gave| {
+        let Gave { ok, code, body } = gave.clone();
+        AgentFact::Gave(ok, code, body)
+    }));
 }
 
 fn of_context(context: &Context, facts: &mut Vec<AgentFact>) {
@@ -423,6 +431,8 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             AgentFact::State(state) => turn.state = Some(state),
             AgentFact::Missed(name, gave) => turn.missed = Some((name, gave)),
             AgentFact::Turn(line) => turn.began = line,
+            AgentFact::Steps(state, n) => turn.steps.push((state, n)),
+            AgentFact::Gave(ok, code, body) => turn.gave = Some(Gave { ok, code, body }),
             fact @ (AgentFact::Exchanges(_)
             | AgentFact::Bare
             | AgentFact::Used(..)

@@ -17,8 +17,7 @@ const BYTES: u64 = 4;
 impl Context {
     /// Records a push. If an interaction other than a call follows an answer without calls, that answer is a closed exchange.
     pub(super) fn pushed(&mut self, kind: Kind, line: Line, what: &Interaction) {
-        let is_call = matches!(what, Interaction::Call(_));
-        if std::mem::take(&mut self.bare) && !is_call {
+        if std::mem::take(&mut self.bare) && !what.joins_answer() {
             self.closes(line);
         }
         if kind != Kind::Model || !matches!(what, Interaction::AssistantMessage { .. }) {

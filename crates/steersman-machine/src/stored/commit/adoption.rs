@@ -175,6 +175,10 @@ pub enum AgentFact {
     Called(u32),
     /// The line in which its newest turn began, as in [`crate::snapshot::Turn`].
     Turn(Line),
+    /// A state of its net, and the number of steps that the state made in this turn.
+    Steps(Name, u32),
+    /// The end of a call of its state, on which it has not acted: true if it succeeded, code of the failure, and text.
+    Gave(bool, Option<Name>, Option<Body>),
 }
 
 /// State of the judgement of an adopted draft, as in [`crate::snapshot::Stands`].

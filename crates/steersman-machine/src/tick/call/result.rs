@@ -51,7 +51,7 @@ impl Tick<'_> {
     /// artifacts do.
     ///
     /// An agent or person that a routed agent calls is the exception: its text is the routed agent's own answer, which no model
-    /// of the router reads, so it stays unchanged.
+    /// of the router reads, so it stays unchanged. So does the result of a state's own work, which may be the agent's answer.
     pub(crate) fn fitted<'e>(&mut self, owner: Id, call: Id, ending: Ending<'e>) -> Fitted<'e> {
         let Ending {
             code,
@@ -101,7 +101,7 @@ impl Tick<'_> {
         let open = &self.snapshot.call(owner, call)?.call;
         let tool = self.network.tools.get(&open.name);
         let most = tool.map_or(bounds::SPILL, |tool| tool.render.spill);
-        let is_exempt = tool.is_none() && agent.kind == Kind::Routed;
+        let is_exempt = tool.is_none() && agent.kind == Kind::Routed || open.is_own_work();
         if text.len() <= most || is_exempt {
             return None;
         }

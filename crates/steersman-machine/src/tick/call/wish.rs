@@ -2,16 +2,14 @@
 
 use super::class;
 use super::judge::use_of;
-use crate::network::nets::Step;
 use crate::network::{Approve, OnTimeout, Source, ToolDef, texts};
 use crate::routers::floor;
-use crate::snapshot::{Agent, Effect, OpenCall, Phase, Snapshot};
+use crate::snapshot::{Agent, Effect, OpenCall, Snapshot};
 use crate::stored::built_in::BuiltIn;
 use crate::stored::commit::Want;
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::Target;
 use crate::tick::effect::{Approval, ToolWork, Wish, Work};
-use crate::tick::nets;
 use crate::values::json::{self, arguments};
 use crate::values::types::{Parameters, Type, TypeKind};
 use crate::view::say::say;
@@ -27,7 +25,7 @@ pub(crate) fn wish(cx: &Cx<'_>, snapshot: &Snapshot, id: Id, effect: &Effect) ->
             Some(open) => of_call(cx, snapshot, open),
             None => unreachable!("the effect of a call ends with the call"),
         },
-        Want::Step => of_agent(cx, snapshot, effect.agent),
+        Want::Step => Work::Model,
     };
     Wish {
         id,
@@ -35,28 +33,6 @@ pub(crate) fn wish(cx: &Cx<'_>, snapshot: &Snapshot, id: Id, effect: &Effect) ->
         what: effect.what,
         work,
         due: effect.due,
-    }
-}
-
-fn of_agent(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Work {
-    let sums = crate::context::summing(snapshot, agent).is_some();
-    if sums || snapshot.agent(agent).phase == Phase::Routing {
-        return Work::Model;
-    }
-    match nets::owes(cx, snapshot, agent).split().1 {
-        Step::Custom(name, input) => Work::Custom {
-            name,
-            input: input.to_string().into(),
-        },
-        // `Think` is a model call. The tick takes the other steps at once, so they are never outstanding.
-        Step::Think
-        | Step::Take
-        | Step::Thought
-        | Step::Next(_)
-        | Step::Enter(..)
-        | Step::Conclude
-        | Step::Answer(_)
-        | Step::Fail(_) => Work::Model,
     }
 }
 

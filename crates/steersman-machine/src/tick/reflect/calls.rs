@@ -59,7 +59,8 @@ impl Tick<'_> {
         for open in self.snapshot.exchange(owner) {
             let tool = self.network.tools.get(&open.call.name);
             let judges = tool.is_some_and(|t| t.effect != Class::Unsafe && t.reflect.is_some());
-            if !judges || open.call.judged().is_some() || open.call.is_ahead() {
+            let is_of_model = open.call.judged().is_none() && open.call.state().is_none();
+            if !judges || !is_of_model || open.call.is_ahead() {
                 continue;
             }
             let (how, gave) = match &open.closed {

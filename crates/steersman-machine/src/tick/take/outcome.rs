@@ -1,6 +1,5 @@
 //! Outcomes of effects.
 
-use crate::network::nets::Event;
 use crate::routers::floor;
 use crate::snapshot::Effect;
 use crate::stored::bounds;
@@ -9,11 +8,11 @@ use crate::stored::commit::{Admitted, Kind, Want};
 use crate::stored::ids::Id;
 use crate::stored::interaction::{How, Interaction, Target};
 use crate::stored::outcome::{Answer, Came, Mapped, Outcome};
+use crate::tick::Tick;
 use crate::tick::branch::standing;
 use crate::tick::effect::Until;
 use crate::tick::table::{self, Rule};
 use crate::tick::take::Taken;
-use crate::tick::{Tick, nets};
 
 impl Tick<'_> {
     pub(crate) fn take_outcome(&mut self, effect: Id, outcome: &Outcome) -> Taken {
@@ -75,7 +74,7 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// Takes the answer of an agent's model or router, or the result of its net's own work.
+    /// Takes the answer of an agent's model or router.
     fn decided(&mut self, out: &Effect, effect: Id, outcome: &Outcome) {
         match outcome {
             Outcome::Answer(answer) => {
@@ -88,7 +87,6 @@ impl Tick<'_> {
                     Kind::Routed => self.routed(out.agent, effect, answer),
                 }
             }
-            Outcome::Mapped(mapped) => self.gave(out.agent, effect, mapped),
             Outcome::Failed(failure) => {
                 let why = format!("{}: {}", failure.code, failure.message);
                 if !self.not_summed(out.agent, effect, &why)
@@ -99,8 +97,8 @@ impl Tick<'_> {
                 }
             }
             Outcome::Leaf(text) => self.leaf(out.agent, text),
-            Outcome::Came(_) => {
-                unreachable!("only calls wait, and what comes for them was taken before")
+            Outcome::Mapped(_) | Outcome::Came(_) => {
+                unreachable!("a step is a model call; only calls have results and wait")
             }
         }
     }
@@ -113,21 +111,6 @@ impl Tick<'_> {
         usage.effect = Some(effect);
         self.snapshot.spend(&usage);
         self.commit.usage.push(usage);
-    }
-
-    /// Gives a net the result of the work that it wished.
-    fn gave(&mut self, agent: Id, effect: Id, mapped: &Mapped) {
-        let text = mapped.told();
-        if !mapped.how.is_ok() {
-            let code = mapped.code.as_deref().unwrap_or(Code::Failed.text());
-            return self.fail(agent, code, &text);
-        }
-        let step = nets::answered(&self.cx(), &self.snapshot, agent, &Event::Gave(&text));
-        let answer = Answer {
-            text: Some(text),
-            ..Answer::default()
-        };
-        self.said(agent, effect, &answer, step);
     }
 
     fn call_ended(&mut self, out: &Effect, call: Id, effect: Id, outcome: &Outcome) {
