@@ -21,7 +21,7 @@ enum Condition {
     Term(Term),
 }
 
-/// How deep brackets may stand within each other.
+/// Maximum number of brackets within each other.
 const DEEPEST: usize = 16;
 
 #[derive(Clone, Debug, PartialEq)]

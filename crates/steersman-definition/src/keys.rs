@@ -71,7 +71,7 @@ pub(crate) struct Key {
     pub doc: &'static str,
     /// The key has a meaning only together with one of these keys. The text describes a place that has none of them.
     pub with: Option<(&'static [&'static str], &'static str)>,
-    /// What the names in the value mean.
+    /// Meaning of the names in the value.
     pub refers: Option<Refers>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) enum Space {
     Person,
     /// A tool, an agent or a person.
     Callable,
-    /// What an agent is offered: a tool, an agent, a person or a built-in set.
+    /// An item of what an agent is offered: a tool, an agent, a person or a built-in set.
     Offer,
     /// `approval TOOL` and the like: something that waits.
     Open,

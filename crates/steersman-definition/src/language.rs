@@ -1,4 +1,4 @@
-//! What an editor asks about a definition: what may be written at a place, what stands there, where a name is declared and used.
+//! Answers to the questions of an editor: what may be written at a place, what stands there, where a name is declared and used.
 //!
 //! A text that is being typed is seldom valid. So what is at a place is read from the lines of the text (`outline`), and what
 //! may be written there follows from the tables of keys (`typed`). Names, types and scopes come from the last text that could

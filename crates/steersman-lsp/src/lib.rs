@@ -43,7 +43,7 @@ enum Phase {
     Over(bool),
 }
 
-/// What of a definition must be up to date for an answer.
+/// The part of a definition that must be up to date for an answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Needs {
     /// The text alone. Names and types may be those of a moment ago.

@@ -15,7 +15,7 @@ use url::Url;
 /// Name of the main file of a folder.
 const MAIN: &str = "steersman.yaml";
 
-/// How many folders above a file are searched for the definition that it belongs to.
+/// Maximum number of folders above a file that are searched for the definition that it belongs to.
 const ABOVE: usize = 8;
 
 pub(crate) struct Workspace {

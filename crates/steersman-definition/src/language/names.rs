@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a name means: two names with the same meaning are the same thing.
+/// The thing that a name means. Two names with equal meanings are the same thing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Meaning {
     /// The sort, without distinctions within one namespace.

@@ -14,12 +14,12 @@ pub(crate) enum Step {
     Item(usize),
 }
 
-/// What is at an offset.
+/// A place in a text: the key or value that is written or may be written there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
     /// The way from the root to the map or list that is written here, or to the value.
     pub path: Vec<Step>,
-    /// Whether a key or a value is here.
+    /// Tells a key from a value.
     pub part: Part,
     /// Range of the key or value, without its quotes; empty where nothing is written yet.
     pub range: Range<usize>,
@@ -87,7 +87,7 @@ enum Kind {
     Brackets,
 }
 
-/// What goes on over the end of a line.
+/// A construct that goes on over the end of a line.
 enum Open {
     Nothing,
     /// A block after `|` or `>`: the column of its key, and where it begins.
@@ -102,7 +102,7 @@ struct Scanner<'t> {
     frames: Vec<Frame>,
     open: Open,
     made: usize,
-    /// What is at the offset, with the map that it is in.
+    /// The place at the offset, with the id of the map that it is in.
     found: Option<(Spot, usize)>,
 }
 

@@ -4,14 +4,14 @@ use super::outline::Step;
 use crate::keys::file::File;
 use crate::keys::{Key, LongType, Refers, Section, Space, Table, Ty};
 
-/// What the format allows at the end of a way.
+/// The types and names that the format allows at the end of a way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Typed {
     /// The types that a value may have, without choices.
     pub types: Vec<&'static Ty>,
     /// The key that the value belongs to, with its section. Values in the lists and maps of a key belong to it, too.
     pub key: Option<(&'static Table, &'static Key)>,
-    /// What the names in the value mean, unless the type is a section.
+    /// The meaning of the names in the value, unless the type is a section.
     pub refers: Option<Refers>,
 }
 
