@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use syn::{Attribute, Fields, Ident, ImplItem, Item, TraitItem, UseTree, Visibility};
 
 /// The crates whose interface is listed.
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 7] = [
     "steersman",
     "steersman-adapters",
     "steersman-definition",
+    "steersman-lsp",
     "steersman-machine",
     "steersman-runtime",
     "steersman-views",

@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 6] = [
+const ALL: [Counterpart; 7] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -94,6 +94,15 @@ const ALL: [Counterpart; 6] = [
         },
         tests: Tests::Ignored("reference::"),
         budget: Duration::from_secs(30),
+    },
+    Counterpart {
+        name: "pytest-lsp",
+        kind: Kind::Folder {
+            script: "scripts/pytest-lsp.sh",
+            variable: "STEERSMAN_PYTEST_LSP",
+        },
+        tests: Tests::Ignored("pytest_lsp::"),
+        budget: Duration::from_secs(60),
     },
     Counterpart {
         name: "disks",

@@ -71,6 +71,11 @@ const BANNED: &[(&str, &[&str], &str)] = &[
         "a definition is compiled from texts alone",
     ),
     (
+        "steersman-lsp",
+        &["tokio", "clap", "reqwest", "rusqlite", "steersman-runtime"],
+        "the language server is a function of messages: no I/O, no terminal, no engine",
+    ),
+    (
         "steersman-runtime",
         // the MCP client depends on chrono; code of this workspace must not
         &[

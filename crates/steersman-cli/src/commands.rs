@@ -35,6 +35,7 @@ mod import;
 mod join;
 mod key;
 mod log;
+mod lsp;
 mod memory;
 mod migrate;
 mod new;
@@ -157,6 +158,7 @@ commands! {
         Key(key::KeyArgs),
         Doctor(doctor::DoctorArgs),
         Schema(schema::SchemaArgs),
+        Lsp(lsp::LspArgs),
         Explain(explain::ExplainArgs),
         Completions(completions::CompletionsArgs),
     }

@@ -1,4 +1,5 @@
-//! `--where`: selects sessions. Terms are joined by `and` and `or`, each `NAME OP VALUE`; `and` binds closer.
+//! `--where`: selects sessions. Terms are joined by `and` and `or`, each `NAME OP VALUE`; `and` binds closer, and brackets
+//! group.
 //!
 //! Names are `status`, `network` (or `definition`), `digest`, `updated`, `created`, `age`, `cost`, `tokens`, `calls`,
 //! `failed`; in `pending` also `for`, `kind` and `tool`. Any other name is a label. A time is a date, or a span back from
@@ -9,9 +10,19 @@ use jiff::Timestamp;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// A parsed filter: all terms of one of the groups must hold. Without a group everything passes.
+/// A parsed filter. Without a condition everything passes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Filter(Vec<Vec<Term>>);
+pub(crate) struct Filter(Option<Condition>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Condition {
+    Any(Vec<Condition>),
+    All(Vec<Condition>),
+    Term(Term),
+}
+
+/// Maximum number of brackets within each other.
+const DEEPEST: usize = 16;
 
 #[derive(Clone, Debug, PartialEq)]
 struct Term {
@@ -97,16 +108,15 @@ impl Filter {
         let Some(text) = text else {
             return Ok(Self::default());
         };
-        let group = |group| -> Result<Vec<Term>, CommandError> {
-            let terms = parts(group, " and ").into_iter();
-            terms.map(|term| Term::parse(term.trim())).collect()
-        };
-        let groups = parts(text, " or ").into_iter();
-        groups.map(group).collect::<Result<_, _>>().map(Self)
+        Condition::parse(text, 0).map(|condition| Self(Some(condition)))
     }
 
-    fn terms(&self) -> impl Iterator<Item = &Term> {
-        self.0.iter().flatten()
+    fn terms(&self) -> Vec<&Term> {
+        let mut terms = Vec::new();
+        if let Some(condition) = &self.0 {
+            condition.terms(&mut terms);
+        }
+        terms
     }
 
     /// Refuses names that are neither built in nor a label of any session: a misspelt label would select nothing, or with
@@ -116,7 +126,7 @@ impl Filter {
         labels: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), CommandError> {
         let labels: BTreeSet<&str> = labels.into_iter().collect();
-        let mut names = self.terms().map(|term| &*term.name);
+        let mut names = self.terms().into_iter().map(|term| &*term.name);
         let unknown = names.find(|name| !NAMES.contains(name) && !labels.contains(name));
         let Some(unknown) = unknown else {
             return Ok(());
@@ -133,7 +143,7 @@ impl Filter {
 
     /// Returns true if a term uses this name.
     pub(crate) fn mentions(&self, name: &str) -> bool {
-        self.terms().any(|term| term.name == name)
+        self.terms().iter().any(|term| term.name == name)
     }
 
     /// Returns true if the filter lets this session through. `field` returns the value of a name, or `None` if the session
@@ -143,16 +153,64 @@ impl Filter {
         now: i64,
         field: impl Fn(&str) -> Option<Field>,
     ) -> Result<bool, CommandError> {
-        let mut passes = self.0.is_empty();
-        for group in &self.0 {
-            // every term is looked at, so that a value that fits no name is refused whatever the others say
-            let mut all = true;
-            for term in group {
-                all &= term.holds(now, field(&term.name))?;
-            }
-            passes |= all;
+        match &self.0 {
+            Some(condition) => condition.holds(now, &field),
+            None => Ok(true),
         }
-        Ok(passes)
+    }
+}
+
+impl Condition {
+    fn parse(text: &str, depth: usize) -> Result<Self, CommandError> {
+        let any = parts(text, " or ").into_iter().map(|group| {
+            let all = parts(group, " and ").into_iter();
+            let all = all.map(|part| Self::part(part.trim(), depth));
+            all.collect::<Result<_, _>>().map(Self::All)
+        });
+        any.collect::<Result<_, _>>().map(Self::Any)
+    }
+
+    /// Parses a term or a condition in brackets.
+    fn part(text: &str, depth: usize) -> Result<Self, CommandError> {
+        if !text.starts_with('(') {
+            return Term::parse(text).map(Self::Term);
+        }
+        if depth == DEEPEST {
+            let what = format!("brackets stand deeper than {DEEPEST} in each other");
+            return Err(CommandError::usage(what));
+        }
+        match closing(text) {
+            Some(end) if end + 1 == text.len() => Self::parse(&text[1..end], depth + 1),
+            Some(_) => Err(CommandError::usage(format!(
+                "`{text}`: `and` or `or` stands behind brackets"
+            ))),
+            None => Err(CommandError::usage(format!("`{text}` lacks a `)`"))),
+        }
+    }
+
+    fn terms<'a>(&'a self, into: &mut Vec<&'a Term>) {
+        match self {
+            Self::Any(parts) | Self::All(parts) => parts.iter().for_each(|part| part.terms(into)),
+            Self::Term(term) => into.push(term),
+        }
+    }
+
+    /// Returns true if the condition holds. Every term is looked at, so that a value that fits no name is refused whatever the
+    /// others say.
+    fn holds(
+        &self,
+        now: i64,
+        field: &impl Fn(&str) -> Option<Field>,
+    ) -> Result<bool, CommandError> {
+        match self {
+            Self::Term(term) => term.holds(now, field(&term.name)),
+            Self::Any(parts) => parts.iter().try_fold(false, |any, part| {
+                part.holds(now, field).map(|holds| any | holds)
+            }),
+            Self::All(parts) => parts.iter().try_fold(true, |all, part| {
+                part.holds(now, field).map(|holds| all & holds)
+            }),
+        }
     }
 }
 
@@ -189,7 +247,7 @@ impl Term {
                 "`{text}`: `not` has no meaning here, and `and` and `or` stand between conditions"
             );
             return Err(CommandError::usage(what).hint(
-                "join conditions by `and` and `or`, without brackets; put a value that contains such a word in quotes",
+                "join conditions by `and` and `or`, grouped by brackets; put a value that contains such a word in quotes",
             ));
         }
         for (of, words) in [("status", STATUSES), ("kind", KINDS)] {
@@ -254,14 +312,16 @@ impl Term {
     }
 }
 
-/// Splits the text at a word with its spaces, except within quotes.
+/// Splits the text at a word with its spaces, except within quotes and brackets.
 fn parts<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
-    let (mut parts, mut begin, mut quote) = (Vec::new(), 0, None);
+    let (mut parts, mut begin, mut quote, mut depth) = (Vec::new(), 0, None, 0_usize);
     for (at, c) in text.char_indices() {
         match (quote, c) {
             (None, '"' | '\'') => quote = Some(c),
             (Some(open), c) if open == c => quote = None,
-            (None, ' ') if at >= begin && text[at..].starts_with(word) => {
+            (None, '(') => depth += 1,
+            (None, ')') => depth = depth.saturating_sub(1),
+            (None, ' ') if depth == 0 && at >= begin && text[at..].starts_with(word) => {
                 parts.push(&text[begin..at]);
                 begin = at + word.len();
             }
@@ -270,6 +330,22 @@ fn parts<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     }
     parts.push(&text[begin.min(text.len())..]);
     parts
+}
+
+/// Returns the place of the bracket that closes the first one.
+fn closing(text: &str) -> Option<usize> {
+    let (mut quote, mut depth) = (None, 0_usize);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if open == c => quote = None,
+            (None, '(') => depth += 1,
+            (None, ')') if depth == 1 => return Some(at),
+            (None, ')') => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Parses a time to milliseconds: a date, a date and time with zone, or a span back from now (`-7d`, `-30m`).
@@ -352,6 +428,15 @@ mod tests {
             ("status = failed and cost > 0.2 or colour != red", true),
             ("colour != red and status = failed or cost > 0.4", false),
             ("status = waits or status = failed and cost > 0.4", true),
+            ("(status = waits or status = failed) and cost > 0.4", false),
+            ("(vendor = Acme or vendor = Acme*) and status = waits", true),
+            (
+                "cost > 0.2 and (colour = red or (age > 30m and status != failed))",
+                true,
+            ),
+            ("(status != answered)", true),
+            ("vendor != 'Acme (US)'", true),
+            ("vendor != Acme (US) and cost > 0.2", true),
         ] {
             let filter = Filter::parse(Some(text)).unwrap();
             assert_eq!(filter.holds(now, field).unwrap(), holds, "{text}");
@@ -370,10 +455,14 @@ mod tests {
             "status = wating",
             "status != anwsered",
             "status = waits and",
-            "(status != answered)",
+            "(status != answered",
+            "(status != answered))",
+            "()",
+            "(status = waits) (cost > 0.2)",
+            "(colour = red) (colour = blue)",
             "vendor = Acme or ",
             "vendor = Acme or Bolt",
-            "(vendor = Acme or vendor = Bolt) and status = waits",
+            "(vendor = Acme or Bolt) and status = waits",
             "not vendor = Acme",
             "kind = aproval",
         ] {

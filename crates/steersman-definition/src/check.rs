@@ -6,6 +6,7 @@ mod filled;
 mod kind;
 mod modes;
 mod names;
+mod offered;
 mod operators;
 mod reach;
 mod reviewers;
@@ -22,6 +23,7 @@ use super::load::Merged;
 use super::lower::Lowered;
 use super::source::{Sources, Span};
 use above::Above;
+pub(crate) use offered::{Offered, offered};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::network::Does;
 use steersman_machine::stored::ids::Name;
@@ -43,29 +45,7 @@ pub(crate) fn check(
     whole: bool,
 ) -> Vec<Diagnostic> {
     let edges = &lowered.network.leads;
-    let mut entries: BTreeMap<&str, Vec<(&Name, &Type)>> = BTreeMap::new();
-    for (owner, agent) in &lowered.network.agents {
-        for (name, ty) in &agent.state {
-            entries.entry(name).or_default().push((owner, ty));
-        }
-    }
-    let mut check = Check {
-        sources,
-        merged,
-        lowered,
-        above: Above::new(&lowered.network, edges),
-        moded: reach::moded(lowered, edges),
-        idle: reach::idle(lowered, edges),
-        entries,
-        routers: routers(lowered),
-        written: Written {
-            config: by_name(merged.file().config()),
-            events: by_name(merged.file().events()),
-            tools: by_name(merged.file().tools()),
-            agents: by_name(merged.file().agents()),
-        },
-        found: Vec::new(),
-    };
+    let mut check = Check::new(sources, merged, lowered);
     check.expressions();
     check.filled();
     check.secrets_within();
@@ -129,7 +109,33 @@ pub(super) struct Check<'a> {
     found: Vec<Diagnostic>,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn new(sources: &'a Sources, merged: &'a Merged, lowered: &'a Lowered) -> Self {
+        let edges = &lowered.network.leads;
+        let mut entries: BTreeMap<&str, Vec<(&Name, &Type)>> = BTreeMap::new();
+        for (owner, agent) in &lowered.network.agents {
+            for (name, ty) in &agent.state {
+                entries.entry(name).or_default().push((owner, ty));
+            }
+        }
+        Check {
+            sources,
+            merged,
+            lowered,
+            above: Above::new(&lowered.network, edges),
+            moded: reach::moded(lowered, edges),
+            idle: reach::idle(lowered, edges),
+            entries,
+            routers: routers(lowered),
+            written: Written {
+                config: by_name(merged.file().config()),
+                events: by_name(merged.file().events()),
+                tools: by_name(merged.file().tools()),
+                agents: by_name(merged.file().agents()),
+            },
+            found: Vec::new(),
+        }
+    }
     fn place(&self, span: Span) -> Option<Place> {
         self.sources.place(span)
     }

@@ -21,6 +21,8 @@
 //!   this text.
 //! * `as "key"` gives the key if it is not a name in Rust.
 //! * `with [keys] "place"` reports the key at a place that has none of these keys.
+//! * `names Space` or `declares Space`, last: the value names something of this [`Space`] or is a map that declares it. Editors
+//!   find, complete and rename names by it.
 //! * `short [..] key`: a value that is not a map is the value of this key, and the section has no other key. `Long<Self>` is the
 //!   map. If the word is not a key, the lowering looks at the node.
 //! * `ordered`: maps of such sections keep their order in the stored form.
@@ -50,6 +52,8 @@ pub(crate) struct Table {
     pub one_of: &'static [(bool, &'static [&'static str])],
     /// True if the order of a map of such sections has a meaning: models see it, or the first entry is the start.
     pub ordered: bool,
+    /// The key to which a value that is not a map belongs.
+    pub short: Option<&'static str>,
 }
 
 /// A key of a section.
@@ -67,6 +71,57 @@ pub(crate) struct Key {
     pub doc: &'static str,
     /// The key has a meaning only together with one of these keys. The text describes a place that has none of them.
     pub with: Option<(&'static [&'static str], &'static str)>,
+    /// Meaning of the names in the value.
+    pub refers: Option<Refers>,
+}
+
+/// The meaning of the names in a value: of a text, of the texts of a list, or of the keys of a map.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refers {
+    /// They are declared here.
+    Declares(Space),
+    /// They are declared elsewhere.
+    Names(Space),
+}
+
+/// The sorts of names. Tools, agents and people share one namespace.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Space {
+    /// A tool.
+    Tool,
+    /// An agent or a person.
+    Agent,
+    /// A person.
+    Person,
+    /// A tool, an agent or a person.
+    Callable,
+    /// An item of what an agent is offered: a tool, an agent, a person or a built-in set.
+    Offer,
+    /// `approval TOOL` and the like: something that waits.
+    Open,
+    /// A state entry.
+    State,
+    /// `state.NAME`; any other text is a type.
+    StateValue,
+    Model,
+    Event,
+    Config,
+    Secret,
+    Server,
+    Outcome,
+    Role,
+    /// A parameter of the enclosing tool or agent.
+    Parameter,
+    /// A field of the enclosing event.
+    Field,
+    /// A mode of the enclosing agent.
+    Mode,
+    /// A state of the enclosing route.
+    Place,
+    /// A task of the enclosing route.
+    Task,
+    /// A state of the enclosing route if it has states, otherwise an agent.
+    Start,
 }
 
 /// The value of an absent key.
@@ -210,7 +265,8 @@ macro_rules! section {
         $name:ident<$a:lifetime>: $title:literal, $words:literal $(, short [$($form:ty),+] $at:ident)? $(; $ordered:ident)? {
             $(
                 $field:ident $(as $key:literal)? : $ty:ty $(| $default:literal)? $(= $value:expr)? $(=> $text:expr)?,
-                $($required:ident)? $about:literal $(, with [$($other:literal),+] $without:literal)?;
+                $($required:ident)? $about:literal $(, with [$($other:literal),+] $without:literal)?
+                $(, names $names:ident)? $(, declares $declares:ident)?;
             )+
         }
         $($how:ident one of $members:expr;)?
@@ -230,9 +286,11 @@ macro_rules! section {
                     default: $crate::keys::section!(@default $a $ty; $($default)? $(= $value)? $(=> $text)?),
                     doc: $about,
                     with: $crate::keys::section!(@with $([$($other),+] $without)?),
+                    refers: $crate::keys::section!(@refers $(Names $names)? $(Declares $declares)?),
                 }),+],
                 one_of: &[$(($crate::keys::section!(@exactly $how), $members))?],
                 ordered: $crate::keys::section!(@is $($ordered)?),
+                short: $crate::keys::section!(@short $($at)?),
             };
 
             $($crate::keys::section!(@read $a $field, $crate::keys::section!(@key $field $($key)?), $about, $ty $(= $value)?);)+
@@ -273,6 +331,12 @@ macro_rules! section {
     (@exactly at_most) => { false };
     (@with) => { None };
     (@with [$($other:literal),+] $without:literal) => { Some((&[$($other),+], $without)) };
+    (@short) => { None };
+    (@short $at:ident) => { Some(stringify!($at)) };
+    (@refers) => { None };
+    (@refers $how:ident $space:ident) => {
+        Some($crate::keys::Refers::$how($crate::keys::Space::$space))
+    };
     (@default $a:lifetime $ty:ty;) => { $crate::keys::Default::None };
     (@default $a:lifetime $ty:ty; $default:literal) => { $crate::keys::Default::Words($default) };
     (@default $a:lifetime $ty:ty; => $text:expr) => { $crate::keys::Default::Value($text) };
@@ -345,8 +409,8 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Section;
     use super::file::File;
+    use super::{Section, Ty};
 
     #[test]
     fn keys_of_a_section_differ_and_groups_name_them() {
@@ -360,6 +424,22 @@ mod tests {
                 for other in others {
                     assert!(table.key(other).is_some(), "`{other}` of {}", table.name);
                 }
+            }
+            for key in table.keys {
+                // a new name under which something is seen is not declared and not used
+                let free = key.name == "as";
+                let inner = key.ty.alternatives();
+                // in the short form of a section the name belongs to a key of that section
+                let short = inner
+                    .iter()
+                    .any(|ty| matches!(ty, Ty::Table(of) if of().short.is_some()));
+                let named = !short && inner.iter().any(|ty| matches!(ty, Ty::Name));
+                assert!(
+                    !named || free || key.refers.is_some(),
+                    "`{}` of {}",
+                    key.name,
+                    table.name
+                );
             }
             let groups = table.one_of.iter().flat_map(|(_, group)| *group);
             for name in groups {

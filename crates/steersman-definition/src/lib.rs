@@ -21,6 +21,7 @@ mod foreign;
 pub mod hosted;
 pub mod import;
 mod keys;
+pub mod language;
 mod load;
 mod lower;
 mod schema;
@@ -132,6 +133,30 @@ pub fn wanted(files: &Files) -> BTreeSet<String> {
     load::wanted(files)
 }
 
+/// Adds the files that a definition names, and those that these name. `read` returns the text of a path, or `None` if there is
+/// no such file, which [`compile`] reports.
+///
+/// # Errors
+/// The first error of `read`.
+pub fn gather<E>(
+    files: &mut Files,
+    mut read: impl FnMut(&str) -> Result<Option<String>, E>,
+) -> Result<(), E> {
+    let mut asked = BTreeSet::new();
+    loop {
+        let mut wanted = wanted(files);
+        wanted.retain(|path| asked.insert(path.clone()));
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        for path in wanted {
+            if let Some(text) = read(&path)? {
+                files.add(path, text);
+            }
+        }
+    }
+}
+
 /// Returns the paths of the documents that a definition names (`knowledge`), relative to its folder. Compiling does not read
 /// them. A caller that has access to the files reports those that cannot be read ([`Files::cannot_read`]).
 pub fn documents(files: &Files) -> BTreeSet<String> {
@@ -190,16 +215,25 @@ pub fn data(path: &str, text: &str) -> Result<serde_json::Value, Vec<Diagnostic>
     }
 }
 
+/// The results of all passes.
+struct Passed {
+    sources: Sources,
+    /// The merged and the lowered definition; `None` if the main file has no tree.
+    done: Option<(load::Merged, lower::Lowered)>,
+    /// All diagnostics, errors first.
+    found: Vec<Diagnostic>,
+}
+
 /// Runs all passes. `worth` is an expression from outside the definition that scores branches. It is checked as well.
-fn run(
-    files: &Files,
-    root: Option<Node>,
-    worth: Option<&str>,
-) -> (Option<Compiled>, Vec<Diagnostic>) {
+fn pass(files: &Files, root: Option<Node>, worth: Option<&str>) -> Passed {
     let mut sources = Sources::default();
     let mut found = Vec::new();
     let Some(merged) = load::load(files, root, &mut sources, &mut found) else {
-        return (None, found);
+        return Passed {
+            sources,
+            done: None,
+            found,
+        };
     };
     let mut lowered = lower::lower(files, &mut sources, &merged, &mut found, worth);
     let mut broken = set_aside(&merged, &lowered, &mut found);
@@ -220,11 +254,30 @@ fn run(
     });
     let mut known = BTreeSet::new();
     found.retain(|diagnostic| known.insert(diagnostic.told()));
-    let mut network = lowered.network;
+    Passed {
+        sources,
+        done: Some((merged, lowered)),
+        found,
+    }
+}
+
+/// Compiles a definition. Returns it if there is no error, and all diagnostics.
+fn run(
+    files: &Files,
+    root: Option<Node>,
+    worth: Option<&str>,
+) -> (Option<Compiled>, Vec<Diagnostic>) {
+    let passed = pass(files, root, worth);
+    let found = passed.found;
+    let Some((merged, lowered)) = passed.done else {
+        return (None, found);
+    };
     if found.iter().any(Diagnostic::is_error) {
         return (None, found);
     }
-    let source = canonical::source(&network.name, &merged, &sources, &lowered.facts.files);
+    let mut network = lowered.network;
+    let (sources, own) = (&passed.sources, &lowered.facts.files);
+    let source = canonical::source(&network.name, &merged, sources, own);
     network.digest = Digest::of(canonical::digested(&source).as_bytes());
     network.source = Arc::from(source.to_string());
     let tests = lowered.facts.tests;

@@ -20,11 +20,12 @@ mod values;
 pub(super) use values::constant_misfit;
 
 use super::diagnostic::{Diagnostic, Place};
+use super::keys;
 use super::keys::Section;
 use super::keys::file::File;
 use super::keys::kinds::{self, each};
 use super::load::{Merged, prompt_path, resolve};
-use super::site::{Code, Scope, Site, Wants};
+use super::site::{Args, Code, Scope, Site, Wants};
 use super::source::{Files, Kind, Node, Scalar, Sources, Span, Style, Value};
 use super::test::Test;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,8 @@ pub(crate) struct Facts {
     pub tests: BTreeMap<String, Test>,
     /// All expressions and templates.
     pub sites: Vec<Site>,
+    /// Places of expressions and templates that cannot be read, with the names in scope there.
+    pub unread: Vec<(Span, Scope)>,
     /// Declarations of tools, agents and people, by name.
     pub declared: BTreeMap<Name, Declared>,
     /// Uses of tools and agents: the agent, the name it uses, the place.
@@ -302,6 +305,7 @@ impl Lower<'_> {
             // a text that was cut at a `#` was reported already
             Err(_) if self.is_broken(node.span) => None,
             Err(error) => {
+                self.out.unread.push((node.span, scope.clone()));
                 let at = self.place(self.sources.locate(node, error.range));
                 self.say(Diagnostic::expression_syntax(at, &error.message));
                 None
@@ -327,6 +331,7 @@ impl Lower<'_> {
         let scalar = node.scalar().filter(|scalar| scalar.kind != Kind::Null)?;
         match Template::parse(&scalar.text) {
             Ok(template) => {
+                self.single_braces(node, &scalar.text, scope);
                 if template.text().is_none() {
                     self.out.sites.push(Site {
                         code: Code::Template(template.clone()),
@@ -342,6 +347,7 @@ impl Lower<'_> {
             }
             Err(_) if self.is_broken(node.span) => None,
             Err(error) => {
+                self.out.unread.push((node.span, scope.clone()));
                 let diagnostic = if let Some((open, end)) = unclosed(&scalar.text) {
                     let at = self.place(self.sources.locate(node, open.clone()));
                     Diagnostic::unclosed(at, &scalar.text[open], end)
@@ -352,6 +358,39 @@ impl Lower<'_> {
                 self.say(diagnostic);
                 None
             }
+        }
+    }
+
+    /// Warns of names in single braces, as other frameworks write them: they are plain text here.
+    fn single_braces(&mut self, node: &Node, text: &str, scope: &Scope) {
+        for range in in_single_braces(text) {
+            let path = text[range.start + 1..range.end - 1].trim();
+            let meant = match path.split_once('.') {
+                Some((root, _)) if ROOTS.contains(&root) => path.to_owned(),
+                None if self.out.entries.contains(path) => format!("state.{path}"),
+                None if self.is_parameter(scope, path) => format!("args.{path}"),
+                _ => continue,
+            };
+            let at = self.place(self.sources.locate(node, range));
+            self.say(Diagnostic::single_braces(at, &meant));
+        }
+    }
+
+    /// Returns true if `args` has a field of this name.
+    fn is_parameter(&self, scope: &Scope, name: &str) -> bool {
+        match &scope.args {
+            Args::Tool(tool) => match self.file.tool(tool).and_then(keys::tool::Tool::parameters) {
+                Some(kinds::Or::One(types)) => types.get(name).is_some(),
+                _ => false,
+            },
+            Args::Agent(agent) | Args::Router(agent) => {
+                let parameters = self
+                    .file
+                    .agent(agent)
+                    .and_then(keys::agent::Agent::parameters);
+                parameters.is_some_and(|types| types.get(name).is_some())
+            }
+            Args::None => false,
         }
     }
 
@@ -440,16 +479,35 @@ impl Lower<'_> {
 
 /// Returns true if a plain text looks like an expression: `args.order`.
 fn is_path(text: &str) -> bool {
-    let roots = [
-        "args", "calls", "config", "error", "event", "result", "secrets", "state",
-    ];
-    let named = |part: &str| {
-        let mut bytes = part.bytes();
-        bytes.next().is_some_and(|b| b.is_ascii_lowercase())
-            && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-    };
     let mut parts = text.split('.');
-    parts.next().is_some_and(|root| roots.contains(&root)) && text.contains('.') && parts.all(named)
+    let root = parts.next().is_some_and(|root| ROOTS.contains(&root));
+    root && text.contains('.') && parts.all(is_word)
+}
+
+/// Root names that authors write in front of a path.
+const ROOTS: [&str; 8] = [
+    "args", "calls", "config", "error", "event", "result", "secrets", "state",
+];
+
+/// Returns true if a text is a name in an expression.
+fn is_word(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|b| b.is_ascii_lowercase())
+        && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// Returns the ranges of names in single braces, with the braces: `{order}`, `{state.order}`.
+fn in_single_braces(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let found = text.match_indices('{').filter_map(|(start, _)| {
+        let end = start + text[start..].find('}')? + 1;
+        let path = text[start + 1..end - 1].trim();
+        // `{{ x }}` is code, and `${x}` is of another language
+        let before = start.checked_sub(1).map(|at| bytes[at]);
+        let double = matches!(before, Some(b'{' | b'$')) || bytes.get(end) == Some(&b'}');
+        (!double && path.split('.').all(is_word)).then_some(start..end)
+    });
+    found.collect()
 }
 
 /// Returns the expression `true`.

@@ -242,7 +242,7 @@ fn named_tables(ty: &'static Ty, into: &mut Vec<&'static Table>) {
 }
 
 /// Returns a type as the reference writes it.
-fn words(ty: &'static Ty) -> String {
+pub(crate) fn words(ty: &'static Ty) -> String {
     match ty {
         Ty::Integer(_) => "int".to_owned(),
         Ty::Number | Ty::Money => "num".to_owned(),

@@ -1,7 +1,6 @@
 //! Reads the files of a definition.
 
 use crate::error::Error;
-use std::collections::BTreeSet;
 use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 use steersman_definition::{self as definition, Files};
@@ -30,23 +29,12 @@ pub(crate) fn definition(path: &Path) -> Result<Files, Error> {
         let text = text(&test).map_err(|e| cannot_read(&folder.join(&test), e))?;
         files.add(test, text);
     }
-    // A file may name others, so repeat until no new names appear.
-    let mut asked = BTreeSet::new();
-    loop {
-        let mut wanted = definition::wanted(&files);
-        wanted.retain(|path| asked.insert(path.clone()));
-        if wanted.is_empty() {
-            break;
-        }
-        for path in wanted {
-            match text(&path) {
-                Ok(text) => files.add(path, text),
-                // The diagnostic points to the place that names the file.
-                Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-                Err(e) => return Err(cannot_read(&folder.join(&path), e)),
-            }
-        }
-    }
+    definition::gather(&mut files, |path| match text(path) {
+        Ok(text) => Ok(Some(text)),
+        // The diagnostic points to the place that names the file.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(e) => Err(cannot_read(&folder.join(path), e)),
+    })?;
     for documents in definition::documents(&files) {
         if let Some(why) = unreadable(&folder, &documents) {
             files.cannot_read(documents, why);

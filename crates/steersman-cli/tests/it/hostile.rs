@@ -644,6 +644,7 @@ fn a_terminal_shows_what_strangers_wrote_and_obeys_none_of_it() {
         &["explain", evil],
         &["new", evil],
         &["schema"],
+        &["lsp"],
         &["completions", "bash"],
         &["show", evil],
         &[evil],

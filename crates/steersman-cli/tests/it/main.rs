@@ -41,6 +41,7 @@ mod operating;
 mod orders;
 mod outages;
 mod people;
+mod pytest_lsp;
 mod readme;
 mod real;
 mod recorded;

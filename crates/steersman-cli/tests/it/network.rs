@@ -77,6 +77,7 @@ const COMMANDS: &[&str] = &[
     "key",
     "doctor",
     "schema",
+    "lsp",
     "explain E001",
     "completions bash",
     "erase last --yes",

@@ -25,7 +25,7 @@ pub(super) enum Root {
 
 impl Check<'_> {
     /// Returns the root names that can be used in a scope.
-    fn known_roots(scope: &Scope) -> Vec<&'static str> {
+    pub(super) fn known_roots(scope: &Scope) -> Vec<&'static str> {
         if scope.request {
             return vec!["request"];
         }
@@ -247,7 +247,7 @@ impl Check<'_> {
         }
     }
 
-    fn whole(&self, scope: &Scope, root: &str) -> Known {
+    pub(super) fn whole(&self, scope: &Scope, root: &str) -> Known {
         let text = |name: &str| (Name::from(name), Kind::Text, false);
         let fields = |fields: Vec<(Name, Kind, bool)>| Known::of(Kind::Fields(fields));
         match root {

@@ -351,6 +351,13 @@ impl Diagnostic {
         Self::new("W0451", at, "this never happens: no time is set")
             .help("`timeout:` beside it says how long is waited, such as `timeout: 4h`")
     }
+    pub(crate) fn single_braces(at: At, meant: &str) -> Self {
+        Self::new("W0453", at.clone(), "single braces are plain text").patch(
+            "a value stands in two braces",
+            at,
+            format!("{{{{ {meant} }}}}"),
+        )
+    }
     pub(crate) fn key_written_out(at: At) -> Self {
         Self::new("W0452", at, "this looks like a key, and who reads the file can use it")
             .note("logs and copies of the definition keep what stands in it")

@@ -39,29 +39,29 @@ section! {
     /// An agent.
     Agent<'a>: "Agent", "an agent" {
         description: Text<'a> | "required where a model chooses it", "Told to models that may choose it.";
-        parameters: Names<'a, Type<'a>> | "{ message: string }", "How it is called.";
+        parameters: Names<'a, Type<'a>> | "{ message: string }", "How it is called.", declares Parameter;
         output: Or<Text<'a>, Type<'a>> | "text",
-            "Structured answer; `state.NAME` takes that entry's type and writes it there.";
-        set: Map<'a, Data<'a>>, "State writes at its end, over `result`.";
-        state: Names<'a, Type<'a>>, "Opens a scope with each instance.";
+            "Structured answer; `state.NAME` takes that entry's type and writes it there.", names StateValue;
+        set: Map<'a, Data<'a>>, "State writes at its end, over `result`.", names State;
+        state: Names<'a, Type<'a>>, "Opens a scope with each instance.", declares State;
         enter: Word<'a, Enter> = Enter::Keep, "Scope when it is called again.";
         system: Prompt<'a>, "The system prompt.";
-        model: Name<'a> | "default", "Model by name.";
+        model: Name<'a> | "default", "Model by name.", names Model;
         params: Map<'a, Any<'a>>, "Over the model's.";
-        tools: List<'a, ToolUse<'a>> | "[]", "Tools, agents, built-in sets.";
-        tool_choice: Text<'a> | "auto", "`auto`, `any`, `none`, or a tool.";
+        tools: List<'a, ToolUse<'a>> | "[]", "Tools, agents, built-in sets.", names Offer;
+        tool_choice: Text<'a> | "auto", "`auto`, `any`, `none`, or a tool.", names Callable;
         prefill: Template<'a>, "Begins the answer.";
         net: Text<'a> | "chat",
             "`chat`, `react`, `refact` (`react` with a reflection after each action), or one registered in Rust.";
         modes: Names<'a, Mode<'a>>,
-            "Variants of the agent, of which one is in force. What a mode does not say is the agent's.";
-        start: Name<'a> | "first of `modes`", "First mode.", with ["modes"] "an agent without `modes`";
+            "Variants of the agent, of which one is in force. What a mode does not say is the agent's.", declares Mode;
+        start: Name<'a> | "first of `modes`", "First mode.", with ["modes"] "an agent without `modes`", names Mode;
         exits: List<'a, ModeExit<'a>>,
             "With `modes`: exits of every mode. They are checked before the mode's own; an exit to the present mode is passed over.",
             with ["modes"] "an agent without `modes`";
         before: List<'a, Before<'a>>, "Tools that run ahead of every turn, together: `before.NAME` in templates.";
         extract: List<'a, Name<'a>>,
-            "State entries filled from each new message by one model call, ahead of everything else (of a routed agent ahead of its decision). The model is `small` if one is declared, else `default`. A value that does not fit is left out, and the result says so.";
+            "State entries filled from each new message by one model call, ahead of everything else (of a routed agent ahead of its decision). The model is `small` if one is declared, else `default`. A value that does not fit is left out, and the result says so.", names State;
         knowledge: List<'a, Documents<'a>>,
             "Text and Markdown, searched for the newest message ahead of every turn: files and folders.";
         reflect: Reflect<'a>,
@@ -76,7 +76,7 @@ section! {
             "Answers by search over branches, dry unless it says otherwise. The branch that is worth most is adopted; where none can be, it answers without.";
         route: Route<'a>, "A routed agent.";
         person: Person<'a>, "A person.";
-        run: Name<'a>, "No model: one call of this tool.";
+        run: Name<'a>, "No model: one call of this tool.", names Tool;
         args: Map<'a, Data<'a>> | "its own arguments", "For `run`.", with ["run"] "an agent without `run`";
         overrides as "override": Flag<'a> = false, "Replaces one of an imported file.";
     }
@@ -85,10 +85,10 @@ section! {
     /// A mode. Its keys are those of an agent that it may override, and its exits.
     Mode<'a>: "Mode", "a mode"; ordered {
         system: Prompt<'a> | "the agent's", "The system prompt.";
-        model: Name<'a> | "the agent's", "Model by name.";
+        model: Name<'a> | "the agent's", "Model by name.", names Model;
         params: Map<'a, Any<'a>>, "Over the agent's, one by one.";
-        tools: List<'a, ToolUse<'a>> | "the agent's", "Tools, agents, built-in sets; instead of the agent's.";
-        tool_choice: Text<'a> | "the agent's", "`auto`, `any`, `none`, or a tool.";
+        tools: List<'a, ToolUse<'a>> | "the agent's", "Tools, agents, built-in sets; instead of the agent's.", names Offer;
+        tool_choice: Text<'a> | "the agent's", "`auto`, `any`, `none`, or a tool.", names Callable;
         prefill: Template<'a> | "the agent's", "Begins the answer.";
         context: Context<'a>, "How its context is put together; over the agent's, key by key.";
         limits: Limits<'a>, "Over the agent's, one by one. What they count goes on over modes.";
@@ -97,17 +97,17 @@ section! {
 
     /// An exit of a mode.
     ModeExit<'a>: "ModeExit", "an exit of a mode" {
-        after_tool: Many<'a, Text<'a>>, "One of these tools or agents succeeded in the exchange that just closed.";
+        after_tool: Many<'a, Text<'a>>, "One of these tools or agents succeeded in the exchange that just closed.", names Callable;
         after_calls: Few<'a, 1>, "So many model calls were made since the mode began.";
         when: Expr<'a>, "Holds. Judged when an exchange has closed, and where a model call is owed.";
         to: Name<'a>,
-            required "A mode; or `finish`: the task ends with what was said last, and the next one begins in `start`.";
+            required "A mode; or `finish`: the task ends with what was said last, and the next one begins in `start`.", names Mode;
     }
     exactly one of &["after_tool", "after_calls", "when"];
 
     /// A tool that runs ahead of a turn.
     Before<'a>: "Before", "a tool that runs ahead of a turn", short [Text<'a>, Long<Self>] tool {
-        tool: Text<'a>, required "A `pure` or `read` tool.";
+        tool: Text<'a>, required "A `pure` or `read` tool.", names Tool;
         args: Map<'a, Data<'a>> | "the message, if it takes one text", "Its arguments.";
         seen as "as": Name<'a> | "the tool's name", "What `before` calls it.";
         show: Flag<'a> = true, "Shown behind the history without being named.";
@@ -116,7 +116,7 @@ section! {
     /// A reflection.
     Reflect<'a>: "Reflect", "a reflection", short [Flag<'a>, Long<Self>] on {
         by: Name<'a> | "itself",
-            "A reviewer: an agent that is called with what it is to judge, and says `accept` or what to revise. Itself: one model call a round, whose answer is `accept` or the new draft.";
+            "A reviewer: an agent that is called with what it is to judge, and says `accept` or what to revise. Itself: one model call a round, whose answer is `accept` or the new draft.", names Agent;
         rounds: Few<'a, 1> = 1,
             "At an agent: how often one answer is judged; the last draft is the answer then. At a tool: how often in a row a call of it may be sent back.";
         when: Expr<'a> | "true", "Whether this one is judged, over `result`, at a tool `args` and `result`.";
@@ -137,14 +137,14 @@ section! {
     /// A summary.
     Summary<'a>: "Summary", "a summary" {
         every: Few<'a, 1> = 10, "Written again after so many messages of members, before the router decides.";
-        model: Name<'a> | "default", "Writes it.";
+        model: Name<'a> | "default", "Writes it.", names Model;
         prompt: Prompt<'a> | "built in", "What that model is told. At a member it reads `config` alone.";
     }
 
     /// An offered tool.
     ToolUse<'a>: "ToolUse", "an offered tool", short [Text<'a>, Long<Self>] what {
-        tool: Text<'a>, "A tool.";
-        agent: Name<'a>, "An agent.";
+        tool: Text<'a>, "A tool.", names Offer;
+        agent: Name<'a>, "An agent.", names Agent;
         seen as "as": Name<'a> | "its name", "The name that the model sees.";
         args: Map<'a, Data<'a>>, "Fixed arguments, hidden from the model.";
         requires: Many<'a, Requires<'a>>, "In addition.";
@@ -154,7 +154,7 @@ section! {
         parallel: Few<'a, 1> = 8, "At once.";
         max: Few<'a, 1>, "Calls per answer; of `fork`: branches.";
         when: Expr<'a> | "true", "Offered while it holds.";
-        choose: Name<'a>, "`fork`: who picks the branch to adopt.";
+        choose: Name<'a>, "`fork`: who picks the branch to adopt.", names Callable;
         join: Or<Whole<'a, 1>, Expr<'a>> | "all",
             "`fork`: when it is over: `all`, `any`, how many must end, or over `done`, `failed`, `open`, `answers`.";
         effects: Word<'a, Effects> = Effects::Dry, "`fork`: whether branches act.";
@@ -172,7 +172,7 @@ section! {
         score: Expr<'a>,
             "What a branch is worth: a number (or true, false) over `answer`, `state`, `calls`. One of `score`, `by`.";
         by: Name<'a>,
-            "Who says so: a `pure` or `read` tool, or an agent, that answers a number. It gets `answer` and `state`, and entries of the state by their names.";
+            "Who says so: a `pure` or `read` tool, or an agent, that answers a number. It gets `answer` and `state`, and entries of the state by their names.", names Callable;
         enough: Real<'a>, "A branch that is worth as much ends the search.";
         budget: SearchBudget<'a>, "What all branches may use together; then the best so far is taken.";
         seed: Whole<'a, 0> | "the session's",
@@ -190,9 +190,9 @@ section! {
 
     /// A person.
     Person<'a>: "Person", "a person" {
-        role: Text<'a> | "the agent's name", "Who may answer.";
+        role: Text<'a> | "the agent's name", "Who may answer.", declares Role;
         reach: Name<'a>,
-            "An `idempotent` tool that is run when a question, an approval or a hold opens for them: `question`, `person`.";
+            "An `idempotent` tool that is run when a question, an approval or a hold opens for them: `question`, `person`.", names Tool;
         timeout: Millis<'a> | "none", "How long a question waits.";
         on_timeout: PersonTimeout<'a> | "error `timeout`", "What happens then.";
     }
@@ -200,7 +200,7 @@ section! {
     /// A person's time-out.
     PersonTimeout<'a>: "PersonTimeout", "a person's time-out" {
         text: Template<'a>, "Answered in the person's place.";
-        to: Name<'a>, "In a route: the member who acts instead.";
+        to: Name<'a>, "In a route: the member who acts instead.", names Agent;
         say: Template<'a>, "Told to the other side, where nothing is answered in their place.";
     }
     at_most one of &["text", "say"];
@@ -218,7 +218,7 @@ section! {
     Compact<'a>: "Compact", "a compaction" {
         when_tokens: Whole<'a, 1> | "70 % of the model's `window`",
             "Tokens of a request from which on it is compacted: as the provider counted, else a token for four bytes.";
-        model: Name<'a> | "default", "Writes the summary.";
+        model: Name<'a> | "default", "Writes the summary.", names Model;
         keep_exchanges: Few<'a, 1> = 10, "The newest exchanges, which are never compacted.";
         prompt: Prompt<'a> | "built in", "What its model is told.";
     }

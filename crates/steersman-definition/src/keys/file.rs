@@ -64,21 +64,21 @@ section! {
         description: Text<'a>, "One line for lists.";
         import: List<'a, Path<'a>>, "Other files of this format, merged into this one.";
         timezone: Text<'a> = "UTC".to_owned(), "Zone of `now`, of `until` and of dates.";
-        config: Names<'a, Config<'a>>, "Plain values, `config.NAME`.";
-        secrets: Names<'a, Secret<'a>>, "Handles, usable in transport fields only.";
-        models: Names<'a, Model<'a>> | "default: auto", "Models by name.";
+        config: Names<'a, Config<'a>>, "Plain values, `config.NAME`.", declares Config;
+        secrets: Names<'a, Secret<'a>>, "Handles, usable in transport fields only.", declares Secret;
+        models: Names<'a, Model<'a>> | "default: auto", "Models by name.", declares Model;
         embeddings: Name<'a> | "full text alone",
-            "A model of `models`, by whose `/v1/embeddings` passages are found: those of `knowledge`, `notes` and `relevant`.";
+            "A model of `models`, by whose `/v1/embeddings` passages are found: those of `knowledge`, `notes` and `relevant`.", names Model;
         memory: Memory<'a> | "the network's name, for ever",
             "Whose memory the built-in set `memory` saves to and searches: a scope, or a scope and how long.";
-        state: Names<'a, Type<'a>>, "Shared data of the entry agent's instance.";
-        events: Names<'a, Event<'a>>, "Messages from outside that are not chat.";
+        state: Names<'a, Type<'a>>, "Shared data of the entry agent's instance.", declares State;
+        events: Names<'a, Event<'a>>, "Messages from outside that are not chat.", declares Event;
         labels: Map<'a, Template<'a>>, "What a session is found by, over `state`, `answer`, and `args` if every session begins with the same agent: an event gives them by `start: { args: .. }`.";
-        outcome: Map<'a, Expr<'a>>, "What a session came to, as named values; over the same names as `labels`.";
-        mcp: Names<'a, Mcp<'a>>, "MCP servers; their tools are called `SERVER.TOOL` here.";
-        tools: Names<'a, Tool<'a>>, "Tools.";
-        agents: Names<'a, Agent<'a>> | "required", "Agents.";
-        entry: Many<'a, Name<'a>> | "the only agent that no other names", "Who gets the first message.";
+        outcome: Map<'a, Expr<'a>>, "What a session came to, as named values; over the same names as `labels`.", declares Outcome;
+        mcp: Names<'a, Mcp<'a>>, "MCP servers; their tools are called `SERVER.TOOL` here.", declares Server;
+        tools: Names<'a, Tool<'a>>, "Tools.", declares Tool;
+        agents: Names<'a, Agent<'a>> | "required", "Agents.", declares Agent;
+        entry: Many<'a, Name<'a>> | "the only agent that no other names", "Who gets the first message.", names Agent;
         limits: Limits<'a> | "see Limits", "For the whole session.";
         context: Context<'a>, "Default for all model-driven agents.";
         record: List<'a, Word<'a, Recorded>> = Vec::new(), "Answers of tools as they came; rendered requests.";
@@ -122,7 +122,7 @@ section! {
         window: Whole<'a, 1> | "as known of the model",
             "Tokens that a request and its answer may have together. At 70 % of it contexts are compacted.";
         params: Map<'a, Any<'a>>, "Sent as they are.";
-        fallback: List<'a, Name<'a>>, "Models that are asked in its place, in this order, when it cannot answer.";
+        fallback: List<'a, Name<'a>>, "Models that are asked in its place, in this order, when it cannot answer.", names Model;
         retry: ModelRetry<'a> | "tried 5 times, then waited for 24 h", "What is done while its place does not answer.";
         calls: Word<'a, CallStyle> = CallStyle::default(), "How tools are told and called.";
         rate: Rate<'a, true> | "none",
@@ -168,7 +168,7 @@ section! {
 
     /// An event.
     Event<'a>: "Event", "an event" {
-        fields: Names<'a, Type<'a>>, required "The payload.";
+        fields: Names<'a, Type<'a>>, required "The payload.", declares Field;
         id: Template<'a>, required "Each id is accepted once.";
         session: Template<'a>, "Key of the session that it belongs to.";
         keep: Millis<'a> = 30 * 86_400_000, "How long one that no wait took is kept.";
@@ -177,7 +177,7 @@ section! {
 
     /// The start by an event.
     Start<'a>: "Start", "the start by an event" {
-        agent: Name<'a> | "entry", "Who begins.";
+        agent: Name<'a> | "entry", "Who begins.", names Agent;
         args: Map<'a, Data<'a>>, "Arguments for the agent's parameters.";
         message: Template<'a>, "The first message.";
     }

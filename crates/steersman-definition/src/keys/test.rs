@@ -24,7 +24,7 @@ section! {
     /// A scripted answer that is not a text. Scripts are data, so the checks of shapes do not see it.
     Answer<'a>: "Answer", "a scripted answer" {
         text: Template<'a>, "The text.";
-        call: Many<'a, Map<'a, Any<'a>>>, "Calls: `TOOL: arguments`.";
+        call: Many<'a, Map<'a, Any<'a>>>, "Calls: `TOOL: arguments`.", names Callable;
         output: Any<'a>, "A structured answer.";
         accept: Flag<'a> = false, "A reviewer accepts.";
         revise: Text<'a>, "A reviewer asks for this change.";
@@ -46,10 +46,10 @@ section! {
 section! {
     /// A test.
     Test<'a>: "Test", "a test" {
-        entry: Name<'a> | "the file's", "Who is talked to.";
+        entry: Name<'a> | "the file's", "Who is talked to.", names Agent;
         seed: Whole<'a, 0> = 1, "Of the session.";
-        script: Or<Answers<'a>, Path<'a>> | "the recording", "Answers by agent.";
-        tools: Answers<'a>, "Outcomes of tools, in order.";
+        script: Or<Answers<'a>, Path<'a>> | "the recording", "Answers by agent.", names Agent;
+        tools: Answers<'a>, "Outcomes of tools, in order.", names Tool;
         memory: List<'a, Remembered<'a>> | "nothing",
             "What is in memory before the first step. A test has a memory of its own.";
         steps: List<'a, Step<'a>>, "What happens.";
@@ -70,25 +70,25 @@ section! {
         say: Text<'a>, "A message.";
         at: Text<'a> | "current", "A branch.",
             with ["say", "answer", "approve", "reject", "resolve", "interrupt", "cancel"] "a step that does nothing on a branch";
-        event: Map<'a, Any<'a>>, "`NAME: fields`.";
+        event: Map<'a, Any<'a>>, "`NAME: fields`.", names Event;
         answer: Text<'a>, "To the open question.";
-        approve: Text<'a>, "The tool.";
-        reject: Text<'a>, "The tool.";
+        approve: Text<'a>, "The tool.", names Callable;
+        reject: Text<'a>, "The tool.", names Callable;
         edit: Map<'a, Any<'a>>, "With `approve`: changed arguments.",
             with ["approve"] "a step without `approve`";
         repeat: Flag<'a> = false, "With `approve`: it does again what was done before, and the person says so.",
             with ["approve"] "a step without `approve`";
-        resolve: Map<'a, Word<'a, Resolve>>, "A doubt: `TOOL: done`.";
+        resolve: Map<'a, Word<'a, Resolve>>, "A doubt: `TOOL: done`.", names Callable;
         role: Text<'a>, "Who does it.",
-            with ["say", "answer", "approve", "reject", "resolve", "interrupt", "cancel"] "a step that nobody in particular does";
+            with ["say", "answer", "approve", "reject", "resolve", "interrupt", "cancel"] "a step that nobody in particular does", names Role;
         refused: Flag<'a> = false, "This step must be refused.";
         interrupt: Text<'a>, "A message that cancels the open exchange.";
-        cancel: Text<'a>, "A call's tool, an agent, a branch, or `session`.";
+        cancel: Text<'a>, "A call's tool, an agent, a branch, or `session`.", names Callable;
         fork: Text<'a>, "The branch to fork.";
         seen as "as": Text<'a>, "Name of the new branch.",
             with ["fork", "rewind"] "a step without `fork` or `rewind`";
         from: Text<'a> | "head", "A line, or a tool: the first line of the branch that closed a call of it well, `TOOL#2` the second.",
-            with ["fork", "rewind"] "a step without `fork` or `rewind`";
+            with ["fork", "rewind"] "a step without `fork` or `rewind`", names Callable;
         rewind: Text<'a>, "The branch to rewind.";
         adopt: Text<'a>, "A branch.";
         join: List<'a, Text<'a>>, "A person's join of these branches.";
@@ -96,7 +96,7 @@ section! {
             with ["join"] "a step without `join`";
         then: Then<'a>, "With `join`: the tool that follows.",
             with ["join"] "a step without `join`";
-        script: Answers<'a>, "From here on.";
+        script: Answers<'a>, "From here on.", names Agent;
         advance: Millis<'a>, "The clock.";
         kill: Text<'a>, "`random`, or a line.";
         resume: Flag<'a> = false, "After a kill.";
@@ -106,14 +106,14 @@ section! {
 
     /// An expectation.
     Expect<'a>: "Expect", "an expectation" {
-        stack: Text<'a>, "An agent.";
-        speakers: Text<'a>, "A routed agent.";
-        modes: Text<'a>, "An agent.";
-        states: Text<'a>, "An agent whose `net` names its states: those that it entered, in order.";
-        model_calls: Text<'a>, "An agent, or `all`.";
-        offered: Text<'a>, "An agent: the tools of each of its model calls, a list of lists.";
-        saw: Text<'a>, "An agent: texts that stood in what its model was sent.";
-        unseen: Text<'a>, "An agent: texts that did not stand there.";
+        stack: Text<'a>, "An agent.", names Agent;
+        speakers: Text<'a>, "A routed agent.", names Agent;
+        modes: Text<'a>, "An agent.", names Agent;
+        states: Text<'a>, "An agent whose `net` names its states: those that it entered, in order.", names Agent;
+        model_calls: Text<'a>, "An agent, or `all`.", names Agent;
+        offered: Text<'a>, "An agent: the tools of each of its model calls, a list of lists.", names Agent;
+        saw: Text<'a>, "An agent: texts that stood in what its model was sent.", names Agent;
+        unseen: Text<'a>, "An agent: texts that did not stand there.", names Agent;
         call: Whole<'a, 1> | "the last", "With `saw`, `unseen`: which of the agent's model calls, from 1.",
             with ["saw", "unseen"] "an expectation without `saw` or `unseen`";
         is: Any<'a>, "What the stack, list or number is.",
@@ -122,7 +122,7 @@ section! {
         that: Expr<'a>, "Over `state`, `calls`, `outcome`.";
         branches: Whole<'a, 0>, "How many there are.";
         open: List<'a, Text<'a>>,
-            "What waits: `approval TOOL`, `input TOOL`, `doubt TOOL`, `repeat TOOL`, `question PERSON`, `event EVENT`, `budget`.";
+            "What waits: `approval TOOL`, `input TOOL`, `doubt TOOL`, `repeat TOOL`, `question PERSON`, `event EVENT`, `budget`.", names Open;
         same_as: Word<'a, SameAs>, "As without `kill` and `resume`.";
     }
 }

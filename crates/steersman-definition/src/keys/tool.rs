@@ -33,7 +33,7 @@ section! {
     /// A tool.
     Tool<'a>: "Tool", "a tool" {
         description: Text<'a> | "required if a model is offered it", "Told to the model.";
-        parameters: Or<Names<'a, Type<'a>>, Path<'a>> | "{}", "Arguments, checked before it runs; a path names a JSON Schema.";
+        parameters: Or<Names<'a, Type<'a>>, Path<'a>> | "{}", "Arguments, checked before it runs; a path names a JSON Schema.", declares Parameter;
         effect: Word<'a, Class> | "`unsafe`; without a source, or with `wait` or `ask`: `pure`", "Effect class.";
         requires: Many<'a, Requires<'a>>, "All must hold, else a refusal.";
         approve: Approve<'a>, "A person decides on exactly these arguments.";
@@ -43,9 +43,9 @@ section! {
             with ["command"] "a tool without `command`";
         native: Or<Whole<'a, 0>, Text<'a>>, "In Rust, registered under this name; its version.";
         wait: Wait<'a>, "Parks the call.";
-        ask: Name<'a>, "Puts the argument `question` to this person.";
-        send: Name<'a>, "Puts the argument `message` into this agent's inbox.";
-        set: Map<'a, Data<'a>>, "State writes on success.";
+        ask: Name<'a>, "Puts the argument `question` to this person.", names Person;
+        send: Name<'a>, "Puts the argument `message` into this agent's inbox.", names Agent;
+        set: Map<'a, Data<'a>>, "State writes on success.", names State;
         result: Template<'a> | "the result as JSON", "What the model sees on success.";
         on_error: Map<'a, OnError<'a>>, "By code, the most specific first.";
         on_doubt: Or<Word<'a, DoubtWord>, Doubt<'a>> | "`ask` if a person can be reached, else `fail`", "Way out of doubt.";
@@ -91,10 +91,10 @@ section! {
     /// An approval.
     Approve<'a>: "Approve", "an approval", short [Expr<'a>, Long<Self>] when {
         when: Expr<'a> | "true", "Whether it is wanted.";
-        by: Name<'a> | "user", "A person, or `user`.";
+        by: Name<'a> | "user", "A person, or `user`.", names Person;
         ask: Template<'a> | "tool and arguments", "The question.";
-        show: List<'a, Name<'a>>, "Parameters that are artifacts, shown with it.";
-        edit: List<'a, Name<'a>> | "none", "Arguments that the approver may change.";
+        show: List<'a, Name<'a>>, "Parameters that are artifacts, shown with it.", names Parameter;
+        edit: List<'a, Name<'a>> | "none", "Arguments that the approver may change.", names Parameter;
         timeout: Millis<'a> | "none: waits", "How long it waits.";
         on_timeout: Or<Word<'a, Silent>, Long<Approve<'a>>> | "reject",
             "What happens then: or the next in line, who is asked.";
@@ -103,30 +103,30 @@ section! {
     /// A way out of doubt.
     Doubt<'a>: "Doubt", "a way out of doubt" {
         probe: Name<'a> | "none: a person says",
-            "A `pure` or `read` tool that finds out. It is tried again as its own `retry` says.";
+            "A `pure` or `read` tool that finds out. It is tried again as its own `retry` says.", names Tool;
         args: Map<'a, Data<'a>>, "Its arguments.";
         done: Expr<'a> | "required with `probe`", "Over `result`: it happened.";
         otherwise as "else": Word<'a, ProbeElse> = ProbeElse::Ask, "When `done` is false.";
         by: Many<'a, Name<'a>> | "who is asked to approve the call, else `any`",
-            "Who is asked, where a probe has not settled it: people, `user` or `any`. One answer is enough.";
+            "Who is asked, where a probe has not settled it: people, `user` or `any`. One answer is enough.", names Person;
     }
 
     /// An entry of `on_error`.
     OnError<'a>: "OnError", "an entry of `on_error`" {
-        set: Map<'a, Data<'a>>, "State writes.";
+        set: Map<'a, Data<'a>>, "State writes.", names State;
         result: Template<'a> | "code and message", "What the model sees.";
         then: Then<'a>, "A tool that follows.";
     }
 
     /// A tool that follows.
     Then<'a>: "Then", "a tool that follows", short [Name<'a>, Long<Self>] tool {
-        tool: Name<'a>, required "Which.";
+        tool: Name<'a>, required "Which.", names Tool;
         args: Map<'a, Data<'a>> | "result", "Its arguments.";
     }
 
     /// A wait.
     Wait<'a>: "Wait", "a wait" {
-        event: Name<'a>, "For an event.";
+        event: Name<'a>, "For an event.", names Event;
         matching as "match": Map<'a, Data<'a>> | "required with `event`, unless that has `session`",
             "Fields that must be equal, each a value of its declared type.",
             with ["event"] "a wait without `event`";
@@ -155,7 +155,7 @@ section! {
             with ["horizon"] "a rendering without `horizon`";
         elide: List<'a, Text<'a>>, "Arguments that are `...` then.",
             with ["horizon"] "a rendering without `horizon`";
-        model: Name<'a> | "default", "Writes the summary.";
+        model: Name<'a> | "default", "Writes the summary.", names Model;
         spill: Size<'a> = SPILL,
             "Larger results become artifacts: the call gets their beginning and a reference. Results of agents and people have 16KiB.";
     }

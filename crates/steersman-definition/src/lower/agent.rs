@@ -285,7 +285,13 @@ impl Lower<'_> {
         let models = self.file.models();
         let known = || each(models).map(|(key, _)| &*key.name);
         if &*name != "default" && !known().any(|model| model == &*name) {
+            // the provider's name of a model that is declared under another one
+            let meant = each(models).find(|(_, model)| {
+                let at = model.model();
+                at.is_some_and(|at| at.as_text().is_some_and(|at| **at == *name))
+            });
             let near = self.sources.near(&name, known().chain(["default"]));
+            let near = meant.map(|(key, _)| &*key.name).or(near);
             let at = self.place(written.span);
             self.say(Diagnostic::unknown_name(at, "model", &name, near));
         }
