@@ -79,6 +79,7 @@ mod error;
 mod event;
 mod files;
 mod follow;
+pub mod grading;
 mod models;
 mod nets;
 mod network;

@@ -19,6 +19,7 @@ use steersman_machine::values::types::{Parameters, Type, TypeKind};
 pub struct Network {
     checked: Arc<checked::Network>,
     tests: Arc<BTreeMap<String, definition::test::Test>>,
+    grades: Arc<BTreeMap<String, definition::grade::Grade>>,
     tools: Arc<BTreeMap<String, Tool>>,
     warnings: Arc<[definition::Diagnostic]>,
     folder: Option<PathBuf>,
@@ -52,6 +53,7 @@ impl Network {
     pub(crate) fn with_compiled(&self, compiled: definition::Compiled) -> Self {
         Self {
             tests: Arc::new(compiled.tests),
+            grades: Arc::new(compiled.grades),
             ..self.with_checked(compiled.network)
         }
     }
@@ -65,6 +67,7 @@ impl Network {
         Self {
             checked,
             tests: Arc::default(),
+            grades: Arc::default(),
             tools: Arc::default(),
             warnings: Arc::default(),
             folder,
@@ -135,6 +138,11 @@ impl Network {
     /// Returns a test by name.
     pub(crate) fn test(&self, name: &str) -> Option<&definition::test::Test> {
         self.tests.get(name)
+    }
+
+    /// Returns its grades by name, for [`grading`](crate::grading).
+    pub fn grades(&self) -> &BTreeMap<String, definition::grade::Grade> {
+        &self.grades
     }
 
     /// Returns the folder that it was read from, in which its commands run.
@@ -354,9 +362,10 @@ impl Builder {
                 definition::compile_with_tests(&files, Some(root))
             }
         };
-        let (network, tests) = compiled
-            .map(|compiled| (compiled.network, compiled.tests))
+        let (network, beside) = compiled
+            .map(|compiled| (compiled.network, (compiled.tests, compiled.grades)))
             .unzip();
+        let (tests, grades) = beside.unwrap_or_default();
         let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
         let mut problems = Vec::new();
         if let Some(network) = &network {
@@ -383,7 +392,8 @@ impl Builder {
         match network {
             Some(network) if !failed && problems.is_empty() => Ok(Network {
                 checked: Arc::new(network),
-                tests: Arc::new(tests.unwrap_or_default()),
+                tests: Arc::new(tests),
+                grades: Arc::new(grades),
                 tools: Arc::new(
                     self.tools
                         .into_iter()

@@ -23,6 +23,7 @@ mod docs;
 mod doubts;
 mod examples;
 mod files;
+mod graded;
 mod help;
 mod hostile;
 mod import;

@@ -11,7 +11,7 @@ use steersman_testkit::replay::twice;
 /// Runs the tests of one case file. Returns their traces, or the failures.
 fn run(name: &str, text: String) -> Result<String, String> {
     let (compiled, found) = compile_with_tests(&Files::new(name, text), None);
-    let Some(Compiled { network, tests }) = compiled else {
+    let Some(Compiled { network, tests, .. }) = compiled else {
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         return Err(format!("{name}\n{}", found.join("\n")));
     };
