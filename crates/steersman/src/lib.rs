@@ -75,6 +75,7 @@
 #![warn(missing_docs)]
 
 mod act;
+pub mod build;
 mod error;
 mod event;
 mod files;
@@ -104,7 +105,7 @@ pub use search::Searched;
 pub use session::Session;
 pub use steersman::{Setup, Steersman};
 pub use steersman_machine::stored::by::By;
-pub use tool::{Tool, ToolContext, ToolError, blocking, tool, tool_with};
+pub use tool::{Declared, Tool, ToolContext, ToolError, blocking, declare, tool, tool_with};
 
 pub use steersman_adapters as adapters;
 pub use steersman_machine as machine;
