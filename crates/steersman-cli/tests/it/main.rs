@@ -21,6 +21,7 @@ mod demo;
 mod disk;
 mod docs;
 mod doubts;
+mod drafted;
 mod examples;
 mod files;
 mod graded;
