@@ -8,6 +8,7 @@ mod clock;
 mod commands;
 mod error;
 mod filter;
+mod grading;
 mod locate;
 mod place;
 mod play;

@@ -25,7 +25,7 @@ pub(crate) fn source(
     definition.insert("name".into(), Json::from(name));
     for key in File::table().keys {
         let node = merged.file().0.get(key.name);
-        let node = node.filter(|_| !["name", "tests"].contains(&key.name));
+        let node = node.filter(|_| !["name", "tests", "grades"].contains(&key.name));
         let value = node.map_or(Json::Null, |node| canon.value(node, &key.ty));
         if !value.is_null() {
             definition.insert(key.name.into(), value);

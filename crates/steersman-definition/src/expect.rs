@@ -161,7 +161,7 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
             not,
         } => saw(subject, agent, *call, texts, *not),
         Expect::Answer(is) => same("answer", &answer(subject).unwrap_or_default(), is),
-        Expect::That(expr) => that(subject, expr),
+        Expect::That(expr) => that(subject, expr)?,
         Expect::Branches(is) => same(
             "branches",
             &subject.branch_count().to_string(),
@@ -181,8 +181,11 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
     }
 }
 
-/// Checks an expression over the state, the calls and the outcome of the session.
-fn that(subject: &dyn Subject, expr: &Expr) -> Result<(), String> {
+/// Calls `see` with a view of the state, the calls, the answer and the outcome of the session.
+pub(crate) fn with_view<T>(
+    subject: &dyn Subject,
+    see: impl FnOnce(&View<'_>) -> T,
+) -> Result<T, String> {
     let snapshot = subject.snapshot(subject.current());
     let cx = Cx {
         network: subject.network(),
@@ -200,15 +203,19 @@ fn that(subject: &dyn Subject, expr: &Expr) -> Result<(), String> {
         let value = serde_json::to_value(&value).map_err(|e| e.to_string())?;
         outcome.insert(name.to_string(), value);
     }
-    let view = view().with("outcome", Json::Object(outcome));
-    match view.holds(expr) {
-        Ok(true) => Ok(()),
+    Ok(see(&view().with("outcome", Json::Object(outcome))))
+}
+
+/// Checks an expression over the session. The inner error says that it does not hold, the outer one why it cannot be evaluated.
+pub(crate) fn that(subject: &dyn Subject, expr: &Expr) -> Result<Result<(), String>, String> {
+    with_view(subject, |view| match view.holds(expr) {
+        Ok(true) => Ok(Ok(())),
         Ok(false) => {
-            let values = values(expr, &view);
-            Err(format!("that {} does not hold{values}", expr.source))
+            let values = values(expr, view);
+            Ok(Err(format!("that {} does not hold{values}", expr.source)))
         }
-        Err(e) => Err(format!("that {}: {e}{}", expr.source, values(expr, &view))),
-    }
+        Err(e) => Err(format!("that {}: {e}{}", expr.source, values(expr, view))),
+    })?
 }
 
 /// Most characters of a value that a failed expression read.

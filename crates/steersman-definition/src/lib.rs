@@ -18,6 +18,7 @@ mod diagnostic;
 pub mod expect;
 mod explain;
 mod foreign;
+pub mod grade;
 pub mod hosted;
 pub mod import;
 mod keys;
@@ -57,13 +58,15 @@ pub fn compile_with_tests(
     run(files, root, None)
 }
 
-/// A network and its tests. Tests are not part of a network: sessions never see them.
+/// A network, its tests and its grades. Neither is part of a network: sessions never see them.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// The checked network, without the tests.
     pub network: Network,
     /// Tests of the definition by name.
     pub tests: BTreeMap<String, test::Test>,
+    /// Grades of the definition by name.
+    pub grades: BTreeMap<String, grade::Grade>,
 }
 
 /// Compiles a definition that was built as a tree, as the Rust builder does. `files` holds the files that the tree names; its
@@ -241,10 +244,19 @@ fn pass(files: &Files, root: Option<Node>, worth: Option<&str>) -> Passed {
     lowered.network.leads = check::leads(&lowered);
     found.extend(check::check(&sources, &merged, &lowered, no_errors));
     broken.extend(set_aside(&merged, &lowered, &mut found));
+    let is_broken = |span| {
+        sources
+            .path(span)
+            .is_some_and(|file| broken.contains(&**file))
+    };
     for (key, _) in keys::kinds::each(merged.file().tests()) {
-        let file = sources.path(key.span);
-        if file.is_some_and(|file| broken.contains(&**file)) {
+        if is_broken(key.span) {
             lowered.facts.tests.remove(&*key.name);
+        }
+    }
+    for (key, _) in keys::kinds::each(merged.file().grades()) {
+        if is_broken(key.span) {
+            lowered.facts.grades.remove(&*key.name);
         }
     }
     found.sort_by_key(|diagnostic| {
@@ -280,6 +292,11 @@ fn run(
     let source = canonical::source(&network.name, &merged, sources, own);
     network.digest = Digest::of(canonical::digested(&source).as_bytes());
     network.source = Arc::from(source.to_string());
-    let tests = lowered.facts.tests;
-    (Some(Compiled { network, tests }), found)
+    let (tests, grades) = (lowered.facts.tests, lowered.facts.grades);
+    let compiled = Compiled {
+        network,
+        tests,
+        grades,
+    };
+    (Some(compiled), found)
 }

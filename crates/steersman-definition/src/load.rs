@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Keys that belong to one file and are not merged. Maps of named entries are merged entry by entry. Settings that are maps are
 /// merged key by key. Any other setting is taken from the importing file.
-const OWN: [&str; 5] = ["steersman", "name", "import", "entry", "tests"];
+const OWN: [&str; 6] = ["steersman", "name", "import", "entry", "tests", "grades"];
 
 /// A definition after merging its files.
 pub(crate) struct Merged {
@@ -309,7 +309,7 @@ impl Loader<'_> {
                 continue;
             };
             let file = File(&node);
-            if file.tests().is_none() {
+            if file.tests().is_none() && file.grades().is_none() {
                 continue; // a script or data of another test
             }
             if !self.is_of(file) {
@@ -322,10 +322,13 @@ impl Loader<'_> {
         }
     }
 
-    /// Adds the tests of a file; reports names that another file of tests has.
+    /// Adds the tests and grades of a file; reports names that another file of tests has.
     fn take_tests(&mut self, file: File<'_>) {
         for (key, test) in each(file.tests()) {
             self.merge("tests", key, test.0);
+        }
+        for (key, grade) in each(file.grades()) {
+            self.merge("grades", key, grade.0);
         }
     }
 }

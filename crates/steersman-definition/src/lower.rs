@@ -5,6 +5,7 @@ mod agent;
 mod builtin;
 mod context;
 mod file;
+mod grades;
 mod knowledge;
 mod limits;
 mod mcp;
@@ -20,6 +21,7 @@ mod values;
 pub(super) use values::constant_misfit;
 
 use super::diagnostic::{Diagnostic, Place};
+use super::grade::Grade;
 use super::keys;
 use super::keys::Section;
 use super::keys::file::File;
@@ -49,6 +51,8 @@ pub(crate) struct Lowered {
 pub(crate) struct Facts {
     /// Tests of the definition, by name.
     pub tests: BTreeMap<String, Test>,
+    /// Grades of the definition, by name.
+    pub grades: BTreeMap<String, Grade>,
     /// All expressions and templates.
     pub sites: Vec<Site>,
     /// Places of expressions and templates that cannot be read, with the names in scope there.

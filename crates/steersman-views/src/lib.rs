@@ -15,6 +15,7 @@
 //!                                            +--> record   a session as a test, and as training data
 //!   runtime's inspection ------------------------> page, list, turn, rerun    the present, rows of lists, results
 //!   lists, inspection ---------------------------> cause    reasons of stops, stuck sessions, sums
+//!   measurements of sessions --------------------> grade    rates with intervals, comparison with a baseline
 //!   definition, snapshot ------------------------> graph    a picture with marks and coordinates
 //! ```
 //!
@@ -42,6 +43,7 @@ pub mod diff;
 pub mod effects;
 pub mod essence;
 pub mod event;
+pub mod grade;
 pub mod graph;
 pub mod lanes;
 pub mod line;

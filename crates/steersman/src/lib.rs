@@ -75,10 +75,12 @@
 #![warn(missing_docs)]
 
 mod act;
+pub mod build;
 mod error;
 mod event;
 mod files;
 mod follow;
+pub mod grading;
 mod models;
 mod nets;
 mod network;
@@ -105,7 +107,7 @@ pub use session::Session;
 pub use states::{Does, NoWork, State, States};
 pub use steersman::{Setup, Steersman};
 pub use steersman_machine::stored::by::By;
-pub use tool::{Tool, ToolContext, ToolError, blocking, tool, tool_with};
+pub use tool::{Declared, Tool, ToolContext, ToolError, blocking, declare, tool, tool_with};
 
 pub use steersman_adapters as adapters;
 pub use steersman_machine as machine;

@@ -1,5 +1,6 @@
 //! Networks: built from YAML, from Rust, or from both, and checked as a whole.
 
+use crate::build::{Declared, Keys, Limits};
 use crate::error::{DefinitionError, Error};
 use crate::read;
 use crate::states::States;
@@ -20,6 +21,7 @@ use steersman_machine::values::types::{Parameters, Type, TypeKind};
 pub struct Network {
     checked: Arc<checked::Network>,
     tests: Arc<BTreeMap<String, definition::test::Test>>,
+    grades: Arc<BTreeMap<String, definition::grade::Grade>>,
     tools: Arc<BTreeMap<String, Tool>>,
     warnings: Arc<[definition::Diagnostic]>,
     folder: Option<PathBuf>,
@@ -53,6 +55,7 @@ impl Network {
     pub(crate) fn with_compiled(&self, compiled: definition::Compiled) -> Self {
         Self {
             tests: Arc::new(compiled.tests),
+            grades: Arc::new(compiled.grades),
             ..self.with_checked(compiled.network)
         }
     }
@@ -66,6 +69,7 @@ impl Network {
         Self {
             checked,
             tests: Arc::default(),
+            grades: Arc::default(),
             tools: Arc::default(),
             warnings: Arc::default(),
             folder,
@@ -138,6 +142,11 @@ impl Network {
         self.tests.get(name)
     }
 
+    /// Returns its grades by name, for [`grading`](crate::grading).
+    pub fn grades(&self) -> &BTreeMap<String, definition::grade::Grade> {
+        &self.grades
+    }
+
     /// Returns the folder that it was read from, in which its commands run.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
@@ -173,6 +182,8 @@ pub struct Builder {
     twice: Vec<String>,
     /// Keys that were set in Rust on a definition that was read from text.
     misplaced: Vec<String>,
+    /// Files that were given in Rust: paths and texts.
+    texts: Vec<(String, Arc<str>)>,
     folder: Option<PathBuf>,
     file: Option<String>,
 }
@@ -186,6 +197,7 @@ impl Builder {
             states: Vec::new(),
             twice: Vec::new(),
             misplaced: Vec::new(),
+            texts: Vec::new(),
             folder: None,
             file: None,
         }
@@ -196,8 +208,10 @@ impl Builder {
         if let Written::Keys(keys) = &mut self.written {
             let mut entry = tool.keys.clone();
             entry.insert("native".into(), tool.version.as_str().into());
-            entry.insert("effect".into(), tool.class.word().into());
-            entry.insert("parameters".into(), schema_path(&tool.name).into());
+            let effect = entry.entry("effect");
+            effect.or_insert_with(|| tool.class.word().into());
+            let parameters = entry.entry("parameters");
+            parameters.or_insert_with(|| schema_path(&tool.name).into());
             insert(keys, "tools", &tool.name, Json::Object(entry));
         }
         self.tools.push(tool);
@@ -322,17 +336,15 @@ impl Builder {
     pub fn agent(self, agent: Agent) -> Self {
         self.entry_of("agents", &agent.name, Json::Object(agent.keys))
     }
-    /// Adds a key to the state, which belongs to the entry agent. The type is one of the definition format: `json!("optional string")`.
-    pub fn state(self, name: &str, ty: impl Into<Json>) -> Self {
-        self.entry_of("state", name, ty.into())
+    /// Adds a tool that is declared alone: a request, a command, a wait, or writes of state ([`declare`]).
+    pub fn declare(self, tool: Declared) -> Self {
+        let (name, keys) = tool.into_parts();
+        self.entry_of("tools", &name, Json::Object(keys))
     }
-    /// Adds a `config` value: `json!({ "type": "integer", "default": 100 })`.
-    pub fn config(self, name: &str, value: impl Into<Json>) -> Self {
-        self.entry_of("config", name, value.into())
-    }
-    /// Sets the agent that the user talks with first.
-    pub fn entry(self, agent: &str) -> Self {
-        self.key("entry", agent)
+    /// Adds a text file that the definition names by its path: an imported definition, a prompt, a JSON Schema, sentences.
+    pub fn file(mut self, path: &str, text: impl Into<Arc<str>>) -> Self {
+        self.texts.push((path.to_owned(), text.into()));
+        self
     }
     /// Sets any key of the definition format's *File*. [`build`](Self::build) refuses keys that are set on a network from YAML.
     pub fn key(mut self, key: &str, value: impl Into<Json>) -> Self {
@@ -359,18 +371,28 @@ impl Builder {
     /// All errors together, not only the first. Tools, nets and routers are checked only if the definition compiles.
     pub fn build(self) -> Result<Network, DefinitionError> {
         let (compiled, diagnostics) = match self.written {
-            Written::Files(files) => definition::compile_with_tests(&files, None),
+            Written::Files(mut files) => {
+                for (path, text) in self.texts {
+                    files.add(path, text);
+                }
+                definition::compile_with_tests(&files, None)
+            }
             Written::Keys(keys) => {
-                let files = self.tools.iter().fold(Files::default(), |files, tool| {
-                    files.with(schema_path(&tool.name), tool.schema.to_string())
-                });
+                let mut files = Files::default();
+                for tool in &self.tools {
+                    files.add(schema_path(&tool.name), tool.schema.to_string());
+                }
+                for (path, text) in self.texts {
+                    files.add(path, text);
+                }
                 let root = Node::json(&Json::Object(keys));
                 definition::compile_with_tests(&files, Some(root))
             }
         };
-        let (network, tests) = compiled
-            .map(|compiled| (compiled.network, compiled.tests))
+        let (network, beside) = compiled
+            .map(|compiled| (compiled.network, (compiled.tests, compiled.grades)))
             .unzip();
+        let (tests, grades) = beside.unwrap_or_default();
         let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
         let mut problems = Vec::new();
         if let Some(network) = &network {
@@ -400,7 +422,8 @@ impl Builder {
         match network {
             Some(network) if !failed && problems.is_empty() => Ok(Network {
                 checked: Arc::new(network),
-                tests: Arc::new(tests.unwrap_or_default()),
+                tests: Arc::new(tests),
+                grades: Arc::new(grades),
                 tools: Arc::new(
                     self.tools
                         .into_iter()
@@ -606,30 +629,38 @@ pub fn agent(name: &str) -> Agent {
 }
 
 impl Agent {
-    /// Sets its description, for agents and routers that choose it.
-    pub fn describe(self, description: &str) -> Self {
-        self.key("description", description)
-    }
-    /// Sets the template of its system prompt.
-    pub fn system(self, template: &str) -> Self {
-        self.key("system", template)
-    }
-    /// Sets its model, by the model's name in the network.
-    pub fn model(self, name: &str) -> Self {
-        self.key("model", name)
-    }
-    /// Sets the tools and agents that it may call, by name.
-    pub fn tools<'a>(self, names: impl IntoIterator<Item = &'a str>) -> Self {
-        let names: Vec<&str> = names.into_iter().collect();
-        self.key("tools", names)
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
     /// Limits the model calls for one answer. After that, it answers without tools.
     pub fn model_calls(self, max: u32) -> Self {
-        self.key("limits", json!({ "model_calls": max }))
+        self.limits(Limits::new().model_calls(max))
     }
     /// Sets any key of the definition format's *Agent*.
     pub fn key(mut self, key: &str, value: impl Into<Json>) -> Self {
         self.keys.insert(key.to_owned(), value.into());
         self
+    }
+}
+
+impl Keys for Agent {
+    fn put(self, key: &'static str, value: Json) -> Self {
+        self.key(key, value)
+    }
+    fn at(&mut self, key: &'static str) -> Option<&mut Json> {
+        self.keys.get_mut(key)
+    }
+}
+
+impl Keys for Builder {
+    fn put(self, key: &'static str, value: Json) -> Self {
+        self.key(key, value)
+    }
+    fn at(&mut self, key: &'static str) -> Option<&mut Json> {
+        match &mut self.written {
+            Written::Keys(keys) => keys.get_mut(key),
+            Written::Files(_) => None,
+        }
     }
 }

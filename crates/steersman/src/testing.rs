@@ -17,8 +17,10 @@
 mod mortal;
 mod outcomes;
 mod steps;
-mod subject;
+pub(crate) mod subject;
 
+use crate::grading::{EXPECT, Judges};
+use crate::models::Scripted;
 use crate::{Error, Network, Steersman};
 use mortal::Mortal;
 use outcomes::{Ran, ToolOutcomes};
@@ -29,19 +31,22 @@ use std::time::Duration;
 use steersman_definition::test::{Answer, Script, Test};
 use steersman_machine::stored::ids::Time;
 use steersman_runtime::clock::{Clock as _, Virtual};
+use steersman_runtime::model::Models;
 use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel};
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::store::{NewMemory, Rated, Scope};
+use steersman_views::grade::{Graded, Verdict};
 use steps::Run;
 
+use steersman_adapters::catalog::Catalog;
 use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
 
 /// The time at which tests begin: 2026-01-05, a Monday, 08:00 UTC.
 const BEGIN: Time = Time(1_767_600_000_000);
-/// Real time after which a step counts as stuck, and for sessions that are read again for each event.
+/// Real time after which a step counts as stuck; the long one for sessions that are read again for each event, and for real models.
 const PATIENCE: Duration = Duration::from_secs(30);
-const COLD_PATIENCE: Duration = Duration::from_mins(10);
+const LONG_PATIENCE: Duration = Duration::from_mins(10);
 
 /// The result of a test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +59,8 @@ pub struct Report {
     pub lines: u64,
     /// Number of model calls.
     pub model_calls: u64,
+    /// The cost of the models, in millionths of the currency of their prices. Scripts cost nothing.
+    pub micros: u64,
     /// For each tool whose commands or requests ran for real, the number of runs.
     pub real: BTreeMap<String, u64>,
 }
@@ -65,6 +72,8 @@ pub struct How {
     pub twice: bool,
     /// Runs commands and requests of class `pure` or `read` for real, if the test has no outcomes for them.
     pub real: bool,
+    /// Asks the models of the definition instead of the script of the test. Outcomes of tools that are left over are then no failure.
+    pub live: bool,
 }
 
 /// Runs a test by its name, without any access to the outside. An unknown name is a failure.
@@ -75,23 +84,80 @@ pub async fn run(network: &Network, name: &str) -> Report {
 /// Runs a test by its name, with options.
 pub async fn run_as(network: &Network, name: &str, how: How) -> Report {
     if how.twice {
-        replayed(network, name, how.real).await
+        replayed(network, name, how).await
     } else {
-        played(network, name, how.real, false).await.0
+        played(network, name, how, false).await.0
     }
+}
+
+/// Runs a test by its name, and measures its session by the grades of the definition. The first measurement is that of the test
+/// itself, [`EXPECT`](crate::grading::EXPECT). Run 0 has the seed of the test, and each further run the next one. The script of the
+/// test answers for judges that it has answers for.
+pub async fn run_graded(
+    network: &Network,
+    name: &str,
+    how: How,
+    run: u64,
+    judges: &Judges,
+) -> (Report, Vec<Graded>) {
+    let mut report = Report {
+        name: name.to_owned(),
+        ..Report::default()
+    };
+    let mut graded = Vec::new();
+    let played = match network.test(name) {
+        None => Err(format!("there is no test `{name}`")),
+        Some(test) => {
+            let test = Test {
+                seed: test.seed.wrapping_add(run),
+                ..test.clone()
+            };
+            let judges = judges.clone().answering(&script(&test.script));
+            graded_run(network, &test, how, &judges, &mut report, &mut graded).await
+        }
+    };
+    report.failures.extend(played.err());
+    let verdict = match report.failures.first() {
+        None => Verdict::Passed(None),
+        Some(_) => Verdict::Failed(report.failures.join("\n")),
+    };
+    let expect = Graded {
+        grade: EXPECT.to_owned(),
+        case: name.to_owned(),
+        verdict,
+        micros: 0,
+    };
+    graded.insert(0, expect);
+    (report, graded)
+}
+
+async fn graded_run(
+    network: &Network,
+    test: &Test,
+    how: How,
+    judges: &Judges,
+    report: &mut Report,
+    graded: &mut Vec<Graded>,
+) -> Result<(), String> {
+    let stage = Stage::set(network, test, how, false).await?;
+    let mut run = Run::new(&stage, network, test);
+    let played = run.play(report).await;
+    report.real = stage.ran();
+    *graded = run.graded(&report.name, judges).await?;
+    played.map(drop)
 }
 
 /// Runs a test twice. The second time its sessions are read again from the store between any two events. Within each run every net
 /// and router in Rust is asked twice per decision. A difference is a failure, because such sessions could not be replayed.
 pub async fn replay(network: &Network, name: &str) -> Report {
-    replayed(network, name, false).await
+    replayed(network, name, How::default()).await
 }
 
-async fn replayed(network: &Network, name: &str, real: bool) -> Report {
+async fn replayed(network: &Network, name: &str, how: How) -> Report {
     let found = crate::nets::Found::default();
     let network = network.asked_twice(&found);
-    let (mut report, first) = played(&network, name, real, false).await;
-    let (again, second) = played(&network, name, real, true).await;
+    let (mut report, first) = played(&network, name, how, false).await;
+    let (again, second) = played(&network, name, how, true).await;
     for (tool, n) in again.real {
         *report.real.entry(tool).or_default() += n;
     }
@@ -137,7 +203,7 @@ async fn rerun_with(network: &Network, name: &str, other: Option<&Network>) -> R
         report.failures.push(format!("there is no test `{name}`"));
         return report;
     };
-    let played = match Stage::set(network, test, false, false).await {
+    let played = match Stage::set(network, test, How::default(), false).await {
         Ok(stage) => {
             let run = Run::new(&stage, network, test);
             Box::pin(run.play_and_rerun(&mut report, other)).await
@@ -150,7 +216,7 @@ async fn rerun_with(network: &Network, name: &str, other: Option<&Network>) -> R
 
 /// Runs a test. Returns the report, and a text that is equal for equal runs. `cold`: sessions are read again from the store for each
 /// event.
-async fn played(network: &Network, name: &str, real: bool, cold: bool) -> (Report, String) {
+async fn played(network: &Network, name: &str, how: How, cold: bool) -> (Report, String) {
     let mut report = Report {
         name: name.to_owned(),
         ..Report::default()
@@ -159,7 +225,7 @@ async fn played(network: &Network, name: &str, real: bool, cold: bool) -> (Repor
         report.failures.push(format!("there is no test `{name}`"));
         return (report, String::new());
     };
-    let played = match Stage::set(network, test, real, cold).await {
+    let played = match Stage::set(network, test, how, cold).await {
         Ok(stage) => {
             let played = Run::new(&stage, network, test).play(&mut report).await;
             report.real = stage.ran();
@@ -179,10 +245,11 @@ struct Stage {
     store: Arc<Mortal>,
     clock: Virtual,
     models: ScriptedModel,
+    /// The models that are asked instead of the script, in a live run.
+    asked: Option<Arc<dyn Models>>,
     tools: Arc<ToolOutcomes>,
     sealer: Sealer,
-    /// True if tools that only read may run for real.
-    real: bool,
+    how: How,
     /// True if sessions are read again from the store for each event.
     cold: bool,
     /// For each tool that ran for real, the number of runs.
@@ -191,23 +258,25 @@ struct Stage {
 
 impl Stage {
     /// Sets the stage for a test: its store holds the memories that the test declares.
-    async fn set(network: &Network, test: &Test, real: bool, cold: bool) -> Result<Self, String> {
-        let stage = Self::empty(network, test, real, cold)?;
+    async fn set(network: &Network, test: &Test, how: How, cold: bool) -> Result<Self, String> {
+        let stage = Self::empty(network, test, how, cold)?;
         stage.remember(network, test).await?;
         Ok(stage)
     }
 
-    fn empty(network: &Network, test: &Test, real: bool, cold: bool) -> Result<Self, String> {
+    fn empty(network: &Network, test: &Test, how: How, cold: bool) -> Result<Self, String> {
         let clock = Virtual::at(BEGIN);
         let registered = network.tools().map(|tool| tool.name().into()).collect();
-        let tools = ToolOutcomes::new(&test.tools, registered, real, clock.clone());
+        let tools = ToolOutcomes::new(&test.tools, registered, how.real, clock.clone());
+        let asked = || Arc::new(Scripted::over(Catalog::default(), None)) as Arc<dyn Models>;
         Ok(Self {
             store: Arc::new(Mortal::new()),
             clock,
             models: ScriptedModel::new(answers(&test.script)?),
+            asked: how.live.then(asked),
             tools: Arc::new(tools),
             sealer: Sealer::ephemeral(),
-            real,
+            how,
             cold,
             ran: Arc::default(),
         })
@@ -215,14 +284,18 @@ impl Stage {
 
     /// Returns the real time after which a step counts as stuck.
     fn patience(&self) -> Duration {
-        if self.cold { COLD_PATIENCE } else { PATIENCE }
+        if self.cold || self.how.live {
+            LONG_PATIENCE
+        } else {
+            PATIENCE
+        }
     }
 
     /// Sets another stage, for a test whose real runs count for the same report.
     async fn another(&self, network: &Network, test: &Test) -> Result<Self, String> {
         Ok(Self {
             ran: self.ran.clone(),
-            ..Self::set(network, test, self.real, self.cold).await?
+            ..Self::set(network, test, self.how, self.cold).await?
         })
     }
 
@@ -280,7 +353,9 @@ impl Stage {
         let steersman = crate::Setup::default().for_tests(
             self.store.clone(),
             Arc::new(self.clock.clone()),
-            Arc::new(self.models.clone()),
+            self.asked
+                .clone()
+                .unwrap_or_else(|| Arc::new(self.models.clone())),
             vec![self.tools.clone(), Arc::new(http), Arc::new(commands)],
             self.sealer.clone(),
             self.cold,
@@ -292,12 +367,14 @@ impl Stage {
 
 /// Converts a script into the form that the scripted model reads.
 fn answers(script: &Script) -> Result<Answers, String> {
-    let json: Map<String, Json> = script
-        .0
-        .iter()
-        .map(|(key, list)| (key.clone(), list.iter().map(answer).collect()))
-        .collect();
-    Answers::parse(&Json::Object(json)).map_err(|e| e.to_string())
+    Answers::parse(&self::script(script)).map_err(|e| e.to_string())
+}
+
+/// Returns a script as JSON.
+fn script(script: &Script) -> Json {
+    let lists = script.0.iter();
+    let lists = lists.map(|(key, list)| (key.clone(), list.iter().map(answer).collect()));
+    Json::Object(lists.collect())
 }
 
 fn answer(answer: &Answer) -> Json {

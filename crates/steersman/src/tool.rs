@@ -23,6 +23,7 @@ use tokio_util::task::AbortOnDropHandle;
 mod context;
 mod pace;
 
+use crate::build::Keys;
 pub use context::ToolContext;
 use pace::{Measured, Pace};
 
@@ -196,36 +197,6 @@ impl Tool {
         self
     }
 
-    /// Sets the description that the model sees, for networks built in Rust. In YAML it belongs to the tool's declaration.
-    pub fn describe(self, description: &str) -> Self {
-        self.key("description", description)
-    }
-    /// Adds an expression that must hold before the tool runs: `args.cents <= state.balance`. May be called several times.
-    pub fn requires(mut self, expression: &str) -> Self {
-        let all = self
-            .keys
-            .entry("requires")
-            .or_insert_with(|| Json::Array(Vec::new()));
-        if let Json::Array(all) = all {
-            all.push(expression.into());
-        }
-        self
-    }
-    /// Sets an expression; if it holds, a person must approve the call first, with exactly its arguments.
-    pub fn approve(self, expression: &str) -> Self {
-        self.key("approve", expression)
-    }
-    /// Adds a state entry that a successful call writes, with a template over `args` and `result`.
-    pub fn set(mut self, entry: &str, template: &str) -> Self {
-        let set = self
-            .keys
-            .entry("set")
-            .or_insert_with(|| Json::Object(serde_json::Map::new()));
-        if let Json::Object(set) = set {
-            set.insert(entry.to_owned(), template.into());
-        }
-        self
-    }
     /// Sets any key that a tool may have in a definition (*Tool* in the reference).
     pub fn key(mut self, key: &str, value: impl Into<Json>) -> Self {
         self.keys.insert(key.to_owned(), value.into());
@@ -235,6 +206,60 @@ impl Tool {
     /// Returns the tool's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+}
+
+impl Keys for Tool {
+    fn put(self, key: &'static str, value: Json) -> Self {
+        self.key(key, value)
+    }
+    fn at(&mut self, key: &'static str) -> Option<&mut Json> {
+        self.keys.get_mut(key)
+    }
+}
+
+/// A tool of a network that is built in Rust which is no Rust itself: a request, a command, a question, a wait, or writes of state.
+/// Created by [`declare`].
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "a tool does nothing until it is added to a network"]
+pub struct Declared {
+    name: String,
+    keys: serde_json::Map<String, Json>,
+}
+
+/// Declares a tool of this name, for [`Builder::declare`](crate::Builder::declare).
+///
+/// ```
+/// use steersman::declare;
+///
+/// let plan = declare("plan").describe("Notes the plan.").parameter("text", "string").set("plan", "{{ args.text }}");
+/// assert_eq!(plan.name(), "plan");
+/// ```
+pub fn declare(name: &str) -> Declared {
+    Declared {
+        name: name.to_owned(),
+        keys: serde_json::Map::new(),
+    }
+}
+
+impl Declared {
+    /// Returns the tool's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn into_parts(self) -> (String, serde_json::Map<String, Json>) {
+        (self.name, self.keys)
+    }
+}
+
+impl Keys for Declared {
+    fn put(mut self, key: &'static str, value: Json) -> Self {
+        self.keys.insert(key.to_owned(), value);
+        self
+    }
+    fn at(&mut self, key: &'static str) -> Option<&mut Json> {
+        self.keys.get_mut(key)
     }
 }
 

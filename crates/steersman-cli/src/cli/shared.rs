@@ -67,6 +67,20 @@ pub(crate) struct Own {
     pub(crate) drive: Drive,
 }
 
+/// Options for measuring sessions by the grades of a definition.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Grading {
+    /// Measure by the `grades:` of the definition: pass rates, with their intervals. The exit code then says nothing else.
+    #[arg(long)]
+    pub(crate) grade: bool,
+    /// Compare with this baseline. Exit code 8 if a grade is worse, or cannot be compared.
+    #[arg(long, value_name = "FILE", requires = "grade")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Write what was measured into this file, as a baseline for later. Overwrites it.
+    #[arg(long, value_name = "FILE", requires = "grade")]
+    pub(crate) save_baseline: Option<PathBuf>,
+}
+
 /// Options for driving a session.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Drive {

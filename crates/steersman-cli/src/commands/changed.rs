@@ -10,7 +10,7 @@ use steersman::runtime::engine::Inspection;
 use steersman_machine::stored::ids::Digest;
 
 /// Returns the file of the session's definition, if it is known and still exists.
-fn file(seen: &Inspection) -> Option<PathBuf> {
+pub(crate) fn file(seen: &Inspection) -> Option<PathBuf> {
     let folder = Path::new(seen.values.folder.as_deref()?);
     let name = seen.values.file.as_deref().unwrap_or("steersman.yaml");
     Some(folder.join(name)).filter(|file| file.is_file())

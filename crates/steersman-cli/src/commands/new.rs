@@ -1,18 +1,31 @@
-//! `new NAME`: writes a small definition to start from.
+//! `new NAME`: writes a small definition to start from; with `--from`, a model drafts one.
+
+mod draft;
 
 use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, bold, dim};
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) const LISTED: &str = "Write a small definition to start from";
 
-/// Write a small definition to start from: one tool, a guard, an approval and a test.
+/// Write a small definition to start from: one tool, a guard, an approval and a test. With --from, a model drafts it, and mends it
+/// until `check` finds nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewArgs {
     /// Name of the folder and of the network: small letters, digits, hyphens.
     name: String,
+    /// What it should do, in your words: a model drafts the definition. Costs model calls.
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    from: Option<String>,
+    /// With --from: ask this model.
+    #[arg(long, value_name = "NAME", requires = "from")]
+    model: Option<String>,
+    /// With --from: the answers of the model, from a file.
+    #[arg(long, value_name = "FILE", requires = "from")]
+    script_all: Option<PathBuf>,
 }
 
 const FILES: &[(&str, &str, &str)] = &[
@@ -49,7 +62,7 @@ pub(crate) async fn run(
     _global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let name = args.name;
+    let name = args.name.clone();
     if !is_name(&name) {
         return Err(
             CommandError::usage(format!("`{name}` is no name for a network"))
@@ -62,6 +75,10 @@ pub(crate) async fn run(
             CommandError::usage(format!("`{name}` exists already; nothing was written"))
                 .hint("take another name, or remove it first"),
         );
+    }
+    if let Some(wish) = &args.from {
+        let script = args.script_all.as_deref();
+        return draft::draft(&name, wish, args.model.as_deref(), script, printer).await;
     }
     for (path, text, _) in FILES {
         let path = folder.join(path);

@@ -3,9 +3,10 @@
 mod many;
 
 use crate::address::Address;
-use crate::cli::{Drive, Global};
-use crate::commands::{check, diff};
+use crate::cli::{Drive, Global, Grading};
+use crate::commands::{changed, check, diff};
 use crate::error::{CommandError, Exit};
+use crate::grading::{self, Sheet};
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, typed, yellow};
 use crate::step;
@@ -15,7 +16,9 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use steersman::grading::{Case, Judges};
 use steersman::runtime::session::Settled;
+use steersman::views::grade::{Graded, Verdict};
 use steersman::views::log::Log;
 use steersman::views::rerun::{Reran, differs};
 use steersman::{Diff, Network, People, Rerun, Rerunned};
@@ -47,8 +50,10 @@ pub(crate) struct RerunArgs {
     /// Say this at the line, before anything else happens there, in place of the next recorded message.
     #[arg(long, value_name = "TEXT")]
     say: Option<String>,
+    #[command(flatten)]
+    grading: Grading,
     /// So many times.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, visible_alias = "runs", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
     /// Let effects touch the world that are not on record.
     #[arg(long, conflicts_with = "filter")]
@@ -92,6 +97,11 @@ pub(crate) async fn run(
     }
     let address = args.address.as_deref().unwrap_or("last");
     let spot = Spot::find(address, &place).await?;
+    let grades = Grades::of(&args, &changes, &spot.session, &place, printer).await?;
+    let mut sheet = match &grades {
+        Some(grades) => Some(grades.sheet(&args)?),
+        None => None,
+    };
     let mut worst = Exit::Answered;
     for n in 0..args.repeat {
         let rerun = changes.rerun(&args, &spot, &place, printer).await?;
@@ -111,6 +121,9 @@ pub(crate) async fn run(
         let sides = ((&*spot.session, Some(spot.branch)), (&*ran.session, None));
         let found = place.steersman.diff(sides.0, sides.1).await?;
         tell(&ran, &found, &spot, &place, &args, printer).await?;
+        if let (Some(grades), Some(sheet)) = (&grades, &mut sheet) {
+            sheet.add(grades.measure(&ran, &spot.session, &place).await?, printer)?;
+        }
         if n + 1 < args.repeat {
             printer.talk("");
         }
@@ -118,7 +131,78 @@ pub(crate) async fn run(
             worst = Exit::Differs;
         }
     }
-    Ok(worst)
+    match sheet {
+        Some(sheet) => sheet.finish(&args.grading, printer),
+        None => Ok(worst),
+    }
+}
+
+/// The grades by which reruns are measured, with their judges.
+struct Grades {
+    network: Network,
+    judges: Judges,
+}
+
+impl Grades {
+    /// Returns the grades, if `--grade` was given: those of `--definition`, otherwise those of the file that the session's definition
+    /// was read from.
+    async fn of(
+        args: &RerunArgs,
+        changes: &Changes,
+        session: &str,
+        place: &Place,
+        printer: &Printer,
+    ) -> Result<Option<Self>, CommandError> {
+        if !args.grading.grade {
+            return Ok(None);
+        }
+        let network = if let Some(network) = &changes.definition {
+            network.clone()
+        } else {
+            let seen = place.steersman.inspect(session).await?;
+            let Some(file) = changed::file(&seen) else {
+                let what =
+                    "the file of the session's definition, which has the grades, is not there";
+                return Err(CommandError::usage(what)
+                    .hint("--definition FILE names a definition with its grades"));
+            };
+            check::required(&file, printer)?
+        };
+        grading::required(&network)?;
+        let judges = grading::judges(&args.drive)?;
+        Ok(Some(Self { network, judges }))
+    }
+
+    fn sheet(&self, args: &RerunArgs) -> Result<Sheet<'_>, CommandError> {
+        Sheet::new(&self.network, &args.grading)
+    }
+
+    /// Measures a rerun of a session.
+    async fn measure(
+        &self,
+        ran: &Rerunned,
+        of: &str,
+        place: &Place,
+    ) -> Result<Vec<Graded>, CommandError> {
+        let case = Case::Session(of);
+        let graded = place
+            .steersman
+            .grade(&ran.session, case, &self.network, &self.judges);
+        Ok(graded.await?)
+    }
+
+    /// Returns what is known of a session that could not be rerun: nothing.
+    fn unmeasured(&self, of: &str, why: &str) -> Vec<Graded> {
+        let grades = self.network.grades().iter();
+        let grades = grades.filter(|(_, grade)| grade.is_of(Case::Session(of)));
+        let unknown = |(name, _): (&String, _)| Graded {
+            grade: name.clone(),
+            case: of.to_owned(),
+            verdict: Verdict::Unknown(format!("it could not be rerun: {why}")),
+            micros: 0,
+        };
+        grades.map(unknown).collect()
+    }
 }
 
 /// Reports a rerun that was left paused by the person who stepped through its lines.

@@ -1,16 +1,19 @@
-//! `test`: runs the tests of a definition, offline.
+//! `test`: runs the tests of a definition, offline; with `--grade` it measures them.
 
-use crate::cli::Global;
+use crate::cli::{Global, Grading};
 use crate::commands::check;
 use crate::error::{CommandError, Exit};
+use crate::grading::Sheet;
 use crate::locate;
 use crate::place::Place;
 use crate::printer::{Printer, bold, dim, green, red};
-use crate::words::{count, span};
+use crate::words::{count, money, span};
+use futures::stream::{self, StreamExt as _};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
-use steersman::testing;
+use steersman::grading::Judges;
+use steersman::{Network, Steersman, testing};
 
 pub(crate) const LISTED: &str = "Run the tests of a definition, offline";
 
@@ -24,16 +27,24 @@ pub(crate) struct TestArgs {
     #[arg(long, short)]
     name: Option<String>,
     /// Run each test twice: what comes out otherwise the second time is a failure.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "grade")]
     replay: bool,
     /// Run commands and requests of class `pure` and `read` for real where a test gives no outcomes for them.
     #[arg(long)]
     real: bool,
+    #[command(flatten)]
+    grading: Grading,
+    /// With --grade: run each test so many times. Each run has a seed of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "grade", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// With --grade: ask the models of the definition, and judges, instead of the scripts. Tools keep the outcomes of the tests.
+    #[arg(long, requires = "grade")]
+    live: bool,
     /// Write the results into this file, as JUnit XML.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "grade")]
     junit: Option<PathBuf>,
     /// Make a test of this session instead, which holds; print it.
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["name", "replay", "real", "junit"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["name", "replay", "real", "junit", "grade"])]
     record: Option<String>,
     /// Write the recorded test into this file: tests/NAME.yaml. Overwrites nothing.
     #[arg(long, value_name = "FILE", requires = "record")]
@@ -80,6 +91,9 @@ pub(crate) async fn run(
             error.hint("tests are under `tests:`, or in tests/*.yaml next to the definition")
         );
     }
+    if args.grading.grade {
+        return graded(&args, &network, &names, &broken, printer).await;
+    }
     let (mut failed, began) = (0, Instant::now());
     let mut ran = Vec::new();
     for name in &names {
@@ -87,6 +101,7 @@ pub(crate) async fn run(
         let how = testing::How {
             twice: args.replay,
             real: args.real,
+            live: false,
         };
         let report = testing::run_as(&network, name, how).await;
         let passed = report.failures.is_empty();
@@ -153,6 +168,62 @@ pub(crate) async fn run(
     Ok(Exit::Differs)
 }
 
+/// Runs tests that are asked at the same time, if models are asked.
+const ASKED_AT_ONCE: usize = 4;
+
+/// Runs tests several times, and measures each run by the grades.
+async fn graded(
+    args: &TestArgs,
+    network: &Network,
+    names: &[String],
+    broken: &[Broken],
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let mut sheet = Sheet::new(network, &args.grading)?;
+    let how = testing::How {
+        twice: false,
+        real: args.real,
+        live: args.live,
+    };
+    let judges = if args.live {
+        Judges::default().asked(Steersman::options().in_memory())
+    } else {
+        Judges::default()
+    };
+    let jobs = names
+        .iter()
+        .flat_map(|name| (0..u64::from(args.runs)).map(move |run| (name, run)));
+    let runs = jobs.map(|(name, run)| testing::run_graded(network, name, how, run, &judges));
+    let at_once = if args.live { ASKED_AT_ONCE } else { 1 };
+    let mut running = stream::iter(runs).buffered(at_once);
+    let total = names.len() * args.runs as usize;
+    let (mut n, mut micros, mut ran) = (0, 0, Vec::new());
+    while let Some((report, graded)) = running.next().await {
+        n += 1;
+        micros += report.micros;
+        if args.live {
+            printer.talk(dim(&format!("{n}/{total}  {}", report.name)));
+        }
+        ran.push((report, 0.0));
+        sheet.add(graded, printer)?;
+    }
+    drop(running);
+    let exit = sheet.finish(&args.grading, printer)?;
+    printer.talk(if args.live {
+        let cost = money(micros);
+        format!("{}, with models: {cost}.", count(total as u64, "run"))
+    } else {
+        format!("{}. {}", count(total as u64, "run"), outside(&ran))
+    });
+    if broken.is_empty() {
+        return Ok(exit);
+    }
+    for file in broken {
+        printer.complain(format!("{}  {}", red("broken"), file.name));
+    }
+    Ok(Exit::Definition)
+}
+
 /// Describes what was called outside of this process.
 fn outside(ran: &[(testing::Report, f64)]) -> String {
     let mut real = std::collections::BTreeMap::<&str, u64>::new();
@@ -181,7 +252,7 @@ struct Broken {
 }
 
 /// Returns the test files with errors; their tests are not part of the network.
-fn broken(network: &steersman::Network) -> Vec<Broken> {
+fn broken(network: &Network) -> Vec<Broken> {
     let mut files = std::collections::BTreeMap::<String, Vec<String>>::new();
     for wrong in network.warnings().iter().filter(|wrong| wrong.left_out) {
         let file = wrong.at.as_ref().map_or("tests", |at| &*at.path);

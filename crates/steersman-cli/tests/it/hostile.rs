@@ -338,7 +338,7 @@ fn echo(status: &'static str) -> String {
 }
 
 /// A model server that gives these messages of the chat completions API, one for each call.
-fn model(messages: Vec<Json>) -> String {
+pub(crate) fn model(messages: Vec<Json>) -> String {
     let mut messages = messages.into_iter();
     server(move |first| {
         if !first.starts_with("POST ") || !first.contains("/chat/completions ") {

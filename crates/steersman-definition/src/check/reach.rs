@@ -1,6 +1,7 @@
 //! Edges between names, items that cannot be reached, and cycles of agents that call each other.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::grade::Grade;
 use super::super::lower::{Declared, Lowered, Sort};
 use super::super::shape::list_of;
 use super::super::source::Span;
@@ -147,6 +148,7 @@ fn reachable(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
         .tests
         .values()
         .filter_map(|test| test.entry.clone());
+    let judges = lowered.facts.grades.values().filter_map(Grade::agent);
     // only a test may name the tool that follows a join
     let joins = lowered.facts.tests.values().flat_map(|test| {
         test.steps.iter().filter_map(|step| match &step.act {
@@ -157,7 +159,10 @@ fn reachable(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
         })
     });
     let from = network.entry.iter().cloned();
-    reached(edges, from.chain(starts).chain(tests).chain(joins))
+    reached(
+        edges,
+        from.chain(starts).chain(tests).chain(joins).chain(judges),
+    )
 }
 
 /// Returns the names declared outside the main file that no session or test can reach. The state that they read is not

@@ -6,7 +6,7 @@ use super::kinds::{
     Real, Template, Text, Type, Whole, Word, Words, each, words,
 };
 use super::section;
-use super::test::Test;
+use super::test::{Grade, Test};
 use super::tool::{Render, Tool};
 use crate::hosted::PROVIDERS;
 use crate::source::Key;
@@ -85,6 +85,7 @@ section! {
         texts: Or<Path<'a>, Map<'a, Or<Template<'a>, Map<'a, Template<'a>>>>> | "built in, English",
             "The engine's own sentences, by key; each a text, or texts by `state.language`; or a file of them. The keys stand under Sentences.";
         tests: Map<'a, Test<'a>>, "Offline tests; never part of the digest.";
+        grades: Map<'a, Grade<'a>>, "What `--grade` measures; never part of the digest.";
     }
 
     /// A memory.

@@ -44,6 +44,25 @@ section! {
 }
 
 section! {
+    /// A grade.
+    Grade<'a>: "Grade", "a grade" {
+        that: Expr<'a>, "Holds: an expression over `state`, `calls`, `answer`, `outcome`.";
+        value: Expr<'a>, "Equals what is expected: an expression over the same names.";
+        is: Any<'a>, "What `value` is in every case.",
+            with ["value"] "a grade without `value`";
+        expected: Map<'a, Any<'a>>, "What `value` is by case: the name of a test, or the id of a recorded session (at least its first 6 characters). Other cases are not measured.",
+            with ["value"] "a grade without `value`";
+        rubric: Text<'a>, "What a judge finds to be met, who reads the session.";
+        judge: Name<'a> | "a model alone", "The judge: an agent of the definition, whose `output` has `fields` with `pass: boolean`.",
+            with ["rubric"] "a grade without `rubric`";
+        model: Name<'a> | "`default`", "The model of a judge that is no agent.",
+            with ["rubric"] "a grade without `rubric`";
+        cases: List<'a, Text<'a>> | "all", "Only these cases: names of tests, ids of recorded sessions.";
+    }
+    exactly one of &["that", "value", "rubric"];
+}
+
+section! {
     /// A test.
     Test<'a>: "Test", "a test" {
         entry: Name<'a> | "the file's", "Who is talked to.", names Agent;

@@ -58,6 +58,7 @@ impl Lower<'_> {
             raw: record.contains(&Recorded::Raw),
             requests: record.contains(&Recorded::Requests),
         };
+        self.out.grades = self.grades(&agents);
         self.out.tests = self.tests();
         let tools = self.with_remote(tools, &mcp);
         Network {

@@ -1,6 +1,7 @@
 //! Lowers the tests of a definition.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::grade::JUDGE;
 use super::super::keys::Section as _;
 use super::super::keys::kinds::{self, List, Map, Or, Read as _, Real, Valued, each, sorted};
 use super::super::keys::test as keys;
@@ -118,6 +119,20 @@ impl Lower<'_> {
 
     /// Checks the agent that a key of a script or an expectation names.
     fn script_key(&mut self, span: source::Span, key: &str) {
+        if let Some(grade) = key.strip_prefix(JUDGE) {
+            let grades = || each(self.file.grades()).map(|(key, _)| &*key.name);
+            if !grades().any(|known| known == grade) {
+                let near = self.sources.near(grade, grades()).map(str::to_owned);
+                let at = self.place(span);
+                self.say(Diagnostic::unknown_name(
+                    at,
+                    "grade",
+                    grade,
+                    near.as_deref(),
+                ));
+            }
+            return;
+        }
         let agent = key.split(['@', '#', '/']).next().unwrap_or_default();
         let known = self.out.declared.contains_key(agent);
         if !known {

@@ -58,7 +58,7 @@ fn show(compiled: Option<&Compiled>, found: &[Diagnostic]) -> String {
     }
     match compiled {
         // digests have their own test
-        Some(Compiled { network, tests }) => {
+        Some(Compiled { network, tests, .. }) => {
             let summary = Summary::of(network, tests.len()).to_string();
             text.push_str(&summary.replace(&network.digest.short(), "DIGEST"));
         }

@@ -54,7 +54,7 @@ fn each_file_becomes_a_definition_that_is_right_and_runs_as_it_says() {
         let Ok(tests) = std::fs::read_to_string(path.with_extension("tests.yaml")) else {
             return;
         };
-        let (Compiled { network, tests }, _) = checked(&name, made.yaml + &tests);
+        let (Compiled { network, tests, .. }, _) = checked(&name, made.yaml + &tests);
         let network = Arc::new(network);
         for (test, steps) in &tests {
             let ran = twice(&network, steps).unwrap_or_else(|e| panic!("{name}: {test}: {e}"));

@@ -12,7 +12,10 @@ use steersman_testkit::states::natives;
 /// Runs the tests of one case file. Returns their traces, or the failures.
 fn run(name: &str, text: String) -> Result<String, String> {
     let (compiled, found) = compile_with_tests(&Files::new(name, text), None);
-    let Some(Compiled { mut network, tests }) = compiled else {
+    let Some(Compiled {
+        mut network, tests, ..
+    }) = compiled
+    else {
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         return Err(format!("{name}\n{}", found.join("\n")));
     };

@@ -36,7 +36,7 @@ tests:
 
 fn rolled() -> World {
     let (compiled, found) = compile_with_tests(&Files::new("desk.yaml", DESK.to_owned()), None);
-    let Compiled { network, tests } = compiled.unwrap_or_else(|| panic!("{found:?}"));
+    let Compiled { network, tests, .. } = compiled.unwrap_or_else(|| panic!("{found:?}"));
     let test = tests.values().next().expect("it has one");
     case::run(Arc::new(network), test).expect("it runs").world
 }

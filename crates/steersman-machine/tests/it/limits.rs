@@ -55,7 +55,7 @@ tests:
 /// the limit.
 fn reached(key: &str, text: &str) -> String {
     let (compiled, found) = compile_with_tests(&Files::new("limits.yaml", text), None);
-    let Some(Compiled { network, tests }) = compiled else {
+    let Some(Compiled { network, tests, .. }) = compiled else {
         let said = found.iter().filter(|d| d.is_error()).map(|d| d.code);
         return format!("refused {}", said.collect::<Vec<_>>().join(" "));
     };

@@ -23,7 +23,7 @@ fn compiled(name: &str, text: &str) -> Compiled {
 /// Each model call of a case in order: its agent and its request. Requests are rendered with one cache for each agent,
 /// as in a session, and compared with renders without a cache.
 fn asked(name: &str, text: &str, test: &str) -> Vec<(Name, Request)> {
-    let Compiled { network, tests } = compiled(name, text);
+    let Compiled { network, tests, .. } = compiled(name, text);
     let network = Arc::new(network);
     let ran = case::run(network.clone(), &tests[test]).unwrap_or_else(|e| panic!("{e}"));
     assert!(ran.failures.is_empty(), "{}", ran.failures.join("\n"));

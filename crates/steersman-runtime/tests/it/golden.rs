@@ -82,7 +82,9 @@ fn differs(was: &str, is: &str) -> Option<String> {
 fn case(name: &str, text: String, memory: Memory) -> String {
     let files = Files::new(format!("{name}.yaml"), text);
     let (compiled, found) = compile_with_tests(&files, None);
-    let Compiled { mut network, tests } = compiled.unwrap_or_else(|| panic!("{name}: {found:?}"));
+    let Compiled {
+        mut network, tests, ..
+    } = compiled.unwrap_or_else(|| panic!("{name}: {found:?}"));
     network.natives = steersman_testkit::states::natives();
     let network = Arc::new(network);
     let mut all = String::new();

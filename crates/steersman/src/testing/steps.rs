@@ -1,5 +1,7 @@
 //! Runs the steps of a test, in order, over a real engine.
 
+mod graded;
+
 use super::subject::{Whole, essence};
 use super::{Report, Stage, answers, told};
 use crate::{Error, Network, Session, Steersman};
@@ -49,7 +51,7 @@ impl<'a> Run<'a> {
 
     /// Runs all steps, then checks the final expectations. An error ends the test; failures are collected. Returns a text
     /// that is equal for equal runs.
-    pub(super) async fn play(mut self, report: &mut Report) -> Result<String, String> {
+    pub(super) async fn play(&mut self, report: &mut Report) -> Result<String, String> {
         let mut same = String::new();
         for (n, step) in self.test.steps.iter().enumerate() {
             let place = |failure: String| format!("step {}: {failure}", n + 1);
@@ -79,26 +81,17 @@ impl<'a> Run<'a> {
             let (inspection, lines) = self.look().await?;
             report.lines = lines.len() as u64;
             report.model_calls = inspection.info.state.model_calls;
+            report.micros = inspection.info.state.micros;
             if let (false, Some(failed)) = (report.failures.is_empty(), Self::failed(&inspection)) {
                 report.failures.insert(0, failed);
             }
             same = essence(&self.whole(&inspection, &lines));
         }
-        report.failures.extend(self.stage.models.missed());
-        for (key, n) in self.stage.models.left_over() {
-            report.failures.push(format!(
-                "the script has {n} more for `{key}` than was asked for"
-            ));
-        }
-        for (tool, n) in self.stage.tools.left_over() {
-            let outcomes = match n {
-                1 => "1 more outcome than was wanted".to_owned(),
-                n => format!("{n} more outcomes than were wanted"),
-            };
-            report.failures.push(format!("`{tool}` has {outcomes}"));
+        if self.stage.asked.is_none() {
+            report.failures.extend(self.left_over());
         }
         report.failures.extend(self.stage.tools.missed());
-        if let Some(process) = self.process {
+        if let Some(process) = &self.process {
             process.engine().stop().await;
         }
         Ok(same)

@@ -15,12 +15,12 @@ use steersman_runtime::pending::PendingKind;
 use steersman_views::essence::{essential, in_call_order};
 
 /// A session as it is on disk: its inspection and all its lines.
-pub(super) struct Whole<'a> {
-    pub(super) inspection: &'a Inspection,
-    pub(super) network: &'a Network,
-    pub(super) lines: &'a [Arc<LogLine>],
+pub(crate) struct Whole<'a> {
+    pub(crate) inspection: &'a Inspection,
+    pub(crate) network: &'a Network,
+    pub(crate) lines: &'a [Arc<LogLine>],
     /// The first difference from the same test without its kills; `None` if there is none, or if it was not compared.
-    pub(super) undisturbed: Option<String>,
+    pub(crate) undisturbed: Option<String>,
 }
 
 impl Whole<'_> {

@@ -33,6 +33,7 @@ const OTHERWISE: &[(&str, &str, &str, &str)] = &[
 const LOOKS: testing::How = testing::How {
     twice: false,
     real: true,
+    live: false,
 };
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -7,6 +7,7 @@ mod approvals;
 mod artifacts;
 mod asks;
 mod branches;
+mod built;
 mod cases;
 mod desk;
 mod event;

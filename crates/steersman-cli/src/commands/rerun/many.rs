@@ -1,9 +1,10 @@
 //! `rerun --where`: reruns many sessions, with a table of the changes and a report.
 
-use super::{Changes, RerunArgs, Spot, not_repeated, sentence};
+use super::{Changes, Grades, RerunArgs, Spot, not_repeated, sentence};
 use crate::commands::{diff, sessions};
 use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
+use crate::grading::Sheet;
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, bold, dim, green, plain, red, yellow};
 use crate::words::{count, digits, line, money, table};
@@ -171,13 +172,25 @@ pub(super) async fn run(
             .hint("steersman sessions --where FILTER lists those that do; reruns themselves are left out"));
     }
     all_can_be_set(changes, place, &found).await?;
+    let grades = graded_by(args, changes, &found, place, printer).await?;
+    let mut sheet = match &grades {
+        Some(grades) => Some(grades.sheet(args)?),
+        None => None,
+    };
     if let Some(folder) = &args.report {
         make(folder)?;
     }
     let (reruns, stopped) = rerun_all(args, changes, place, &found, printer).await?;
     print(&reruns, printer)?;
+    let is_done = stopped != Stopped::Interrupt;
+    if let (Some(grades), Some(sheet), true) = (&grades, &mut sheet, is_done) {
+        measure(grades, sheet, &reruns, args, place, printer).await?;
+    }
     if let Some(folder) = &args.report {
         report(folder, &reruns, stopped, args)?;
+        if let Some(sheet) = &sheet {
+            write(&folder.join("grades.json"), sheet.measured())?;
+        }
         let summary = folder.join("summary.md");
         printer.talk(format!("Report: {}", summary.display()));
     }
@@ -198,11 +211,57 @@ pub(super) async fn run(
         )),
         Stopped::Not => {}
     }
+    if let Some(sheet) = sheet {
+        return sheet.finish(&args.grading, printer);
+    }
     Ok(if reruns.iter().any(SessionRerun::differs) {
         Exit::Differs
     } else {
         Exit::Answered
     })
+}
+
+/// Returns the grades by which the sessions are measured, if `--grade` was given. They must be of one network.
+async fn graded_by(
+    args: &RerunArgs,
+    changes: &Changes,
+    found: &[SessionInfo],
+    place: &Place,
+    printer: &Printer,
+) -> Result<Option<Grades>, CommandError> {
+    let first = &found[0];
+    let other = found.iter().find(|info| info.network != first.network);
+    if let (true, Some(other)) = (args.grading.grade, other) {
+        let what = format!(
+            "--grade measures sessions of one definition, and these are of `{}` and `{}`",
+            first.network, other.network
+        );
+        return Err(CommandError::usage(what)
+            .hint(format!("--where \"definition = {} and ..\"", first.network)));
+    }
+    Grades::of(args, changes, &first.id, place, printer).await
+}
+
+/// Measures all reruns, in the order of the table.
+async fn measure(
+    grades: &Grades,
+    sheet: &mut Sheet<'_>,
+    reruns: &[SessionRerun],
+    args: &RerunArgs,
+    place: &Place,
+    printer: &Printer,
+) -> Result<(), CommandError> {
+    let runs = reruns.iter().map(|rerun| async move {
+        match &rerun.ran {
+            Ok((ran, _)) => grades.measure(ran, &rerun.session, place).await,
+            Err(why) => Ok(grades.unmeasured(&rerun.session, why)),
+        }
+    });
+    let mut measured = stream::iter(runs).buffered(usize::from(args.parallel));
+    while let Some(graded) = measured.next().await {
+        sheet.add(graded?, printer)?;
+    }
+    Ok(())
 }
 
 /// The hint for a `--report` that cannot be used.
@@ -401,21 +460,20 @@ fn print(reruns: &[SessionRerun], printer: &Printer) -> Result<(), CommandError>
     printer.data(format!("{told}, {}, {tokens} tokens", bold(&money(micros))))
 }
 
+fn write(path: &Path, text: String) -> Result<(), CommandError> {
+    std::fs::write(path, text).map_err(|e| {
+        let what = format!("the report `{}` cannot be written: {e}", path.display());
+        CommandError::usage(what)
+    })
+}
+
 fn report(
     folder: &Path,
     reruns: &[SessionRerun],
     stopped: Stopped,
     args: &RerunArgs,
 ) -> Result<(), CommandError> {
-    let write = |name: String, text: String| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|e| {
-            CommandError::usage(format!(
-                "the report `{}` cannot be written: {e}",
-                path.display()
-            ))
-        })
-    };
+    let write = |name: String, text: String| write(&folder.join(name), text);
     let (totals, micros) = (totals(reruns), all_micros(reruns));
     let (price, tokens) = (money(micros), from_to(all_tokens(reruns)));
     let spent = format!("Price: {price}. Tokens: {tokens}.");

@@ -284,7 +284,8 @@ impl ScriptedModel {
         self.lock().sections.push(section);
     }
 
-    /// Returns the keys that no agent of this network can have: they are misspelt, or belong to another network.
+    /// Returns the keys that no agent of this network can have: they are misspelt, or belong to another network. Answers of judges
+    /// (`judge#GRADE`) belong to no agent.
     pub fn unknown(&self, network: &Network) -> Vec<String> {
         let mut offered = network.agents.values().flat_map(AgentDef::offers);
         // Callers may choose any instance name.
@@ -293,7 +294,9 @@ impl ScriptedModel {
             let path = key.split(['@', '#']).next().unwrap_or_default();
             let mut names = path.split('/');
             let one = !path.contains('/');
-            names.any(|name| network.agents.contains_key(name)) || (free && one)
+            names.any(|name| network.agents.contains_key(name))
+                || (free && one)
+                || key.starts_with("judge#")
         };
         let state = self.lock();
         let keys = state.sections.iter().flat_map(|s| s.script.answers.keys());

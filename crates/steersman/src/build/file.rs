@@ -1,0 +1,134 @@
+//! The definition, its values, models, servers and events.
+
+use super::{
+    Builder, CallStyle, Class, Context, Grade, Json, Keys, Limits, Map, Names, Plain, Recorded,
+    Refresh, Render, Serialize, ServerClass, Span, Test, Type, data, keys, method, section, short,
+};
+
+keys! {
+    Builder = "File" {
+        "One line for lists." describe "description" text;
+        "Other files of this format, merged into this one." import "import" texts;
+        "Zone of `now`, of `until` and of dates." timezone "timezone" text;
+        "Plain values, `config.NAME`." config "config" map_into(Config);
+        "Handles, usable in transport fields only." secret "secrets" map_into(Secret);
+        "Models by name." model "models" map_into(Model);
+        "A model of `models`, by whose `/v1/embeddings` passages are found: those of `knowledge`, `notes` and `relevant`." embeddings "embeddings" text;
+        "Whose memory the built-in set `memory` saves to and searches: a scope, or a scope and how long." memory "memory" into(Memory);
+        "Shared data of the entry agent's instance." state "state" map_into(Type);
+        "Messages from outside that are not chat." event "events" map_into(Event);
+        "What a session is found by, over `state`, `answer`, and `args` if every session begins with the same agent: an event gives them by `start: { args: .. }`." label "labels" map_text;
+        "What a session came to, as named values; over the same names as `labels`." outcome "outcome" map_text;
+        "MCP servers; their tools are called `SERVER.TOOL` here." mcp "mcp" map_into(Mcp);
+        "Who gets the first message." entry "entry" into(Names);
+        "For the whole session." limits "limits" into(Limits);
+        "Default for all model-driven agents." context "context" into(Context);
+        "Answers of tools as they came; rendered requests." record "record" words(Recorded);
+        "The engine's own sentences, by key; each a text, or texts by `state.language`; or a file of them. The keys stand under Sentences." sentence "texts" map_data;
+        "The engine's own sentences, by key; each a text, or texts by `state.language`; or a file of them. The keys stand under Sentences." texts_file "texts" text;
+        "Offline tests; never part of the digest." test "tests" map_into(Test);
+        "What `--grade` measures; never part of the digest." grade "grades" map_into(Grade);
+    }
+}
+
+section! {
+    /// A memory.
+    Memory = "Memory" short(scope: text) {
+        "Sessions with the same scope share what they remember: text and `{{ .. }}`, seen from the entry. Where a value is unset, nothing is saved or found." scope "scope" text;
+        "How long what is saved is kept." keep "keep" span;
+    }
+}
+
+section! {
+    /// A config value.
+    Config = "Config" short(default: any) {
+        "What it is; a value of the environment is read as this." ty "type" word(Plain);
+        "Environment variable." env "env" text;
+        "Used when the variable is unset; without it the variable is required." default "default" data;
+        "Read at each use in a transport field, outside the digest." live "live" flag;
+    }
+}
+
+section! {
+    /// A secret.
+    Secret = "Secret" {
+        "Environment variable." env "env" text;
+        "Content of a file, last newline cut." file "file" text;
+        "Unset renders as an absent header or field." optional "optional" flag;
+    }
+}
+
+section! {
+    /// A model.
+    Model = "Model" short(provider: text) {
+        "Wire and place." provider "provider" text;
+        "Name at the provider; a template over `config`." model "model" text;
+        "Base address." url "url" text;
+        "A secret." key "key" text;
+        "Sampling temperature." temperature "temperature" number;
+        "Longest answer." max_tokens "max_tokens" whole;
+        "Tokens that a request and its answer may have together. At 70 % of it contexts are compacted." window "window" whole;
+        "Sent as they are." param "params" map_data;
+        "Models that are asked in its place, in this order, when it cannot answer." fallback "fallback" texts;
+        "What is done while its place does not answer." retry "retry" into(ModelRetry);
+        "How tools are told and called." calls "calls" word(CallStyle);
+        "How often it is asked at most: `5/s`, `100/min`, `100/min, 40000 tokens/min`. All sessions of a process share one limiter per provider and key." rate "rate" text;
+        "What a million tokens cost." price "price" into(Price);
+    }
+}
+
+section! {
+    /// Reaction to a model that does not answer.
+    ModelRetry = "ModelRetry" {
+        "How long a call waits for a place that does not answer: the session is parked. `0s`: the call fails." outage "for" span;
+        "Attempts of one call at most, one after the other, before it waits or fails." times "times" whole;
+    }
+}
+
+section! {
+    /// A price. A kind of input without a price of its own costs as much as plain input. For reads of the cache this is at least
+    /// the provider's price, for writes to it this may be less.
+    Price = "Price" {
+        "A million tokens in." input "input" number;
+        "The same where the provider had cached them." cached "cached" number;
+        "The same where the provider was asked to keep them." cache_write "cache_write" number;
+        "A million tokens out." output "output" number;
+    }
+}
+
+section! {
+    /// An MCP server.
+    Mcp = "Mcp" {
+        "Streamable HTTP." url "url" text;
+        "Standard input and output: program and arguments, no shell." command "command" texts;
+        "With `url`. Secrets resolve here." header "headers" map_text;
+        "With `command`. Secrets resolve here, not in the vector." env "env" map_text;
+        "Which tools are taken; `*` matches." tools "tools" texts;
+        "Class of its tools; `annotations` trusts the server's own hints." effect "effect" word(ServerClass);
+        "Class by tool, before `effect`." effect_of "effects" map_word(Class);
+        "How calls and results look, by tool." render "render" map_into(Render);
+        "Whether a changed list of tools is taken over." refresh "refresh" word(Refresh);
+        "Of one attempt." timeout "timeout" span;
+        "Replaces one of an imported file." overrides "override" flag;
+    }
+}
+
+section! {
+    /// An event.
+    Event = "Event" {
+        "The payload." field "fields" map_into(Type);
+        "Each id is accepted once." id "id" text;
+        "Key of the session that it belongs to." session "session" text;
+        "How long one that no wait took is kept." keep "keep" span;
+        "Opens a session." start "start" into(Start);
+    }
+}
+
+section! {
+    /// The start by an event.
+    Start = "Start" {
+        "Who begins." agent "agent" text;
+        "Arguments for the agent's parameters." arg "args" map_data;
+        "The first message." message "message" text;
+    }
+}
