@@ -50,6 +50,7 @@ mod retry;
 mod rewind;
 mod run;
 mod run_all;
+mod schedule;
 mod schema;
 mod search;
 mod send;
@@ -107,6 +108,7 @@ commands! {
         New(new::NewArgs),
         Check(check::CheckArgs),
         Run(run::RunArgs),
+        Schedule(schedule::ScheduleArgs),
     }
     "Look" {
         Sessions(sessions::SessionsArgs),

@@ -23,6 +23,7 @@ pub mod import;
 mod keys;
 mod load;
 mod lower;
+pub mod schedule;
 mod schema;
 mod shape;
 mod site;

@@ -47,6 +47,7 @@ mod recorded;
 mod rerun;
 mod reruns;
 mod run;
+mod schedules;
 mod sealed;
 mod search;
 mod secrets;

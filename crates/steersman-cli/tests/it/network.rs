@@ -72,6 +72,7 @@ const COMMANDS: &[&str] = &[
     "export last",
     "migrate --where status=answered",
     "gc",
+    "schedule",
     "fsck",
     "backup copy.db",
     "key",

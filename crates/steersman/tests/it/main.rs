@@ -23,6 +23,7 @@ mod network;
 mod payments;
 mod repeats;
 mod rerun;
+mod schedules;
 mod service;
 mod simulation;
 mod steps;
