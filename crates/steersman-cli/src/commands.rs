@@ -59,6 +59,7 @@ mod sessions;
 mod show;
 mod simulate;
 mod test;
+mod top;
 mod why;
 
 use crate::cli::Global;
@@ -112,6 +113,7 @@ commands! {
     }
     "Look" {
         Sessions(sessions::SessionsArgs),
+        Top(top::TopArgs),
         Show(show::ShowArgs),
         Log(log::LogArgs),
         Context(context::ContextArgs),

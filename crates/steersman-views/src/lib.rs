@@ -15,6 +15,7 @@
 //!                                            +--> record   a session as a test, and as training data
 //!   runtime's inspection ------------------------> page, list, turn, rerun    the present, rows of lists, results
 //!   lists, inspection ---------------------------> cause    reasons of stops, stuck sessions, sums
+//!   lists ---------------------------------------> top      the fleet of a store
 //!   definition, snapshot ------------------------> graph    a picture with marks and coordinates
 //! ```
 //!
@@ -54,6 +55,7 @@ pub mod rerun;
 mod shown;
 pub mod story;
 pub mod texts;
+pub mod top;
 pub mod turn;
 pub mod why;
 pub mod words;

@@ -537,6 +537,12 @@ fn obeyed(shown: &str) -> Vec<String> {
         "\u{1b}[A",
         "\u{1b}[?2004l",
         "\u{1b}[?2004h",
+        "\u{1b}[?1049h",
+        "\u{1b}[?1049l",
+        "\u{1b}[?25h",
+        "\u{1b}[?25l",
+        "\u{1b}[H",
+        "\u{1b}[J",
     ]
     .map(str::to_owned);
     let mut rest = shown.replace("\r\n", "\n").replace("\r\u{1b}[K", "\n");
@@ -639,6 +645,7 @@ fn a_terminal_shows_what_strangers_wrote_and_obeys_none_of_it() {
         &["migrate", "last", "net"],
         &["fsck"],
         &["gc"],
+        &["top", "--refreshes", "1"],
         &["schedule", "net"],
         &["schedule", "--drop", evil],
         &["doctor"],

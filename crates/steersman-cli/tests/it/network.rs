@@ -73,6 +73,7 @@ const COMMANDS: &[&str] = &[
     "migrate --where status=answered",
     "gc",
     "schedule",
+    "top",
     "fsck",
     "backup copy.db",
     "key",
