@@ -51,6 +51,7 @@ mod retry;
 mod rewind;
 mod run;
 mod run_all;
+mod schedule;
 mod schema;
 mod search;
 mod send;
@@ -59,6 +60,7 @@ mod sessions;
 mod show;
 mod simulate;
 mod test;
+mod top;
 mod why;
 
 use crate::cli::Global;
@@ -108,9 +110,11 @@ commands! {
         New(new::NewArgs),
         Check(check::CheckArgs),
         Run(run::RunArgs),
+        Schedule(schedule::ScheduleArgs),
     }
     "Look" {
         Sessions(sessions::SessionsArgs),
+        Top(top::TopArgs),
         Show(show::ShowArgs),
         Log(log::LogArgs),
         Context(context::ContextArgs),

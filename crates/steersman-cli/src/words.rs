@@ -11,6 +11,8 @@ use steersman_machine::values::json::read;
 
 /// Width of the layout in columns where no terminal says its own.
 const FIXED: usize = 90;
+/// Number of rows where no terminal says its own.
+const ROWS: usize = 24;
 /// Widths of terminals that the layout follows. A narrower one wraps, and a line of a wider one would be hard to read.
 const WIDTHS: RangeInclusive<usize> = 60..=200;
 
@@ -32,6 +34,13 @@ fn width_of(stream: impl AsFd) -> usize {
         }
         _ => FIXED,
     }
+}
+
+/// Returns the number of rows of the terminal on standard output.
+pub(crate) fn height() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    let rows = size.map_or(0, |size| usize::from(size.ws_row));
+    if rows > 0 { rows } else { ROWS }
 }
 
 /// Renders a time in the past: `just now`, `12 s ago`, `3 min ago`, `4 h ago`, `2 d ago`.

@@ -25,6 +25,7 @@ mod keys;
 pub mod language;
 mod load;
 mod lower;
+pub mod schedule;
 mod schema;
 mod shape;
 mod site;

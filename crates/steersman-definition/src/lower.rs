@@ -87,7 +87,7 @@ pub(crate) struct Facts {
     pub searches: Vec<(Name, Span)>,
     /// Tools and agents with `approve`, with the place of the key.
     pub approves: Vec<(Name, Span)>,
-    /// Events that may begin a session, with the place of each.
+    /// Events and schedules that may begin a session, with the place of each.
     pub starts: Vec<(Name, Span)>,
     /// Members that a routing model may choose: the routed agent, the member, the place.
     pub chosen: Vec<(Name, Name, Span)>,

@@ -45,7 +45,7 @@ pub(crate) enum Wants {
 }
 
 /// Names in scope at a site, in addition to `state`, `config`, `calls`, `now`, `agent`, `mode`, `session` and `branch`, which
-/// are in scope everywhere unless `request` or `outside` is set.
+/// are in scope everywhere unless `request`, `schedule` or `outside` is set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     /// Span of the enclosing item. If a key in it is wrong, the site is not checked.
@@ -62,6 +62,8 @@ pub(crate) struct Scope {
     pub transport: bool,
     /// `event` is in scope and has the fields of this event.
     pub event: Option<Name>,
+    /// Only `schedule` is in scope, because the session has not begun.
+    pub schedule: bool,
     /// `message` is in scope, and `before` outside routes.
     pub message: bool,
     /// `route` is in scope.

@@ -23,6 +23,8 @@ pub struct Summary {
     pub tools: usize,
     /// Number of events that may arrive.
     pub events: usize,
+    /// Number of schedules that begin sessions.
+    pub schedules: usize,
     /// Number of tests.
     pub tests: usize,
     /// Tools by class, from `pure` to `unsafe`; classes without tools are absent.
@@ -170,6 +172,7 @@ impl Summary {
             people: network.people.len(),
             tools: own().count(),
             events: network.events.len(),
+            schedules: network.schedules.len(),
             tests,
             effects: effects.collect(),
             worst: Worst {
@@ -251,6 +254,7 @@ impl fmt::Display for Summary {
         for (count, text) in [
             (self.people, format!("{} {people}", self.people)),
             (self.events, many(self.events, "event")),
+            (self.schedules, many(self.schedules, "schedule")),
             (self.tests, many(self.tests, "test")),
         ] {
             if count > 0 {

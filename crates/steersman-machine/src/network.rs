@@ -18,6 +18,7 @@ mod output;
 mod person;
 mod reflect;
 mod route;
+pub mod schedule;
 pub mod search;
 pub mod texts;
 
@@ -70,6 +71,8 @@ pub struct Network {
     pub models: BTreeMap<Name, ModelDef>,
     /// Messages from outside that are not chat, by name.
     pub events: BTreeMap<Name, EventDef>,
+    /// Times at which sessions begin, by name.
+    pub schedules: BTreeMap<Name, schedule::ScheduleDef>,
     /// Templates of the session's labels by name.
     pub labels: BTreeMap<Name, Template>,
     /// Replacements for the engine's own sentences.
@@ -396,7 +399,7 @@ pub struct EventDef {
     pub start: Option<StartDef>,
 }
 
-/// Rules by which an event opens a session.
+/// Rules by which an event or a schedule opens a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartDef {
     /// The root agent. `None` means the default entry.

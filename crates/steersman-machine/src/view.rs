@@ -206,7 +206,9 @@ impl<'a> View<'a> {
             "secrets" => (self.secret(entry), 1),
             "calls" => self.calls(entry, rest.first().copied()),
             "now" => {
-                let now = self.clock.get_or_init(|| Arc::new(self.moment()));
+                let now = self
+                    .clock
+                    .get_or_init(|| Arc::new(moment(self.now, &self.cx.network.timezone)));
                 (
                     now.get(entry)
                         .map_or(Value::UNDEFINED, |v| from_json(v.clone())),
@@ -353,17 +355,6 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the recorded time in the network's time zone.
-    fn moment(&self) -> Json {
-        let at = zoned(self.now, &self.cx.network.timezone);
-        json!({
-            "date": at.strftime("%Y-%m-%d").to_string(),
-            "time": at.strftime("%H:%M").to_string(),
-            "weekday": at.strftime("%A").to_string(),
-            "iso": at.strftime(ISO).to_string(),
-        })
-    }
-
     /// Returns the agent's arguments as an object, with defaults, and null for optional arguments that are absent.
     fn arguments(&self) -> Option<Arc<Json>> {
         let agent = self.agent?;
@@ -492,7 +483,10 @@ impl<'a> View<'a> {
                 let names = network.tools.keys().chain(network.agents.keys());
                 object_of(names.cloned().collect(), |n| self.calls(n, None).0)
             }
-            "now" => shared(self.clock.get_or_init(|| Arc::new(self.moment()))),
+            "now" => shared(
+                self.clock
+                    .get_or_init(|| Arc::new(moment(self.now, &self.cx.network.timezone))),
+            ),
             "args" => {
                 let args = self.args.get_or_init(|| self.arguments());
                 self.shared(args.as_ref()?)
@@ -570,6 +564,17 @@ const ISO: &str = "%Y-%m-%dT%H:%M:%S%:z";
 /// Formats a time in a zone as templates see it (`now.iso`).
 pub fn iso(at: Time, zone: &str) -> String {
     zoned(at, zone).strftime(ISO).to_string()
+}
+
+/// Returns a time in a zone as templates see it (`now`): date, time, weekday, and all of it.
+pub fn moment(at: Time, zone: &str) -> Json {
+    let at = zoned(at, zone);
+    json!({
+        "date": at.strftime("%Y-%m-%d").to_string(),
+        "time": at.strftime("%H:%M").to_string(),
+        "weekday": at.strftime("%A").to_string(),
+        "iso": at.strftime(ISO).to_string(),
+    })
 }
 
 fn zoned(at: Time, zone: &str) -> jiff::Zoned {

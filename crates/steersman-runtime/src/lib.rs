@@ -90,7 +90,7 @@ mod ports;
 pub mod rerun;
 mod tools;
 
-pub use engine::{erase, known, memory, redefine, servers, session, step};
+pub use engine::{erase, known, memory, redefine, schedule, servers, session, step};
 pub use log::{beside, bind, branches, conformance, feed, ledger, load, past, pending, secrets};
 #[doc(hidden)]
 pub use ports::files;

@@ -106,6 +106,7 @@ impl Draft {
             models: [("default".into(), model)].into(),
             mcp: BTreeMap::new(),
             events: BTreeMap::new(),
+            schedules: BTreeMap::new(),
             labels: BTreeMap::new(),
             texts: steersman_machine::network::texts::Texts::default(),
             outcome: BTreeMap::new(),

@@ -78,7 +78,7 @@ pub struct Node {
 pub enum What {
     /// The user or caller.
     You,
-    /// An event that starts sessions.
+    /// An event or a schedule that starts sessions.
     Event,
     /// A model-driven agent.
     Agent,

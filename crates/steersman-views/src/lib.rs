@@ -16,6 +16,7 @@
 //!   runtime's inspection ------------------------> page, list, turn, rerun    the present, rows of lists, results
 //!   lists, inspection ---------------------------> cause    reasons of stops, stuck sessions, sums
 //!   measurements of sessions --------------------> grade    rates with intervals, comparison with a baseline
+//!   lists ---------------------------------------> top      the fleet of a store
 //!   definition, snapshot ------------------------> graph    a picture with marks and coordinates
 //! ```
 //!
@@ -56,6 +57,7 @@ pub mod rerun;
 mod shown;
 pub mod story;
 pub mod texts;
+pub mod top;
 pub mod turn;
 pub mod why;
 pub mod words;

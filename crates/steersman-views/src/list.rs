@@ -7,7 +7,8 @@ use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::values::json::read;
 use steersman_runtime::pending::{self, Pending, PendingKind, ProbeState};
-use steersman_runtime::store::SessionInfo;
+use steersman_runtime::schedule::Plan;
+use steersman_runtime::store::{Schedule, SessionInfo};
 
 /// A session in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -44,6 +45,42 @@ pub struct SessionRow {
     /// Calls that wait for a place that does not answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<PlaceRow>,
+}
+
+/// A schedule in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct ScheduleRow {
+    /// Name of its network.
+    pub network: Name,
+    /// Its name in the definition.
+    pub schedule: Name,
+    /// The rule of its times, as definitions write it: `30 6 * * *`, `every 1h`. `None` if this version cannot read it.
+    pub rule: Option<String>,
+    /// Its time zone.
+    pub timezone: Option<String>,
+    /// Time at which the next session begins.
+    #[serde(serialize_with = "shown::optional_time")]
+    pub next: Option<Time>,
+    /// The last time that was due.
+    #[serde(serialize_with = "shown::optional_time")]
+    pub last: Option<Time>,
+    /// Number of times in its life that began no session, because no process ran or the session could not begin.
+    pub missed: u64,
+}
+
+impl ScheduleRow {
+    /// Returns the row of a schedule.
+    pub fn of(schedule: &Schedule, plan: Option<&Plan>) -> Self {
+        Self {
+            network: schedule.id.network.clone(),
+            schedule: schedule.id.name.clone(),
+            rule: plan.map(|plan| plan.rule.clone()),
+            timezone: plan.map(|plan| plan.timezone.clone()),
+            next: schedule.next,
+            last: schedule.last,
+            missed: schedule.missed,
+        }
+    }
 }
 
 /// A call that waits for a place that does not answer.

@@ -116,6 +116,7 @@ const DECLARES: &[(&str, &str)] = &[
     ("models", "model"),
     ("modes", "mode"),
     ("parameters", "parameter"),
+    ("schedules", "schedule"),
     ("secrets", "secret"),
     ("state", "entry of state"),
     ("states", "state"),

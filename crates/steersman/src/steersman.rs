@@ -39,7 +39,7 @@ use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::session::{Fate, Session as Driven, Settled};
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{
-    Memory, MemoryQuery, Rated, Scope, SessionInfo, SessionQuery, Store, StoreError,
+    Memory, MemoryQuery, Rated, Schedule, Scope, SessionInfo, SessionQuery, Store, StoreError,
 };
 use steersman_runtime::toolset::Toolset;
 use tokio_util::sync::CancellationToken;
@@ -366,6 +366,38 @@ impl Steersman {
             done = self.engine.run_all(stop) => Ok(done?),
             never = idle => match never {},
         }
+    }
+
+    /// Puts the schedules of a network into the store, in place of those that it had there, and returns them. From then on
+    /// [`Steersman::run_all`] begins their sessions, in whichever process it runs. A schedule whose times are the same goes on where
+    /// it was; any other one begins with its next time after now.
+    ///
+    /// # Errors
+    /// If the store cannot be read or written.
+    pub async fn schedule(&self, network: &Network) -> Result<Vec<Schedule>, Error> {
+        self.register(network);
+        let folder = network.folder().map(|folder| folder.display().to_string());
+        let file = network.file().map(str::to_owned);
+        Ok(self
+            .engine
+            .schedule(network.checked(), folder, file)
+            .await?)
+    }
+
+    /// Deletes the schedules of a network from the store. Sessions that they began go on. Returns their number.
+    ///
+    /// # Errors
+    /// If the store cannot be read or written.
+    pub async fn unschedule(&self, network: &str) -> Result<usize, Error> {
+        Ok(self.engine.unschedule(network).await?)
+    }
+
+    /// Returns all schedules of the store, by network and name.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn schedules(&self) -> Result<Vec<Schedule>, Error> {
+        Ok(self.engine.store().schedules(None, usize::MAX).await?)
     }
 
     /// Releases sessions that have been idle for a whole round.

@@ -278,7 +278,7 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
 }
 
 /// Finds blobs without references, and deletes them if `delete` is set. Anything that looks like a blob's hash is a reference:
-/// in a line, in a message that was not taken yet, in an event, or in a blob that is itself referenced.
+/// in a line, in a message that was not taken yet, in an event, in a schedule, or in a blob that is itself referenced.
 ///
 /// # Errors
 /// [`StoreError::Io`] if blobs are to be deleted while another process has the store open: it may be about to refer to one.
@@ -366,6 +366,7 @@ fn unnamed(
         "SELECT message, 0 FROM event WHERE ?1 IS ?1",
         // A memory outlives the session that saved it.
         "SELECT hash, -1 FROM memory WHERE ?1 IS ?1",
+        "SELECT digest, -1 FROM schedule WHERE ?1 IS ?1",
     ] {
         let mut statement = conn.prepare(query)?;
         let mut rows = statement.query([but])?;

@@ -7,15 +7,16 @@ use crate::place::{Place, shortest};
 use crate::play::{self, Leaving, lets_go};
 use crate::printer::{Printer, dim, red, yellow};
 use crate::tell::row;
-use crate::words::{count, line as one_line, money, width};
+use crate::words::{count, digits, line as one_line, money, width};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::sync::Arc;
+use steersman::machine::view::iso;
 use steersman::runtime::engine::{EngineError, Happened};
-use steersman::runtime::inbox::unread;
+use steersman::runtime::inbox::{Occasion, unread};
 use steersman::runtime::session::{Session, Settled};
-use steersman::runtime::store::{SessionId, SessionInfo, SessionQuery};
+use steersman::runtime::store::{ScheduleId, SessionId, SessionInfo, SessionQuery};
 use steersman::views::reader::{Reader as _, Stored};
 use steersman::views::story::Story;
 use steersman_machine::stored::ids::{Line, Name};
@@ -270,6 +271,30 @@ impl Teller<'_> {
                 self.progress();
                 Ok(())
             }
+            Happened::Scheduled(schedule, session, occasion) => {
+                self.clear();
+                self.scheduled(&schedule, &session, &occasion).await?;
+                self.progress();
+                Ok(())
+            }
+            Happened::Unscheduled(schedule, why) => {
+                self.clear();
+                if self.printer.is_json() {
+                    let document = json!({
+                        "status": "unscheduled",
+                        "network": &*schedule.network,
+                        "schedule": &*schedule.name,
+                        "why": why.to_string(),
+                    });
+                    return self.printer.json(&document);
+                }
+                let ScheduleId { network, name, .. } = &schedule;
+                self.printer.complain(red(&format!(
+                    "schedule {name} of {network}: its session cannot begin: {why}. It is tried again each minute"
+                )));
+                self.progress();
+                Ok(())
+            }
             Happened::Damaged(what) => {
                 self.clear();
                 if self.printer.is_json() {
@@ -282,6 +307,37 @@ impl Teller<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Reports the session of an occurrence, and how many occurrences before it were missed.
+    async fn scheduled(
+        &self,
+        schedule: &ScheduleId,
+        session: &SessionId,
+        occasion: &Occasion,
+    ) -> Result<(), CommandError> {
+        let due = iso(occasion.due, "UTC").replace("+00:00", "Z");
+        if self.printer.is_json() {
+            return self.printer.json(&json!({
+                "status": "scheduled",
+                "session": &**session,
+                "network": &*schedule.network,
+                "schedule": &*schedule.name,
+                "due": due,
+                "missed": occasion.missed,
+            }));
+        }
+        if !self.rows && occasion.missed == 0 {
+            return Ok(());
+        }
+        let short = short(session, &self.listed().await?);
+        let missed = match occasion.missed {
+            0 => String::new(),
+            1 => "; 1 time before it was missed".to_owned(),
+            n => format!("; {} times before it were missed", digits(n.into())),
+        };
+        let text = format!("{short}  schedule {}, due {due}{missed}", schedule.name);
+        self.printer.data(one_line(&text, width()))
     }
 
     async fn settled(

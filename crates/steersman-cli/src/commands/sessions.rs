@@ -1,6 +1,7 @@
 //! `sessions`: lists sessions, newest first.
 
 use crate::cli::Global;
+use crate::commands::schedule;
 use crate::error::{CommandError, Exit};
 use crate::filter::{Field, Filter};
 use crate::locate;
@@ -70,6 +71,9 @@ pub(crate) async fn run(
     };
     let all = place.store().sessions(&SessionQuery::default()).await?;
     if all.is_empty() {
+        if args.filter.is_none() {
+            schedules(&place, printer).await?;
+        }
         return none(global, printer);
     }
     let now = place.now();
@@ -134,6 +138,9 @@ pub(crate) async fn run(
     }
     let (counted, reruns) = counted(&found, args.reruns);
     printer.talk(dim(&summary(&counted, reruns)));
+    if args.filter.is_none() {
+        schedules(&place, printer).await?;
+    }
     let stuck = shown
         .iter()
         .filter(|(_, seen)| seen.stuck.is_some())
@@ -156,6 +163,16 @@ pub(crate) async fn run(
         printer.next(format!("steersman show {}", first[0]), "");
     }
     Ok(Exit::Answered)
+}
+
+/// Prints the schedules of the store, if there are any. They are no sessions, so `--json` leaves them to `schedule`.
+async fn schedules(place: &Place, printer: &Printer) -> Result<(), CommandError> {
+    let all = place.steersman.schedules().await?;
+    if all.is_empty() || printer.is_json() {
+        return Ok(());
+    }
+    printer.data("")?;
+    schedule::print(place, &all, printer).await
 }
 
 /// Columns of the list that may be left out.

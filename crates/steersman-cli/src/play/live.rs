@@ -254,3 +254,82 @@ pub(crate) async fn meanwhile<T>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Delta, LINES, Live, Printer, Progress};
+    use crate::cli::{Color, Global};
+    use crate::place::Driven;
+    use steersman_machine::stored::ids::{Id, Line};
+
+    fn id(k: u32) -> Id {
+        Id::new(Line(3), k)
+    }
+
+    fn says(live: &mut Live, k: u32, text: &str) {
+        live.streams(
+            id(k),
+            Some(&format!("agent{k}")),
+            Delta::Text(text.to_owned()),
+        );
+    }
+
+    #[test]
+    fn each_running_agent_has_a_line_with_the_end_of_its_answer() {
+        let global = Global {
+            store: None,
+            json: false,
+            quiet: false,
+            color: Color::Auto,
+            driven: Driven::default(),
+        };
+        let mut live = Live::new(&Printer::new(&global));
+        says(&mut live, 1, "The first ");
+        says(&mut live, 2, "A");
+        says(&mut live, 1, "answer grows.");
+        let progress = Progress {
+            done: 3.0,
+            total: Some(10.0),
+            message: Some("half".to_owned()),
+        };
+        live.progress(id(3), "index", &progress);
+        // It has said nothing yet, and is not awaited for long.
+        live.asks(id(4), "agent4");
+        let rows = [
+            "agent1: The first answer grows.",
+            "agent2: A",
+            "index: 3 of 10, half",
+        ];
+        assert_eq!(live.rows(80), rows);
+
+        // What ended has no line any more; a single answer grows over several lines.
+        live.ends(&[id(2), id(3)].into());
+        says(&mut live, 1, &" And grows.".repeat(10));
+        let rows = live.rows(60);
+        assert!(
+            rows.len() > 1 && rows[0].starts_with("agent1: The first"),
+            "{rows:?}"
+        );
+
+        // Many agents: the rest is counted. Each line shows its end, and fits.
+        for k in 10..30 {
+            says(
+                &mut live,
+                k,
+                &format!("{}the end of {k}", "words ".repeat(30)),
+            );
+        }
+        let rows = live.rows(60);
+        assert_eq!(rows.len(), LINES + 1);
+        assert_eq!(rows[LINES], "and 13 more");
+        assert!(
+            rows[1].starts_with("agent10: ") && rows[1].ends_with("the end of 10"),
+            "{rows:?}"
+        );
+        assert!(rows.iter().all(|row| row.chars().count() <= 57), "{rows:?}");
+        live.withdraws(id(10));
+        assert!(!live.rows(60).iter().any(|row| row.starts_with("agent10: ")));
+        live.rests();
+        assert!(live.rows(60).is_empty());
+    }
+}

@@ -1,5 +1,6 @@
 //! `demo`: its process is killed after the payment was sent, and resumed; the payment is made once.
 
+use crate::hostile::on_terminal;
 use crate::world::World;
 use insta::assert_snapshot;
 
@@ -32,4 +33,29 @@ fn the_demo_keeps_its_session_in_the_store_that_was_named() {
     let ran = world.run(&["demo", "--store", "sqlite:named.db"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(world.folder.join("named.db").is_file());
+}
+
+/// A person has time to read what happens next; a program gets neither the text nor the pause.
+#[test]
+fn the_demo_pauses_around_the_kill_on_a_terminal_alone() {
+    let told = [
+        "The money has left. Now the process is killed.",
+        "The next owner knows that the refund began, and not how it ended.",
+    ];
+    let world = World::new();
+    let shown = on_terminal(&world, &["demo", "--store", "shown.db"]);
+    let at: Vec<_> = told.iter().map(|told| shown.find(told)).collect();
+    let killed = shown.find("SIGKILL");
+    assert!(
+        at[0].is_some() && at[0] < killed && killed < at[1],
+        "{shown}"
+    );
+    let piped = world.run(&["demo", "--store", "piped.db"]);
+    assert_eq!(piped.code, Some(0), "{piped:?}");
+    for told in told {
+        assert!(
+            !piped.out.contains(told) && !piped.err.contains(told),
+            "{piped:?}"
+        );
+    }
 }

@@ -502,7 +502,7 @@ fn quoted(args: &[&str]) -> String {
 }
 
 /// Runs a command on a terminal with colours. Returns what it writes there.
-fn on_terminal(world: &World, args: &[&str]) -> String {
+pub(crate) fn on_terminal(world: &World, args: &[&str]) -> String {
     typed_on_terminal(world, &quoted(args))
 }
 
@@ -532,7 +532,19 @@ fn typed_on_terminal(world: &World, typed: &str) -> String {
 /// Lines with controls that a terminal obeys, other than our own styles, the status line and ends of lines.
 fn obeyed(shown: &str) -> Vec<String> {
     let ours = ["0", "1", "2", "4", "31", "32", "33", "36"].map(|code| format!("\u{1b}[{code}m"));
-    let status = ["\u{1b}[K", "\u{1b}[A", "\u{1b}[?2004l", "\u{1b}[?2004h"].map(str::to_owned);
+    let status = [
+        "\u{1b}[K",
+        "\u{1b}[A",
+        "\u{1b}[?2004l",
+        "\u{1b}[?2004h",
+        "\u{1b}[?1049h",
+        "\u{1b}[?1049l",
+        "\u{1b}[?25h",
+        "\u{1b}[?25l",
+        "\u{1b}[H",
+        "\u{1b}[J",
+    ]
+    .map(str::to_owned);
     let mut rest = shown.replace("\r\n", "\n").replace("\r\u{1b}[K", "\n");
     for own in ours.iter().chain(&status) {
         rest = rest.replace(own, "");
@@ -633,6 +645,9 @@ fn a_terminal_shows_what_strangers_wrote_and_obeys_none_of_it() {
         &["migrate", "last", "net"],
         &["fsck"],
         &["gc"],
+        &["top", "--refreshes", "1"],
+        &["schedule", "net"],
+        &["schedule", "--drop", evil],
         &["doctor"],
         &["backup", "copy.db"],
         &["erase", "last"],

@@ -50,6 +50,7 @@ mod recorded;
 mod rerun;
 mod reruns;
 mod run;
+mod schedules;
 mod sealed;
 mod search;
 mod secrets;

@@ -72,6 +72,8 @@ const COMMANDS: &[&str] = &[
     "export last",
     "migrate --where status=answered",
     "gc",
+    "schedule",
+    "top",
     "fsck",
     "backup copy.db",
     "key",

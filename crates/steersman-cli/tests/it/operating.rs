@@ -333,3 +333,120 @@ fn the_start_of_a_slow_server_is_told() {
     let err = String::from_utf8(ran.stderr).unwrap();
     assert!(err.contains("Starts the servers slow."), "{err}");
 }
+
+/// A store with a session that waits, one that answered and one whose process died.
+fn fleet() -> World {
+    let world = desk();
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Pay bert."]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let done = world.run(&["approve", "last", "--script-all", "script.yaml"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    world
+}
+
+#[test]
+fn top_shows_the_fleet_as_one_table_without_a_terminal() {
+    let world = fleet();
+    let shown = world.run(&["top"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let rows: Vec<&str> = shown.out.lines().collect();
+    assert_eq!(rows[0], "2 sessions: 1 answered, 1 waits");
+    assert!(
+        rows[1].contains("now 0 calls/min, 0 tokens/min"),
+        "{rows:?}"
+    );
+    let heading = "NETWORK  SESSIONS  RUNNING  WAITING  FAILED";
+    let at = rows
+        .iter()
+        .position(|row| row.starts_with(heading))
+        .unwrap();
+    assert!(
+        rows[at + 1].starts_with("desk     2         0        1        0"),
+        "{rows:?}"
+    );
+    assert!(shown.out.contains("approval by user"), "{rows:?}");
+    let (code, top) = world.json(&["top"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(top["all"]["sessions"], 2);
+    assert_eq!(top["networks"][0]["waiting"], 1);
+    assert_eq!(top["waits"][0]["sessions"], 1);
+    let short = world.run(&["top", "--every", "10ms"]);
+    assert_eq!(short.code, Some(2), "{short:?}");
+}
+
+#[test]
+fn top_is_drawn_again_on_a_terminal_and_fits_it() {
+    let world = fleet();
+    for width in [60, 80, 120, 200] {
+        let args = ["top", "--every", "250ms", "--refreshes", "2"];
+        let shown = on_terminal_of(&world, width, &args);
+        assert_eq!(shown.matches("2 sessions: ").count(), 2, "{shown:?}");
+        let rows = rows(&world, width, &args);
+        let wide: Vec<_> = rows
+            .iter()
+            .filter(|row| row.chars().count() > width)
+            .collect();
+        assert!(wide.is_empty(), "at {width}: {wide:#?}");
+    }
+}
+
+const MAIL: &str = r#"name: desk
+events:
+  mail: { fields: { id: string }, id: "{{ event.id }}", start: { message: "Mail {{ event.id }} came." } }
+agents: { desk: { system: You answer. } }
+"#;
+
+/// A session that should have gone on is stuck: every list says so, and says what helps.
+#[test]
+fn stuck_sessions_are_named_with_what_helps() {
+    let world = World::new();
+    world.write("steersman.yaml", MAIL);
+    world.write("script.yaml", "desk: [ Thanks. ]");
+    world.write("clock", "2026-11-20T10:00:00Z");
+    let clock = ["--clock", "clock", "--script-all", "script.yaml"];
+    let sent = world.run(
+        &[
+            &["send", ".", "--event", "mail", r#"{"id": "1"}"#][..],
+            &clock,
+        ]
+        .concat(),
+    );
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let why = "should go on since";
+    let listed = world.run(&["sessions"]);
+    assert!(listed.out.contains(why), "{listed:?}");
+    assert!(listed.err.contains("1 session is stuck."), "{listed:?}");
+    assert!(listed.err.contains("steersman doctor"), "{listed:?}");
+    let (_, row) = world.json(&["sessions"]);
+    assert!(row["stuck"].as_str().unwrap().contains(why), "{row}");
+    let doctor = world.run(&["doctor"]);
+    let all = format!("{}{}", doctor.out, doctor.err);
+    assert!(
+        all.contains(why) && all.contains("steersman run --resume"),
+        "{all}"
+    );
+    let (_, top) = world.json(&["top"]);
+    assert!(
+        top["stuck"][0]["why"].as_str().unwrap().contains(why),
+        "{top}"
+    );
+
+    // What the hint says helps.
+    let ran = world.run(&[
+        "run",
+        "--all",
+        "--until-idle",
+        "--script-all",
+        "script.yaml",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let listed = world.run(&["sessions"]);
+    assert!(
+        !listed.out.contains(why) && !listed.err.contains("stuck"),
+        "{listed:?}"
+    );
+    assert_eq!(
+        world.json(&["sessions"]).1["stuck"],
+        serde_json::Value::Null
+    );
+}

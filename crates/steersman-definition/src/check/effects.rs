@@ -31,7 +31,7 @@ impl Check<'_> {
         }
     }
 
-    /// Reports `by: user` if an event may begin a session: such a session has no user.
+    /// Reports `by: user` if an event or a schedule may begin a session: such a session has no user.
     fn nobody_to_ask(&mut self) {
         let lowered = self.lowered;
         let Some((event, declared)) = lowered.facts.starts.first() else {

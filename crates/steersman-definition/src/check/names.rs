@@ -15,6 +15,9 @@ const EVERYWHERE: [&str; 8] = [
     "state", "config", "calls", "now", "agent", "mode", "session", "branch",
 ];
 
+/// Fields that tell a time.
+const MOMENT: [&str; 4] = ["date", "time", "weekday", "iso"];
+
 /// Result of resolving a root name with its first field.
 pub(super) enum Root {
     /// The type, and the number of path steps that it covers: 1 if the first field was resolved too, else 0.
@@ -28,6 +31,9 @@ impl Check<'_> {
     pub(super) fn known_roots(scope: &Scope) -> Vec<&'static str> {
         if scope.request {
             return vec!["request"];
+        }
+        if scope.schedule {
+            return vec!["schedule"];
         }
         if scope.outside {
             let secrets = scope.transport.then_some("secrets");
@@ -251,7 +257,12 @@ impl Check<'_> {
         let text = |name: &str| (Name::from(name), Kind::Text, false);
         let fields = |fields: Vec<(Name, Kind, bool)>| Known::of(Kind::Fields(fields));
         match root {
-            "now" => fields(["date", "time", "weekday", "iso"].map(text).to_vec()),
+            "now" => fields(MOMENT.map(text).to_vec()),
+            "schedule" => {
+                let mut known = MOMENT.map(text).to_vec();
+                known.extend([text("name"), ("missed".into(), Kind::Integer, false)]);
+                fields(known)
+            }
             "args" => match self.parameters(&scope.args) {
                 Some(Parameters::Fields(fields)) => Known::of(Kind::fields(fields)),
                 Some(Parameters::Schema(_)) | None => Known::any(),

@@ -139,10 +139,11 @@ pub(super) fn moded(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
 /// Returns all names that a session or test can reach from any of its starting points.
 fn reachable(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
     let network = &lowered.network;
-    let starts = network.events.values().filter_map(|event| {
-        let start = event.start.as_ref()?;
-        start.agent.clone()
-    });
+    let events = network.events.values();
+    let events = events.filter_map(|event| event.start.as_ref());
+    let schedules = network.schedules.values().map(|schedule| &schedule.start);
+    let starts = events.chain(schedules);
+    let starts = starts.filter_map(|start| start.agent.clone());
     let tests = lowered
         .facts
         .tests

@@ -9,7 +9,7 @@ impl Diagnostic {
         Self::new(
             "E0401",
             at,
-            "`user` is nobody where a session begins by an event",
+            "`user` is nobody where a session begins by an event or a schedule",
         )
         .also(declared, format!("`{event}` may begin one"))
         .help("name a person: `by: NAME`, with `agents: { NAME: { person: { role: .. } } }`")

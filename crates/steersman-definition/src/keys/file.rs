@@ -73,6 +73,7 @@ section! {
             "Whose memory the built-in set `memory` saves to and searches: a scope, or a scope and how long.";
         state: Names<'a, Type<'a>>, "Shared data of the entry agent's instance.", declares State;
         events: Names<'a, Event<'a>>, "Messages from outside that are not chat.", declares Event;
+        schedules: Names<'a, Schedule<'a>>, "Times at which sessions begin, once `steersman schedule` has put them into the store.";
         labels: Map<'a, Template<'a>>, "What a session is found by, over `state`, `answer`, and `args` if every session begins with the same agent: an event gives them by `start: { args: .. }`.";
         outcome: Map<'a, Expr<'a>>, "What a session came to, as named values; over the same names as `labels`.", declares Outcome;
         mcp: Names<'a, Mcp<'a>>, "MCP servers; their tools are called `SERVER.TOOL` here.", declares Server;
@@ -176,8 +177,17 @@ section! {
         start: Start<'a>, "Opens a session.";
     }
 
-    /// The start by an event.
-    Start<'a>: "Start", "the start by an event" {
+    /// A schedule.
+    Schedule<'a>: "Schedule", "a schedule" {
+        every: Millis<'a>, "A span of at least `1s`: sessions begin at its multiples since 1970 UTC. `1h` is every full hour.";
+        cron: Text<'a>, "Minute, hour, day of the month, month, day of the week: `30 6 * * 1-5`. Also `L`, `15W`, `MON#1` and `@daily`.";
+        timezone: Text<'a> | "that of the definition", "Zone in which `cron` is read, and in which `schedule` tells the time.";
+        start: Start<'a>, required "Opens the session. Templates see `schedule`: `name`, `date`, `time`, `weekday`, `iso` of the time that was due, and `missed`, the number of times before it that began no session.";
+    }
+    exactly one of &["every", "cron"];
+
+    /// The start by an event or a schedule.
+    Start<'a>: "Start", "the start of a session" {
         agent: Name<'a> | "entry", "Who begins.", names Agent;
         args: Map<'a, Data<'a>>, "Arguments for the agent's parameters.";
         message: Template<'a>, "The first message.";

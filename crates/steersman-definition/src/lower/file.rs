@@ -6,12 +6,14 @@ use super::super::keys::Section as _;
 use super::super::keys::agent::{Agent, Person, PersonTimeout};
 use super::super::keys::file::{self as keys, Plain, Recorded};
 use super::super::keys::kinds::{self, List, Map, Or, Read as _, Valued, each};
+use super::super::schedule;
 use super::super::shape;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span};
 use super::values::{At, of_kind};
 use super::{Lower, Sort};
 use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::network::schedule::{Rule, ScheduleDef, Times};
 use steersman_machine::network::texts;
 use steersman_machine::network::texts::{Sentence, Texts, Words};
 use steersman_machine::network::{
@@ -45,12 +47,13 @@ impl Lower<'_> {
         let embeddings = self.embeddings();
         let memory = self.memory();
         let events = self.events();
+        let schedules = self.schedules(&timezone);
         let mcp = self.mcp();
         let tools = self.tools();
         let entry = self.entry();
         let (agents, people) = self.agents(&entry);
         let tools = self.with_built_in(tools);
-        let (labels, outcome) = self.labels_and_outcome(&entry, &events);
+        let (labels, outcome) = self.labels_and_outcome(&entry, &events, &schedules);
         let texts = self.own_sentences();
         let limits = self.limits_of_session();
         let record = self.file.record().value;
@@ -71,6 +74,7 @@ impl Lower<'_> {
             secrets,
             models,
             events,
+            schedules,
             mcp,
             labels,
             texts,
@@ -107,12 +111,17 @@ impl Lower<'_> {
 
     fn timezone(&mut self) -> String {
         let zone = self.file.timezone();
-        if jiff::tz::TimeZone::get(&zone.value).is_err() {
-            let at = zone.at.and_then(|node| self.place(node.span));
-            let wanted = "a zone of the IANA database (`Europe/Oslo`)";
-            self.say(Diagnostic::malformed(at, &zone.value, wanted));
-        }
+        self.check_zone(&zone.value, zone.at.map(|node| node.span));
         zone.value
+    }
+
+    /// Reports a time zone that does not exist.
+    fn check_zone(&mut self, zone: &str, at: Option<Span>) {
+        if jiff::tz::TimeZone::get(zone).is_err() {
+            let at = at.and_then(|span| self.place(span));
+            let wanted = "a zone of the IANA database (`Europe/Oslo`)";
+            self.say(Diagnostic::malformed(at, zone, wanted));
+        }
     }
 
     fn config(&mut self) -> BTreeMap<Name, Config> {
@@ -281,14 +290,63 @@ impl Lower<'_> {
         events
     }
 
-    /// Lowers the start of a session by an event.
-    fn start(&mut self, event: &Key, start: keys::Start<'_>, scope: &Scope) -> StartDef {
-        self.out.starts.push((event.name.clone(), event.span));
-        // without arguments or a message nothing would wake the agent, and the event's content would be lost
+    fn schedules(&mut self, timezone: &str) -> BTreeMap<Name, ScheduleDef> {
+        let mut schedules = BTreeMap::new();
+        for (key, written) in each(self.file.schedules()) {
+            let scope = Scope {
+                item: Some(written.0.span),
+                schedule: true,
+                ..Scope::default()
+            };
+            let own = written.timezone();
+            let own = own.and_then(|own| Some((own.text()?, own.0.span)));
+            if let Some((zone, span)) = own {
+                self.check_zone(zone, Some(span));
+            }
+            let timezone = own.map_or_else(|| timezone.to_owned(), |(zone, _)| zone.to_string());
+            let rule = self.rule(written);
+            let start = written.start();
+            let start = start.map(|start| self.start(key, start, &scope));
+            if let (Some(rule), Some(start)) = (rule, start) {
+                let times = Times { rule, timezone };
+                schedules.insert(key.name.clone(), ScheduleDef { times, start });
+            }
+        }
+        schedules
+    }
+
+    /// Returns the rule of a schedule. Reports a span that is too short, and a cron expression that cannot be read.
+    fn rule(&mut self, written: keys::Schedule<'_>) -> Option<Rule> {
+        if let Some(every) = written.every() {
+            let millis = every.value()?;
+            if millis < schedule::LEAST {
+                let at = self.place(every.0.span);
+                let written = every.0.as_text().map_or("", |text| &**text);
+                self.say(Diagnostic::malformed(
+                    at,
+                    written,
+                    "a span of at least `1s`",
+                ));
+            }
+            return Some(Rule::Every(millis));
+        }
+        let cron = written.cron()?;
+        let text = cron.text()?;
+        if let Err(wanted) = schedule::check(text) {
+            let at = self.place(cron.0.span);
+            self.say(Diagnostic::malformed(at, text, &wanted));
+        }
+        Some(Rule::Cron(text.to_string()))
+    }
+
+    /// Lowers the start of a session by an event or a schedule.
+    fn start(&mut self, by: &Key, start: keys::Start<'_>, scope: &Scope) -> StartDef {
+        self.out.starts.push((by.name.clone(), by.span));
+        // without arguments or a message nothing would wake the agent
         if each(start.args()).next().is_none() && start.message().is_none() {
             let at = self.place(start.0.span);
             let keys = shape::list_of(["args", "message"]);
-            self.say(Diagnostic::none_of(at, "the start by an event", &keys));
+            self.say(Diagnostic::none_of(at, "the start of a session", &keys));
         }
         let agent = start.agent();
         StartDef {
@@ -302,9 +360,11 @@ impl Lower<'_> {
         &mut self,
         entry: &[Name],
         events: &BTreeMap<Name, EventDef>,
+        schedules: &BTreeMap<Name, ScheduleDef>,
     ) -> (BTreeMap<Name, Template>, BTreeMap<Name, Expr>) {
         // `args` are those of the agent with which the session began, so they are known if there is only one such agent
         let starts = events.values().filter_map(|event| event.start.as_ref());
+        let starts = starts.chain(schedules.values().map(|schedule| &schedule.start));
         let starts = starts.filter_map(|start| start.agent.as_ref());
         let begin: BTreeSet<&Name> = entry.iter().chain(starts).collect();
         let args = match begin.into_iter().collect::<Vec<_>>().as_slice() {

@@ -3,4 +3,5 @@
 mod definition;
 mod imports;
 mod mistakes;
+mod schedules;
 mod wide;

@@ -8,6 +8,7 @@ pub(crate) mod natives;
 mod options;
 pub(crate) mod recorded;
 pub mod redefine;
+pub mod schedule;
 pub mod servers;
 pub mod session;
 pub mod step;
@@ -19,13 +20,13 @@ pub use options::{Durability, Judge, Options, Process, Timeouts};
 use crate::bind::{self, BindError, ManifestHash, Values};
 use crate::clock::Clock;
 use crate::feed::{Feed, Notice};
-use crate::inbox::{Begin, Message, Wanted, random_id};
+use crate::inbox::{Begin, Message, Occasion, Wanted, random_id};
 use crate::model::Models;
 use crate::seal::Sealer;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
 use crate::store::{
-    BoxedEvent, NewSession, NewWorker, SaidHash, Scope, SessionId, Store, StoreError, Worker,
-    bounds, random_session_id,
+    BoxedEvent, NewSession, NewWorker, SaidHash, ScheduleId, Scope, SessionId, Store, StoreError,
+    Worker, bounds, random_session_id,
 };
 use crate::tools::artifact::ArtifactTools;
 use crate::tools::retrieval::Kept;
@@ -94,6 +95,8 @@ pub struct StartOptions {
     pub config: BTreeMap<Name, Json>,
     /// Names of models at their providers that take precedence over those of the definition, by the name in the definition.
     pub models: BTreeMap<Name, String>,
+    /// The occurrence of a schedule that begins the session.
+    pub occasion: Option<Occasion>,
     /// Key by which events find the session. Only one session of a network can have it.
     pub key: Option<Name>,
     /// Seed of all randomness. `None` means a random seed.
@@ -327,7 +330,7 @@ impl Engine {
             history: None,
             state: Vec::new(),
             scope: Scope::default(),
-            occasion: None,
+            occasion: options.occasion,
         }))
         .by(options.by)
         .with(&options.files);
@@ -633,6 +636,10 @@ pub enum Happened {
     Settled(Session, Arc<Settled>),
     /// The session cannot be driven, or is not driven any more. Other sessions go on.
     Failed(SessionId, Arc<EngineError>),
+    /// An occurrence of a schedule began a session.
+    Scheduled(ScheduleId, SessionId, Occasion),
+    /// The session of an occurrence cannot begin. It is tried again until the next one is due.
+    Unscheduled(ScheduleId, Arc<EngineError>),
     /// A list by which sessions are found is damaged, so some may not be found. Other sessions go on.
     Damaged(String),
     /// No session of the store has anything to do now: each rests, or waits for a person, an event, a later time, or a place that

@@ -1,5 +1,6 @@
 //! Drives all sessions of a store: takes the sessions that have something to do, drives each until it settles, and releases it.
 
+use crate::engine::schedule::{Begun, Watch};
 use crate::engine::{Engine, EngineError, Happened};
 use crate::session::{Session, Settled, Standing};
 use crate::store::{Room, SessionId, StoreError};
@@ -31,6 +32,7 @@ struct All<'a> {
     damaged: BTreeSet<String>,
     /// The earliest time at which a session will have something to do, as far as the store knows.
     next: Option<Time>,
+    schedules: Watch,
 }
 
 /// A session that waits for a place.
@@ -55,6 +57,7 @@ pub(crate) async fn run_all(
         failed: BTreeMap::new(),
         damaged: BTreeSet::new(),
         next: None,
+        schedules: Watch::default(),
     };
     for what in engine.store().damaged_lists().await? {
         all.damage(what);
@@ -85,7 +88,9 @@ pub(crate) async fn run_all(
         }
         // Only what was at rest before the look can have given nobody anything to do since.
         let rested = all.rests();
+        let due = all.schedules().await?;
         let taken = all.take().await;
+        all.next = all.next.into_iter().chain(due).min();
         let is_idle = rested && matches!(taken, Ok(0));
         all.survives(taken)?;
         if is_idle {
@@ -124,6 +129,16 @@ impl All<'_> {
         self.driven.values().all(|session| {
             matches!(&*session.standing.borrow(), Standing::Settled(_, outside) if outside.running == 0)
         })
+    }
+
+    /// Begins the sessions of schedules that are due. Returns the time at which the next one may be due.
+    async fn schedules(&mut self) -> Result<Option<Time>, EngineError> {
+        let told = self.told;
+        let tell = |id, begun| match begun {
+            Ok(Begun { session, occasion }) => told(Happened::Scheduled(id, session, occasion)),
+            Err(error) => told(Happened::Unscheduled(id, Arc::new(error))),
+        };
+        self.schedules.look(self.engine, tell).await
     }
 
     /// Takes all sessions that have something to do. Returns their number.

@@ -85,6 +85,15 @@ impl<'n> Drawing<'n> {
                 self.edge(at, to, Kind::Leads, "starts a session");
             }
         }
+        for (name, schedule) in &self.network.schedules {
+            let facts = vec![Fact::new("times", schedule.times.rule.to_string())];
+            let at = self.node(0, What::Event, name, "schedule".to_owned(), facts);
+            let agent = schedule.start.agent.as_ref();
+            if let Some(agent) = agent.or(self.network.entry.first()) {
+                let to = self.place(0, agent);
+                self.edge(at, to, Kind::Leads, "starts a session");
+            }
+        }
         // People that no agent asks: only tools name them.
         for person in self.network.people.keys() {
             let known = self.drawn.placed.keys().any(|(_, name)| name == person);

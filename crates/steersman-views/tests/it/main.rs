@@ -5,4 +5,5 @@
 mod events;
 mod pages;
 mod parts;
+mod top;
 mod world;

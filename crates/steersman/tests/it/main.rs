@@ -24,6 +24,7 @@ mod network;
 mod payments;
 mod repeats;
 mod rerun;
+mod schedules;
 mod service;
 mod simulation;
 mod states;

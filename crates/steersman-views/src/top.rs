@@ -1,0 +1,322 @@
+//! The fleet of a store at a glance: statuses, rates, cost, what waits for whom, and calls that are slow.
+//!
+//! A [`Fleet`] keeps what lists say of each session. A reader of the store gives it all sessions once, then those that changed,
+//! and asks for a [`Top`] as often as it draws one.
+
+use crate::cause::{Sums, stuck, waits};
+use crate::list::status;
+use crate::shown;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+use steersman_machine::stored::ids::{Line, Name, Time};
+use steersman_runtime::store::{SessionId, SessionInfo, SessionQuery};
+
+/// Span over which rates are measured, in milliseconds.
+const WINDOW: i64 = 60_000;
+/// Maximum number of sessions at work whose last line is looked up: those that have been at work longest.
+const LOOKED_AT: usize = 32;
+/// Time without a line after which a session at work is told as slow, in milliseconds.
+const SLOW: i64 = 5_000;
+/// Time by which the clocks of two processes may differ, in milliseconds. Sessions that changed so recently are read again.
+const SKEW: u64 = 5_000;
+
+/// The sessions of a store, as lists show them.
+#[derive(Default)]
+pub struct Fleet {
+    sessions: BTreeMap<SessionId, Seen>,
+    /// Sums at earlier times, oldest first, over at least [`WINDOW`].
+    past: VecDeque<(Time, Spent)>,
+    /// The last change that is known.
+    newest: Option<Time>,
+}
+
+/// A session.
+struct Seen {
+    info: SessionInfo,
+    /// Text of its waits; empty if it waits for nothing.
+    waits: String,
+    /// Its last line that was looked up, and the time of that line.
+    last: Option<(Line, Time)>,
+}
+
+#[derive(Copy, Clone, Default)]
+struct Spent {
+    model_calls: u64,
+    tokens: u64,
+    micros: u64,
+}
+
+/// The fleet at one moment.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Top {
+    /// All sessions together.
+    pub all: Sums,
+    /// Number of sessions of each status, the largest first.
+    pub statuses: Vec<(String, u64)>,
+    /// Spending now.
+    pub rates: Rates,
+    /// The networks, those with the largest cost first.
+    pub networks: Vec<NetworkRow>,
+    /// Waits of the sessions, the largest number of sessions first.
+    pub waits: Vec<WaitRow>,
+    /// Sessions at work whose last line is old: a model, a tool or a program does not answer. The slowest come first.
+    pub slow: Vec<SlowRow>,
+    /// Sessions that do not move although nobody is asked, those that have stood longest first.
+    pub stuck: Vec<StuckRow>,
+}
+
+/// Spending in a span of time, as of the last minute.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Rates {
+    /// Model calls in a minute.
+    pub model_calls: f64,
+    /// Tokens in a minute.
+    pub tokens: f64,
+    /// Money in an hour, in the currency of the prices.
+    pub cost: f64,
+}
+
+/// A network in the fleet.
+#[derive(Clone, Debug, Serialize)]
+pub struct NetworkRow {
+    /// Name of the network.
+    pub network: Name,
+    /// Number of its sessions that a process drives.
+    pub running: u64,
+    /// Number of its sessions that wait for somebody or something.
+    pub waiting: u64,
+    /// Number of its sessions that failed or reached a limit.
+    pub failed: u64,
+    /// Sums over its sessions.
+    #[serde(flatten)]
+    pub sums: Sums,
+}
+
+/// Something that sessions wait for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WaitRow {
+    /// Their wait, in words: `approval by supervisor`.
+    pub what: String,
+    /// Number of sessions.
+    pub sessions: u64,
+    /// Time since which the first of them waits.
+    #[serde(serialize_with = "shown::time")]
+    pub since: Time,
+    /// The session that has waited longest.
+    pub first: SessionId,
+}
+
+/// A session at work whose last line is old.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SlowRow {
+    /// Id of the session.
+    pub session: SessionId,
+    /// Name of its network.
+    pub network: Name,
+    /// Its last line.
+    #[serde(serialize_with = "shown::line")]
+    pub line: Line,
+    /// Time of its last line.
+    #[serde(serialize_with = "shown::time")]
+    pub since: Time,
+    /// The process that drives it.
+    pub owner: Option<String>,
+}
+
+/// A session that does not move although nobody is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StuckRow {
+    /// Id of the session.
+    pub session: SessionId,
+    /// Name of its network.
+    pub network: Name,
+    /// The reason, in words.
+    pub why: String,
+}
+
+impl Fleet {
+    /// Returns the queries that find what changed since the last call of [`Fleet::update`]: sessions whose status changed, and
+    /// those that are at work. `None` means that all sessions are wanted ([`Fleet::replace`]).
+    pub fn changed(&self) -> Option<[SessionQuery; 2]> {
+        let newest = self.newest?;
+        let since = Time(newest.0.saturating_sub_unsigned(SKEW));
+        Some([
+            SessionQuery {
+                since: Some(since),
+                ..SessionQuery::default()
+            },
+            SessionQuery {
+                status: vec!["running".into()],
+                ..SessionQuery::default()
+            },
+        ])
+    }
+
+    /// Takes all sessions of the store, in place of those that are known. Call it now and then: no query finds a session that was
+    /// erased, or one whose owner died.
+    pub fn replace(&mut self, all: Vec<SessionInfo>) {
+        let before = std::mem::take(&mut self.sessions);
+        self.update(all);
+        for (id, seen) in before {
+            if let Some(now) = self.sessions.get_mut(&id) {
+                now.last = seen.last;
+            }
+        }
+    }
+
+    /// Takes sessions that changed.
+    pub fn update(&mut self, changed: Vec<SessionInfo>) {
+        for info in changed {
+            self.newest = self.newest.max(Some(info.state.updated));
+            let known = self.sessions.remove(&info.id);
+            let last = known.as_ref().and_then(|known| known.last);
+            let waits = match known {
+                Some(known) if known.info.state.waits == info.state.waits => known.waits,
+                _ => waits(&info),
+            };
+            let id = info.id.clone();
+            self.sessions.insert(id, Seen { info, waits, last });
+        }
+    }
+
+    /// Returns the sessions at work whose last line is not known, with the number of that line.
+    pub fn unknown(&self) -> Vec<(SessionId, Line)> {
+        let work = self.at_work().into_iter();
+        let unknown = work.filter(|seen| seen.last.is_none_or(|(line, _)| line != seen.info.head));
+        unknown
+            .map(|seen| (seen.info.id.clone(), seen.info.head))
+            .collect()
+    }
+
+    /// Takes the time of a session's last line.
+    pub fn heard(&mut self, session: &str, line: Line, at: Time) {
+        if let Some(seen) = self.sessions.get_mut(session) {
+            seen.last = Some((line, at));
+        }
+    }
+
+    /// Returns the ids of all sessions.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.sessions.keys().map(|id| &**id)
+    }
+
+    fn at_work(&self) -> Vec<&Seen> {
+        let all = self.sessions.values();
+        let mut work: Vec<&Seen> = all.filter(|seen| status(&seen.info) == "running").collect();
+        work.sort_by_key(|seen| seen.info.state.updated);
+        work.truncate(LOOKED_AT);
+        work
+    }
+
+    /// Returns the fleet as it is now.
+    pub fn top(&mut self, now: Time) -> Top {
+        let mut top = Top::default();
+        let mut statuses: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut networks: BTreeMap<&Name, NetworkRow> = BTreeMap::new();
+        let mut waiting: BTreeMap<&str, WaitRow> = BTreeMap::new();
+        let mut standing: Vec<(Time, StuckRow)> = Vec::new();
+        for seen in self.sessions.values() {
+            let (info, status) = (&seen.info, status(&seen.info));
+            top.all.add(info);
+            *statuses.entry(status).or_default() += 1;
+            let row = networks.entry(&info.network).or_insert_with(|| NetworkRow {
+                network: info.network.clone(),
+                running: 0,
+                waiting: 0,
+                failed: 0,
+                sums: Sums::default(),
+            });
+            row.sums.add(info);
+            row.running += u64::from(status == "running");
+            row.waiting += u64::from(matches!(status, "waits" | "doubt"));
+            row.failed += u64::from(matches!(status, "failed" | "limit"));
+            let since = info.state.updated;
+            if !seen.waits.is_empty() {
+                let row = waiting.entry(&seen.waits).or_insert_with(|| WaitRow {
+                    what: seen.waits.clone(),
+                    sessions: 0,
+                    since,
+                    first: info.id.clone(),
+                });
+                row.sessions += 1;
+                if since < row.since {
+                    (row.since, row.first) = (since, info.id.clone());
+                }
+            }
+            let last = seen.last.map(|(_, at)| at);
+            if let Some(why) = stuck(info, last, now) {
+                let (session, network) = (info.id.clone(), info.network.clone());
+                let row = StuckRow {
+                    session,
+                    network,
+                    why,
+                };
+                standing.push((since, row));
+            }
+        }
+        top.statuses = statuses
+            .into_iter()
+            .map(|(status, count)| (status.to_owned(), count))
+            .collect();
+        top.statuses.sort_by_key(|(_, count)| Reverse(*count));
+        top.networks = networks.into_values().collect();
+        let spent = |row: &NetworkRow| Reverse((row.sums.micros, row.sums.sessions));
+        top.networks.sort_by_key(spent);
+        top.waits = waiting.into_values().collect();
+        top.waits.sort_by_key(|row| Reverse(row.sessions));
+        standing.sort_by_key(|(since, _)| *since);
+        top.stuck = standing.into_iter().map(|(_, row)| row).collect();
+        top.slow = self.slow(now);
+        top.rates = self.rates(&top.all, now);
+        top
+    }
+
+    fn slow(&self, now: Time) -> Vec<SlowRow> {
+        let work = self.at_work().into_iter();
+        let slow = work.filter_map(|seen| {
+            let (line, since) = seen.last?;
+            (now.0.saturating_sub(since.0) >= SLOW).then(|| SlowRow {
+                session: seen.info.id.clone(),
+                network: seen.info.network.clone(),
+                line,
+                since,
+                owner: seen.info.owner.clone(),
+            })
+        });
+        let mut slow: Vec<SlowRow> = slow.collect();
+        slow.sort_by_key(|row| row.since);
+        slow
+    }
+
+    /// Returns what was spent since the beginning of the window, and moves the window on.
+    fn rates(&mut self, all: &Sums, now: Time) -> Rates {
+        let spent = Spent {
+            model_calls: all.model_calls,
+            tokens: all.tokens,
+            micros: all.micros,
+        };
+        // A clock that was set back begins again.
+        self.past.retain(|(at, _)| *at <= now);
+        let is_old = |at: Time| now.0.saturating_sub(at.0) >= WINDOW;
+        while self.past.get(1).is_some_and(|(at, _)| is_old(*at)) {
+            self.past.pop_front();
+        }
+        self.past.push_back((now, spent));
+        let Some((from, before)) = self.past.front().copied() else {
+            return Rates::default();
+        };
+        let span = now.0.saturating_sub(from.0);
+        if span <= 0 {
+            return Rates::default();
+        }
+        // Erased sessions take what they spent with them.
+        let a_minute =
+            |now: u64, before: u64| now.saturating_sub(before) as f64 * 60_000.0 / span as f64;
+        Rates {
+            model_calls: a_minute(spent.model_calls, before.model_calls),
+            tokens: a_minute(spent.tokens, before.tokens),
+            cost: a_minute(spent.micros, before.micros) * 60.0 / 1e6,
+        }
+    }
+}
