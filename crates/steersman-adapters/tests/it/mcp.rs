@@ -13,7 +13,7 @@ use steersman_machine::network::manifest::Listing;
 use steersman_machine::values::expression::Names;
 use steersman_machine::view::mapping::Raw;
 use steersman_runtime::process_env;
-use steersman_runtime::toolset::{Asked, Progress, ServerAsk, ToolRun, Toolset};
+use steersman_runtime::toolset::{Asked, Heard, Progress, ServerAsk, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
 /// A temporary file that the server writes, which is removed when this is dropped.
@@ -417,8 +417,8 @@ async fn progress_is_told() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hear = {
         let (heard, diary) = (heard.clone(), diary.0.clone());
-        Arc::new(move |progress: Progress| {
-            heard.lock().unwrap().push(progress);
+        Arc::new(move |told: Heard| {
+            heard.lock().unwrap().push(told);
             std::fs::write(&diary, "go\n").unwrap();
         })
     };
@@ -430,7 +430,7 @@ async fn progress_is_told() {
         total: None,
         message: Some("half way".to_owned()),
     };
-    assert_eq!(*heard.lock().unwrap(), [progress]);
+    assert_eq!(*heard.lock().unwrap(), [Heard::Progress(progress)]);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::{Network, Source};
 use steersman_machine::values::expression::Names;
 use steersman_machine::view::mapping::Raw;
-use steersman_runtime::toolset::{Asked, Progress, ServerAsk, Toolset};
+use steersman_runtime::toolset::{Asked, Heard, ServerAsk, Toolset};
 use tokio_util::sync::CancellationToken;
 
 fn place() -> PathBuf {
@@ -148,7 +148,7 @@ async fn everything(s: &Bound) {
     let heard = Arc::new(Mutex::new(0));
     let hear = {
         let heard = heard.clone();
-        Arc::new(move |_: Progress| *heard.lock().unwrap() += 1)
+        Arc::new(move |_: Heard| *heard.lock().unwrap() += 1)
     };
     let args = json!({ "args": { "duration": 1, "steps": 4 } });
     let run = run_of(

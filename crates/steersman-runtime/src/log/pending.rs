@@ -577,7 +577,7 @@ mod tests {
         let kept = list(&[]);
         assert_eq!(read(&kept), Some(Vec::new()));
         for bit in 0..kept.len() * 8 {
-            let mut bytes = kept.clone().into_bytes();
+            let mut bytes = kept.as_bytes().to_vec();
             bytes[bit / 8] ^= 1 << (bit % 8);
             let damaged = String::from_utf8_lossy(&bytes);
             assert_eq!(read(&damaged), None, "{bit}");

@@ -267,6 +267,7 @@ tests:
     .build()
     .unwrap();
     let how = testing::How {
+        live: false,
         twice: true,
         real: true,
     };
