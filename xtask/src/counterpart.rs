@@ -102,7 +102,7 @@ const ALL: [Counterpart; 7] = [
             variable: "STEERSMAN_PYTEST_LSP",
         },
         tests: Tests::Ignored("pytest_lsp::"),
-        budget: Duration::from_secs(60),
+        budget: Duration::from_mins(1),
     },
     Counterpart {
         name: "disks",

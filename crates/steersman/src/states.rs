@@ -221,7 +221,7 @@ fn work<S: State>(state: &Arc<S>, version: &str) -> Option<Tool> {
             left.map(|()| text)
         }
     });
-    let tool = tool.describe(&format!("The work of the state {}.", state.name()));
+    let tool = tool.describe(format!("The work of the state {}.", state.name()));
     Some(state.work(tool))
 }
 

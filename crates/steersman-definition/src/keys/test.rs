@@ -54,9 +54,9 @@ section! {
             with ["value"] "a grade without `value`";
         rubric: Text<'a>, "What a judge finds to be met, who reads the session.";
         judge: Name<'a> | "a model alone", "The judge: an agent of the definition, whose `output` has `fields` with `pass: boolean`.",
-            with ["rubric"] "a grade without `rubric`";
+            with ["rubric"] "a grade without `rubric`", names Agent;
         model: Name<'a> | "`default`", "The model of a judge that is no agent.",
-            with ["rubric"] "a grade without `rubric`";
+            with ["rubric"] "a grade without `rubric`", names Model;
         cases: List<'a, Text<'a>> | "all", "Only these cases: names of tests, ids of recorded sessions.";
     }
     exactly one of &["that", "value", "rubric"];

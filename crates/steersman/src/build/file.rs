@@ -17,6 +17,7 @@ keys! {
         "Whose memory the built-in set `memory` saves to and searches: a scope, or a scope and how long." memory "memory" into(Memory);
         "Shared data of the entry agent's instance." state "state" map_into(Type);
         "Messages from outside that are not chat." event "events" map_into(Event);
+        "Times at which sessions begin, once `steersman schedule` has put them into the store." schedule "schedules" map_into(Schedule);
         "What a session is found by, over `state`, `answer`, and `args` if every session begins with the same agent: an event gives them by `start: { args: .. }`." label "labels" map_text;
         "What a session came to, as named values; over the same names as `labels`." outcome "outcome" map_text;
         "MCP servers; their tools are called `SERVER.TOOL` here." mcp "mcp" map_into(Mcp);
@@ -125,7 +126,17 @@ section! {
 }
 
 section! {
-    /// The start by an event.
+    /// A schedule.
+    Schedule = "Schedule" {
+        "A span of at least `1s`: sessions begin at its multiples since 1970 UTC. `1h` is every full hour." every "every" span;
+        "Minute, hour, day of the month, month, day of the week: `30 6 * * 1-5`. Also `L`, `15W`, `MON#1` and `@daily`." cron "cron" text;
+        "Zone in which `cron` is read, and in which `schedule` tells the time." timezone "timezone" text;
+        "Opens the session. Templates see `schedule`: `name`, `date`, `time`, `weekday`, `iso` of the time that was due, and `missed`, the number of times before it that began no session." start "start" into(Start);
+    }
+}
+
+section! {
+    /// The start by an event or a schedule.
     Start = "Start" {
         "Who begins." agent "agent" text;
         "Arguments for the agent's parameters." arg "args" map_data;

@@ -23,7 +23,7 @@ macro_rules! all {
 const SECTIONS: &[(&str, &[Listed])] = all! {
     Agent AnswerLimit Approve Before Begin Bound Builder Choice Compact Config Context Doubt Event Exit Expect Grade Horizon Http
     Limit Limits Mcp Memory Mode ModeExit Model ModelRetry MoneyLimit OnError Orchestrator Person PersonTimeout Price Reflect
-    Remembered Render Requires Route Rule Search SearchBudget Secret Speaker Start State Step Summary Task Test Then TimeLimit Tool
+    Remembered Render Requires Route Rule Schedule Search SearchBudget Secret Speaker Start State Step Summary Task Test Then TimeLimit Tool
     ToolUse Type Unusable View Wait
 };
 
