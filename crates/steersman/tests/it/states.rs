@@ -271,7 +271,8 @@ async fn dies_behind(line: u64, (class, may_repeat): (fn(Tool) -> Tool, bool)) -
 
 #[tokio::test]
 async fn a_stub_net_that_is_killed_behind_any_line_ends_as_if_it_were_not() {
-    let classes: [(fn(Tool) -> Tool, bool); 3] = [
+    type Class = fn(Tool) -> Tool;
+    let classes: [(Class, bool); 3] = [
         (Tool::read, true),
         (Tool::idempotent, true),
         (Tool::unsafe_, false),
@@ -341,7 +342,7 @@ where
     F: Future<Output = Result<String, ToolError>> + Send + 'static,
 {
     type Input = Of;
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "work"
     }
     fn enter(&self, view: &NetView<'_>) -> Does<Of> {
