@@ -336,7 +336,7 @@ impl Builder {
     pub fn agent(self, agent: Agent) -> Self {
         self.entry_of("agents", &agent.name, Json::Object(agent.keys))
     }
-    /// Adds a tool that is declared alone: a request, a command, a wait, or writes of state ([`declare`]).
+    /// Adds a tool that is declared alone: a request, a command, a wait, or writes of state ([`declare`](crate::declare)).
     pub fn declare(self, tool: Declared) -> Self {
         let (name, keys) = tool.into_parts();
         self.entry_of("tools", &name, Json::Object(keys))

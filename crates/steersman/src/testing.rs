@@ -91,7 +91,7 @@ pub async fn run_as(network: &Network, name: &str, how: How) -> Report {
 }
 
 /// Runs a test by its name, and measures its session by the grades of the definition. The first measurement is that of the test
-/// itself, [`EXPECT`](crate::grading::EXPECT). Run 0 has the seed of the test, and each further run the next one. The script of the
+/// itself, [`EXPECT`]. Run 0 has the seed of the test, and each further run the next one. The script of the
 /// test answers for judges that it has answers for.
 pub async fn run_graded(
     network: &Network,
