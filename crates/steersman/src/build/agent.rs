@@ -194,7 +194,7 @@ section! {
     /// root and so all agents. If an agent reaches a limit of an agent above it, it ends; the agent above applies the outcome
     /// of the limit when it moves next.
     Limits = "Limits" {
-        "Model calls. The default counts the agent's own; what is written counts those of all it started, too." model_calls "model_calls" into(Limit);
+        "Model calls, and calls of states in Rust. The default counts the agent's own; what is written counts those of all it started, too." model_calls "model_calls" into(Limit);
         "Calls of agents, counted like model calls. One more is refused with a result; where it was asked for, the limit is reached." agent_calls "agent_calls" into(Limit);
         "Calls of one exchange at once; the rest waits. At the top: of every agent." parallel "parallel" into(Bound);
         "How deep agents may stand, the root at 1; a deeper call is refused with a result. The least counts of what is written at the agent, above it and at the top." depth "depth" into(Bound);
