@@ -50,11 +50,13 @@ impl Driven {
     /// user does not want to wait.
     pub(crate) async fn let_go(&self, printer: &Printer) -> Result<(), CommandError> {
         let all = self.take();
-        if all.iter().all(|one| one.engine().all_driven().is_empty()) {
+        let driven = all.iter().flat_map(|one| one.engine().all_driven());
+        let driven: Vec<_> = driven.collect();
+        if driven.is_empty() {
             return Ok(());
         }
         let stopped = futures::future::join_all(all.iter().map(Steersman::stop));
-        lets_go(stopped, &mut Leaving::listen()?, printer, false, true).await;
+        lets_go(&driven, stopped, &mut Leaving::listen()?, printer, false).await;
         Ok(())
     }
 }

@@ -38,8 +38,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Grace period before leaving prints a message.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The message printed after that period.
+/// The message printed after that period while effects run.
 const STILL_WAITS: &str = "Waits for what has begun and must not be repeated. Ctrl-C leaves at once: it is in doubt then.";
+/// The message for a user who asks to leave while no effect runs.
+const FREES: &str = "Frees what it drives. Ctrl-C leaves at once.";
 
 /// A session that this process drives, and the state of its output.
 pub(crate) struct Play<'a> {
@@ -93,15 +95,20 @@ impl Leaving {
 }
 
 /// Waits until driven sessions are released: effects that began and must not be repeated end first. Returns `None` if the
-/// user asks to leave after the message was printed. If they had asked before (`wanted`), one more request is enough. Only if
-/// effects are `running`, the message is printed without being asked.
+/// user asks to leave after the message was printed. If they had asked before (`wanted`), one more request is enough. The message
+/// is printed without being asked only while effects run.
 pub(crate) async fn lets_go<T>(
+    driven: &[Session],
     letting_go: impl Future<Output = T>,
     leaving: &mut Leaving,
     printer: &Printer,
     mut wanted: bool,
-    running: bool,
 ) -> Option<T> {
+    // A session that cannot tell at once is at work.
+    let running = driven.iter().any(|session| {
+        let outside = session.outside().now_or_never();
+        !matches!(outside, Some(Ok(outside)) if outside.running == 0)
+    });
     tokio::pin!(letting_go);
     let mut announced = false;
     loop {
@@ -118,7 +125,7 @@ pub(crate) async fn lets_go<T>(
         };
         wanted |= announce;
         if announce && !std::mem::replace(&mut announced, true) {
-            printer.talk(yellow(STILL_WAITS));
+            printer.talk(yellow(if running { STILL_WAITS } else { FREES }));
         }
     }
 }
@@ -275,11 +282,9 @@ impl<'a> Play<'a> {
 
     async fn lets_go(&mut self, wanted: bool) -> Result<bool, CommandError> {
         self.live.clear();
-        // A session that cannot tell at once is at work.
-        let outside = self.session.outside().now_or_never();
-        let running = !matches!(outside, Some(Ok(outside)) if outside.running == 0);
+        let driven = [self.session.clone()];
         let stopped = self.session.clone().stop();
-        let stopped = lets_go(stopped, &mut self.leaving, self.printer, wanted, running).await;
+        let stopped = lets_go(&driven, stopped, &mut self.leaving, self.printer, wanted).await;
         match stopped {
             Some(()) => self.rest().await?,
             None => self.place.is_left_at_once(),

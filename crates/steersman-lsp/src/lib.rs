@@ -2,7 +2,7 @@
 //! messages for the client; [`Server::settle`] returns the diagnostics that are due. The server opens no files and no streams:
 //! a [`Disk`] gives it the files that the client has not opened, and the program reads and writes the messages.
 //!
-//! What is known about a definition is in [`steersman_definition::language`]. This crate knows the protocol and which file
+//! [`steersman_definition::language`] knows a definition: its keys, names and places. This crate knows the protocol and which file
 //! belongs to which definition.
 
 mod answer;

@@ -25,7 +25,7 @@
 //! * Names are texts, or the thing itself: `.tools([&pay])`.
 //! * Arguments and other data are anything that can be serialized. A value that cannot become JSON counts as absent.
 //!
-//! What is wrong is found when the network is built, as in YAML.
+//! Faults are found when the network is built, as in YAML.
 
 mod agent;
 mod file;

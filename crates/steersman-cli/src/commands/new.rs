@@ -17,7 +17,7 @@ pub(crate) const LISTED: &str = "Write a small definition to start from";
 pub(crate) struct NewArgs {
     /// Name of the folder and of the network: small letters, digits, hyphens.
     name: String,
-    /// What it should do, in your words: a model drafts the definition. Costs model calls.
+    /// The wish, in your own words: a model drafts the definition. Costs model calls.
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     from: Option<String>,
     /// With --from: ask this model.

@@ -90,7 +90,8 @@ pub(crate) async fn run(
             () = leaving.wanted() => {
                 stop.cancel();
                 printer.talk("Stops.");
-                let ended = lets_go(&mut driving, &mut leaving, printer, true, true).await;
+                let driven = place.engine().all_driven();
+                let ended = lets_go(&driven, &mut driving, &mut leaving, printer, true).await;
                 let Some(ended) = ended else {
                     place.is_left_at_once();
                     printer.next("steersman run --all", "goes on");

@@ -302,7 +302,7 @@ mod tests {
         ];
         assert_eq!(live.rows(80), rows);
 
-        // What ended has no line any more; a single answer grows over several lines.
+        // An agent that ended has no line any more; a single answer grows over several lines.
         live.ends(&[id(2), id(3)].into());
         says(&mut live, 1, &" And grows.".repeat(10));
         let rows = live.rows(60);

@@ -431,7 +431,7 @@ fn stuck_sessions_are_named_with_what_helps() {
         "{top}"
     );
 
-    // What the hint says helps.
+    // The hint helps.
     let ran = world.run(&[
         "run",
         "--all",

@@ -83,7 +83,7 @@ fn schedules_are_put_into_the_store_begun_shown_and_deleted() {
     assert_eq!(first["next"], "2026-11-28T11:00:00Z");
     assert_eq!(first["missed"], 23);
 
-    // What nothing but a schedule names stays.
+    // A definition that only a schedule names stays.
     let swept = world.run(&["gc", "--yes"]);
     assert_eq!(swept.code, Some(0), "{swept:?}");
     world.write("clock", "2026-11-28T11:00:00Z");

@@ -471,6 +471,11 @@ fn figures(text: &str) -> String {
             }
         }
         let line = words.join(" ").replace("N s ago", "just now");
+        // The frame of a question is as wide as ever: a longer number in its title leaves fewer strokes.
+        let line = match line.trim_start().strip_prefix("+- ") {
+            Some(title) => format!("+- {} -+", title.trim_end_matches(['-', '+']).trim_end()),
+            None => line,
+        };
         // Text at the right end is padded by the width of the rest.
         let line = match line.rfind("done, N ") {
             Some(at) => format!("{}  {}", line[..at].trim_end(), &line[at..]),

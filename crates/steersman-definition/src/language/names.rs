@@ -66,14 +66,7 @@ impl Names {
             if tests && scripts.contains(path) {
                 continue;
             }
-            let mut walk = Walk {
-                names: &mut names,
-                path: path.into(),
-                text: text.clone(),
-                owner: Arc::from(""),
-                way: Vec::new(),
-                scripts: &mut scripts,
-            };
+            let mut walk = Walk::of(&mut names, path, text, &mut scripts);
             walk.value(&node, &typed::root());
         }
         for path in scripts {
@@ -93,14 +86,8 @@ impl Names {
             self.broken.insert(path.into());
             return;
         };
-        let mut walk = Walk {
-            names: self,
-            path: path.into(),
-            text: text.clone(),
-            owner: Arc::from(""),
-            way: Vec::new(),
-            scripts: &mut BTreeSet::new(),
-        };
+        let mut scripts = BTreeSet::new();
+        let mut walk = Walk::of(self, path, text, &mut scripts);
         walk.answers(&node);
     }
 
@@ -109,14 +96,8 @@ impl Names {
         if !matches!(path.rsplit_once('.'), Some((_, "md" | "txt" | "j2"))) {
             return;
         }
-        let mut walk = Walk {
-            names: self,
-            path: path.into(),
-            text: text.clone(),
-            owner: Arc::from(""),
-            way: Vec::new(),
-            scripts: &mut BTreeSet::new(),
-        };
+        let mut scripts = BTreeSet::new();
+        let mut walk = Walk::of(self, path, text, &mut scripts);
         walk.template(0..text.len());
     }
 
@@ -240,6 +221,24 @@ struct Walk<'a> {
     way: Vec<Step>,
     /// Files of scripted answers that tests name.
     scripts: &'a mut BTreeSet<String>,
+}
+
+impl<'a> Walk<'a> {
+    fn of(
+        names: &'a mut Names,
+        path: &str,
+        text: &Arc<str>,
+        scripts: &'a mut BTreeSet<String>,
+    ) -> Self {
+        Self {
+            names,
+            path: path.into(),
+            text: text.clone(),
+            owner: Arc::from(""),
+            way: Vec::new(),
+            scripts,
+        }
+    }
 }
 
 impl Walk<'_> {

@@ -200,14 +200,14 @@ impl Job<'_, '_> {
 
     /// Returns the input of a probe's attempt, and its timeout in milliseconds.
     fn probe_run(&self, effect: Id, of: Id, attempt: u32) -> Result<(ToolRun, u64), Fault> {
-        let (tool, probe, args, _, _) = self
+        let (_, probe, args, _, _) = self
             .declared(of)
             .ok_or_else(|| Fault::new(Code::Failed, "there is no such probe"))?;
         let def = self
             .tool_def(&probe)
             .ok_or_else(|| Fault::new(Code::Failed, "there is no such probe"))?;
         let (timeout, class) = (def.timeout, def.effect);
-        let scope = self.scope(of, Some(tool.args.clone()));
+        let scope = self.scope(of, None);
         let args = super::outcome::rendered(&args, &*scope)
             .map_err(|e| Fault::new(Code::Failed, e.to_string()))?;
         let args: Arc<str> = Json::Object(args).to_string().into();
@@ -402,7 +402,7 @@ impl Job<'_, '_> {
         let Some(tool) = self.d.effects.out(of).and_then(|out| out.tool()) else {
             return;
         };
-        let scope = self.scope(of, Some(tool.args.clone()));
+        let scope = self.scope(of, None);
         let probe = self.probe_of(of);
         for name in probe.into_iter().chain([&tool.tool]) {
             mask_text(text, &readable(self.network(), name, &*scope));

@@ -345,7 +345,8 @@ impl Job<'_, '_> {
         Ok(mapped)
     }
 
-    /// Returns the scope that transport fields read, with secrets opened. `given`: the arguments and their sealed inputs. `past`: the image for a job, the reader for an attempt.
+    /// Returns the scope that transport fields read, with secrets opened. `past`: the image for a job, the reader for an attempt.
+    /// `given`: the arguments and their sealed inputs.
     pub(super) fn scope_in(
         &self,
         past: &Arc<Past>,

@@ -67,8 +67,8 @@ pub(super) fn answering(
     })
 }
 
-/// Sends a message to the owner of a session. It waits only for room in the channel, never for its budget of operations: so
-/// attempts that end at once are heard together, however many they are. An owner that is gone needs no answer.
+/// Sends a message to the owner of a session. If the channel has room, this takes nothing of the operations that the session's
+/// task may do in one turn. An owner that is gone needs no answer.
 async fn tell(to: &Tell, told: FromTask) {
     if let Err(TrySendError::Full(told)) = to.try_send(Box::new(told)) {
         let _ = to.send(told).await;
@@ -306,8 +306,7 @@ impl ToolSays {
             });
             FromTask::Shows(effect, attempt, item)
         };
-        // An owner that is gone has no followers.
-        let _ = to.send(Box::new(last)).await;
+        tell(to, last).await;
     }
 }
 

@@ -292,7 +292,7 @@ impl Local {
             if self.engine.0.options.cold && self.is_still {
                 self.open_again().await?;
             }
-            // What attempts have told already comes first: only then does the session wait for something.
+            // Attempts have told something already: the session waits for nothing before it heard that.
             let rests = self.is_still && self.hands.from_tasks.is_empty();
             if rests {
                 self.publish().await?;

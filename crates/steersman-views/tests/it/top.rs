@@ -65,7 +65,7 @@ fn sums_and_rates_are_those_of_the_last_minute() {
     let networks: Vec<&str> = top.networks.iter().map(|row| &*row.network).collect();
     assert_eq!(networks, ["desk", "clerk"], "the largest cost comes first");
 
-    // What is older than a minute does not count.
+    // A minute later the rates are those of the last minute alone.
     fleet.top(Time(62_000));
     let top = fleet.top(Time(122_000));
     assert_eq!(top.rates.tokens.round() as u64, 0);
