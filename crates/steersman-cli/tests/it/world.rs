@@ -413,8 +413,14 @@ fn unnumbered(line: &str) -> String {
         }
     }
     out.push_str(rest);
-    // A number is padded with blanks.
-    out.replace("   @N", "@N").trim_end().to_owned()
+    // The title of a frame is padded with strokes, and a number with blanks.
+    match out.split_once("+- ") {
+        Some((indent, title)) if indent.trim().is_empty() => {
+            let title = title.trim_end_matches(['-', '+']);
+            format!("{:-<85}+", format!("{indent}+- {title}"))
+        }
+        _ => out.replace("   @N", "@N").trim_end().to_owned(),
+    }
 }
 
 pub(crate) fn replace_word(text: &str, word: &str, by: &str) -> String {
@@ -471,11 +477,6 @@ fn figures(text: &str) -> String {
             }
         }
         let line = words.join(" ").replace("N s ago", "just now");
-        // The frame of a question is as wide as ever: a longer number in its title leaves fewer strokes.
-        let line = match line.trim_start().strip_prefix("+- ") {
-            Some(title) => format!("+- {} -+", title.trim_end_matches(['-', '+']).trim_end()),
-            None => line,
-        };
         // Text at the right end is padded by the width of the rest.
         let line = match line.rfind("done, N ") {
             Some(at) => format!("{}  {}", line[..at].trim_end(), &line[at..]),
