@@ -109,7 +109,7 @@ pub(crate) async fn serve(
         .into_future();
     let driving = async {
         let driven = steersman.run_all(stop.clone()).await;
-        stop.cancel(); // without its store a service is none
+        stop.cancel(); // if the store is lost, the service ends too
         driven
     };
     let (served, driven) = tokio::join!(serving, driving);
