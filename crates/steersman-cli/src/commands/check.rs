@@ -371,6 +371,12 @@ fn proved(network: &network::Network, tests: usize) -> Vec<String> {
                 .keys()
                 .map(|agent| format!("router of {agent}")),
         )
+        .chain(
+            network
+                .hooks
+                .iter()
+                .map(|hook| format!("hook {}", hook.name)),
+        )
         .collect();
     if !native.is_empty() {
         row(
