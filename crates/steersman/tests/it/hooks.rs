@@ -29,10 +29,10 @@ struct Pay {
 fn marks(asked: &Asked) -> Hook {
     let asked = asked.clone();
     let note = move |at: &HookAt, what: String| asked.lock().unwrap().push((at.moment, what));
-    let (a, b, c, d, e) = (note.clone(), note.clone(), note.clone(), note.clone(), note);
+    let [sent, said, given, got, last] = [(); 5].map(|()| note.clone());
     hook("marks", 1)
         .before_model(move |at, request| {
-            a(at, at.effect.unwrap().to_string());
+            sent(at, at.effect.unwrap().to_string());
             for text in request.texts_mut().filter(|text| text.of() == TextOf::User) {
                 text.text = text.text.replace("4111", "[card]");
             }
@@ -40,7 +40,7 @@ fn marks(asked: &Asked) -> Hook {
             Ok(())
         })
         .after_model(move |at, answer| {
-            b(at, format!("{:?}", answer.text));
+            said(at, format!("{:?}", answer.text));
             if let Some(text) = &mut answer.text {
                 text.push_str(" (checked)");
             }
@@ -49,19 +49,19 @@ fn marks(asked: &Asked) -> Hook {
         })
         .before_call(move |at, args| {
             assert_eq!(at.tool.as_deref(), Some("pay"));
-            c(at, Json::Object(args.clone()).to_string());
+            given(at, Json::Object(args.clone()).to_string());
             args.insert("cents".to_owned(), json!(50));
             Ok(())
         })
         .after_call(move |at, result| {
             assert_eq!(at.args, Some(json!({ "to": "anna", "cents": 50 })));
-            d(at, result.clone());
+            got(at, result.clone());
             result.push_str(" [seen]");
             Ok(())
         })
         .on_finish(move |at, answer| {
             assert_eq!(&*at.agent, "desk");
-            e(at, answer.clone());
+            last(at, answer.clone());
             answer.push('!');
             Ok(())
         })
@@ -81,11 +81,11 @@ agents: { desk: { description: Pays., system: You pay., tools: [pay] } }
 hooks: { marks: { native: 1 } }
 ";
 
-const SCRIPT: &str = r#"
+const SCRIPT: &str = "
 desk:
   - call: [ { pay: { to: anna, cents: 500 } }, { pay: { to: eve, cents: 1 } } ]
   - Paid.
-"#;
+";
 
 fn paying(asked: &Asked, paid: &Arc<Mutex<Vec<String>>>) -> Network {
     let paid = paid.clone();
@@ -441,13 +441,13 @@ async fn a_hook_never_sees_an_opened_secret() {
             Ok(())
         }
     };
-    let (a, b, c, d, e) = (note.clone(), note.clone(), note.clone(), note.clone(), note);
+    let [sent, said, given, got, last] = [(); 5].map(|()| note.clone());
     let spy = hook("spy", 1)
-        .before_model(move |_, request| a(format!("{request:?}")))
-        .after_model(move |_, answer| b(format!("{answer:?}")))
-        .before_call(move |_, args| c(format!("{args:?}")))
-        .after_call(move |at, result| d(format!("{at:?} {result}")))
-        .on_finish(move |_, answer| e(answer.clone()));
+        .before_model(move |_, request| sent(format!("{request:?}")))
+        .after_model(move |_, answer| said(format!("{answer:?}")))
+        .before_call(move |_, args| given(format!("{args:?}")))
+        .after_call(move |at, result| got(format!("{at:?} {result}")))
+        .on_finish(move |_, answer| last(answer.clone()));
     let definition = r#"
 state: { token: { type: secret, optional: true } }
 tools:
@@ -474,7 +474,7 @@ hooks: { spy: { native: 1 } }
     let session = steersman.start(&network).await.unwrap();
     let turn = session.ask("Log in.").await.unwrap();
     assert_eq!(answer(&turn), "Done.");
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock().unwrap().clone();
     assert!(seen.iter().any(|seen| seen.contains("anna")), "{seen:?}");
     assert!(!seen.iter().any(|seen| seen.contains(SECRET)), "{seen:?}");
     let changed = hooked(&log(&steersman, session.id()).await.lines);
