@@ -163,7 +163,10 @@ impl CommandError {
                 Self::store(message).hint("run it from the program that registers this tool")
             }
             EngineError::Bind(
-                BindError::NoNet(_) | BindError::NetVersion { .. } | BindError::NoRouter { .. },
+                BindError::NoNet(_)
+                | BindError::NetVersion { .. }
+                | BindError::NoRouter { .. }
+                | BindError::NoHook { .. },
             ) => Self::store(message).hint("run it from the program that registers it"),
             // A script was given, so it is the cause.
             EngineError::Bind(BindError::Model(error)) if error.message.contains("script") => {

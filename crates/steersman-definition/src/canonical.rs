@@ -2,7 +2,7 @@
 //! map order. Files are included by their text; tests are not part of it.
 //!
 //! Fields, parameters and tasks keep their order, because a model sees them in this order. States, modes and handoffs keep it
-//! too, because the first entry is the start.
+//! too, because the first entry is the start. Hooks keep it, because each gets what the one before it gave.
 
 use super::keys::file::File;
 use super::keys::{LongType, Section, Table, Ty};
@@ -138,7 +138,7 @@ impl Canon<'_> {
     }
 }
 
-/// Returns true if the order of a map with such values has a meaning: models see it, or the first entry is the start.
+/// Returns true if the order of a map with such values has a meaning: models see it, the first entry is the start, or hooks are asked in it.
 fn is_ordered(of: &Ty) -> bool {
     match of {
         Ty::Type => true,

@@ -9,6 +9,7 @@ mod again;
 mod beside;
 mod compact;
 mod history;
+pub(crate) mod hooked;
 mod notes;
 pub(crate) mod policies;
 mod route;
@@ -23,7 +24,7 @@ use crate::network::{
 };
 use crate::questions::{Purpose, ToolSpec};
 use crate::snapshot::{Agent, Snapshot};
-use crate::stored::commit::Kind;
+use crate::stored::commit::{Commit, Hooked, Kind};
 use crate::stored::ids::{Body, Digest, Id, Line, Name};
 use crate::stored::interaction::Interaction;
 use crate::values::expression::{EvalError, Template};
@@ -36,6 +37,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 pub(crate) use history::called;
+pub use hooked::before_model;
 pub use notes::{Spoken, Transcript};
 pub(crate) use notes::{newest, relevant};
 pub use policies::{due_watermarks, summing};
@@ -54,6 +56,8 @@ pub trait History: crate::stored::ids::Bodies {
     fn body(&self, body: Body) -> Arc<str> {
         self.text(body)
     }
+    /// Returns the changes that hooks made to the request or answer of an effect, as far as the line that wished the effect has them.
+    fn hooked(&self, effect: Id) -> Vec<Hooked>;
 }
 
 /// Returns the purpose of the model call that an agent owes, or that the engine makes for the agent.
@@ -244,7 +248,32 @@ struct Kept {
     reads: Vec<Read>,
 }
 
-/// The neutral request of the model call that `agent` owes, or that the engine makes for it.
+/// Returns the changes by hooks that a commit has for this effect.
+pub fn hooked_of(commit: Option<&Commit>, effect: Id) -> Vec<Hooked> {
+    let all = commit.into_iter().flat_map(Commit::hooked);
+    all.filter(|hooked| hooked.effect == Some(effect))
+        .cloned()
+        .collect()
+}
+
+/// The neutral request of the model call that `agent` owes, or that the engine makes for it, with what hooks changed.
+///
+/// An error comes from a template or from an expression under `tools`.
+///
+/// # Panics
+/// If the agent owes neither a model call nor a decision of a model.
+pub fn request(
+    cx: &Cx<'_>,
+    history: &dyn History,
+    snapshot: &Snapshot,
+    agent: Id,
+    cache: &mut RenderCache,
+) -> Result<Request, EvalError> {
+    let request = unedited(cx, history, snapshot, agent, cache)?;
+    Ok(hooked::edited(cx, history, snapshot, agent, request))
+}
+
+/// The request of [`request`] as it is before hooks change it.
 ///
 /// If the cache was used before, one request in a thousand (by its digest) is rendered in full as well; one in so many as it has
 /// segments if these are more, so the cost of a request does not grow with its length. If the full render differs, it is
@@ -254,7 +283,7 @@ struct Kept {
 ///
 /// # Panics
 /// If the agent owes neither a model call nor a decision of a model.
-pub fn request(
+pub fn unedited(
     cx: &Cx<'_>,
     history: &dyn History,
     snapshot: &Snapshot,

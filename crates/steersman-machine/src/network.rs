@@ -5,6 +5,7 @@
 mod aging;
 mod approve;
 mod doubt;
+pub mod hooks;
 pub mod join;
 mod limits;
 pub mod manifest;
@@ -100,7 +101,9 @@ pub struct Network {
     pub limits: Limits,
     /// The raw data that is recorded.
     pub record: Record,
-    /// Nets and routers in Rust, registered by name.
+    /// Hooks in Rust around the life of agents, in the order in which they are asked.
+    pub hooks: Vec<hooks::HookDef>,
+    /// Nets, routers and hooks in Rust, registered by name.
     pub natives: nets::Natives,
 }
 

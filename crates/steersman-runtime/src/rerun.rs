@@ -10,6 +10,7 @@
 //! If nothing is changed, nothing runs, nobody is asked, and both sessions are equal.
 
 mod clock;
+mod hooks;
 mod left;
 mod offers;
 mod recording;

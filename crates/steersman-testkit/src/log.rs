@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 use steersman_definition::{Files, compile};
-use steersman_machine::context::History;
+use steersman_machine::context::{History, hooked_of};
 use steersman_machine::network::{Does, Network};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{
-    Binding, Change, Commit, Kind, LogLine, Made, Push, Text, Watermark,
+    Binding, Change, Commit, Hooked, Kind, LogLine, Made, Push, Text, Watermark,
 };
 use steersman_machine::stored::engine::Caller;
 use steersman_machine::stored::ids::{Bodies, Body, Digest, Id, Line, Name, Time};
@@ -355,5 +355,10 @@ impl History for Log {
             .find(|l| *l != line)
             .unwrap_or(Line::NONE);
         (own.iter().map(|p| p.what.clone()).collect(), below)
+    }
+
+    fn hooked(&self, effect: Id) -> Vec<Hooked> {
+        let line = &self.lines[effect.line().0 as usize - 1];
+        hooked_of(line.commit.as_ref(), effect)
     }
 }

@@ -119,6 +119,7 @@ impl Draft {
             leads: BTreeMap::new(),
             limits: Limits::standard(true),
             record: Record::default(),
+            hooks: Vec::new(),
             natives: steersman_machine::network::nets::Natives::default(),
         })
     }

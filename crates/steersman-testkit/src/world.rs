@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use steersman_definition::expect::path;
-use steersman_machine::context::History;
+use steersman_machine::context::{History, hooked_of};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::snapshot::{Phase, Snapshot};
-use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Text};
+use steersman_machine::stored::commit::{Commit, Hooked, LedgerEntry, LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{Cause, End, Interaction};
 use steersman_machine::stored::outcome::Outcome;
@@ -29,6 +29,7 @@ use steersman_machine::tick::branch::{adopted_up_to, awaited, awaits};
 use steersman_machine::tick::effect::{
     BranchEnd, Fact, Known, Offered, Opened, Request, Step, Until, Wish, Work,
 };
+use steersman_machine::tick::hooks::before_models;
 use steersman_machine::tick::join::Stands;
 use steersman_machine::tick::tick;
 use steersman_machine::tick::wait::for_branches;
@@ -163,6 +164,10 @@ impl History for World {
         let own = || pushes.iter().filter(|p| p.agent == agent);
         let prev = own().next().map_or(Line::NONE, |p| p.prev);
         (own().map(|p| p.what.clone()).collect(), prev)
+    }
+
+    fn hooked(&self, effect: Id) -> Vec<Hooked> {
+        hooked_of(self.line(effect.line()).commit.as_ref(), effect)
     }
 }
 
@@ -361,9 +366,11 @@ impl World {
     /// Runs one tick and writes its line.
     fn tick(&mut self, before: Snapshot, prev: Line, offered: &[Offered]) -> Result<Took, Fault> {
         let n = Line(self.lines.len() as u64 + 1);
-        let step = tick(&self.cx(), before.clone(), n, self.now, offered);
+        let mut step = tick(&self.cx(), before.clone(), n, self.now, offered);
+        before_models(&self.cx(), self, n, &mut step);
         if self.checked {
-            let again = tick(&self.cx(), before.clone(), n, self.now, offered);
+            let mut again = tick(&self.cx(), before.clone(), n, self.now, offered);
+            before_models(&self.cx(), self, n, &mut again);
             if (&again.commit, &again.bodies) != (&step.commit, &step.bodies) {
                 return fault(format!("line {n}: the same tick gave another commit"));
             }

@@ -4,14 +4,17 @@
 mod row;
 
 pub use row::{
-    Cached, Caches, Change, Context, Explanation, Gone, Origins, Piece, Policy, Read, Segment, Used,
+    Cached, Caches, Change, Context, Explanation, Gone, HookedSegment, Origins, Piece, Policy,
+    Read, Segment, Used,
 };
 
 use crate::log::Log;
 use crate::reader::Reader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::context::{RenderCache, Request, explain, purpose, request};
+use steersman_machine::context::{
+    RenderCache, Request, before_model, explain, purpose, request, unedited,
+};
 use steersman_machine::network::Network;
 use steersman_machine::questions::Purpose;
 use steersman_machine::snapshot::Snapshot;
@@ -270,12 +273,26 @@ impl<'a> Contexts<'a> {
     /// # Errors
     /// Errors of the store and of templates.
     pub async fn context(&self, call: &ModelCall) -> Result<Context, ContextError> {
-        let request = self.sent(call).await?.request;
-        Ok(Context::of(
-            call,
-            self.named(call.agent, request.purpose.beside()),
-            &request,
-        ))
+        let made = self.sent(call).await?;
+        let edits = if made.network.hooks.is_empty() {
+            Vec::new()
+        } else {
+            before_model(self.reader, call.effect)
+        };
+        let cx = Cx {
+            network: &made.network,
+            bodies: self.reader,
+        };
+        let mut cache = RenderCache::default();
+        let is_hooked = !edits.is_empty();
+        let before =
+            is_hooked.then(|| unedited(&cx, self.reader, &made.snapshot, call.agent, &mut cache));
+        let hooked = row::Hooked {
+            edits,
+            unedited: before.transpose()?,
+        };
+        let name = self.named(call.agent, made.request.purpose.beside());
+        Ok(Context::of(call, name, &made.request, &hooked))
     }
 
     /// Explains where each part of a context comes from, and what was left out and why.

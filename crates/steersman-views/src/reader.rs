@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use steersman_machine::context::History;
 use steersman_machine::network::Network;
-use steersman_machine::stored::commit::{Binding, LogLine, Text};
+use steersman_machine::stored::commit::{Binding, Hooked, LogLine, Text};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Body, Id, Line};
 use steersman_machine::stored::interaction::Interaction;
@@ -314,6 +314,17 @@ impl History for Stored {
             lock(&self.fault).get_or_insert(error.into());
         }
         pushes
+    }
+
+    fn hooked(&self, effect: Id) -> Vec<Hooked> {
+        let Some(opened) = self.opened.get() else {
+            return Vec::new();
+        };
+        let hooked = opened.past.hooked(effect);
+        if let Some(error) = opened.past.fault() {
+            lock(&self.fault).get_or_insert(error.into());
+        }
+        hooked
     }
 }
 

@@ -213,8 +213,8 @@ impl Story {
             }
         }
         for hooked in commit.hooked() {
-            let text = holds::hooked(hooked);
-            rows.push(row(line, "", text, "hook".into(), Tone::Engine));
+            let (text, tone) = holds::hooked(hooked, texts);
+            rows.push(row(line, "", text, "hook".into(), tone));
         }
         for edit in &commit.edits {
             let value = edit.value.map(|body| texts.text(body));

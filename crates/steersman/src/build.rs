@@ -45,6 +45,7 @@ pub use tool::*;
 pub use value::{Count, Names, Span, Type};
 pub use word::*;
 
+pub(crate) use crate::hooks::Hook;
 pub(crate) use crate::network::{Agent, Builder};
 pub(crate) use crate::tool::{Declared, Tool};
 use serde::Serialize;

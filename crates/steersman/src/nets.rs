@@ -1,8 +1,11 @@
 //! Wrappers around nets and routers in Rust: a panic becomes an outcome.
 
+use serde_json::Value as Json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
+use steersman_machine::network::hooks::{At, Hook};
 use steersman_machine::network::nets::{Event, Natives, Net, NetView, RouteView, Router, Step};
+use steersman_machine::stored::commit::Moment;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Choice;
 
@@ -109,7 +112,23 @@ impl Net for Twice<dyn Net> {
     }
 }
 
-/// Wraps all nets and routers so that each is asked twice.
+impl Hook for Twice<dyn Hook> {
+    fn version(&self) -> String {
+        self.inner.version()
+    }
+
+    fn moments(&self) -> &[Moment] {
+        self.inner.moments()
+    }
+
+    fn run(&self, at: &At, timeout: u64, value: Json) -> Result<Json, String> {
+        let first = self.inner.run(at, timeout, value.clone());
+        let second = self.inner.run(at, timeout, value);
+        self.compare("hook", first, &second)
+    }
+}
+
+/// Wraps all nets, routers and hooks so that each is asked twice.
 pub(crate) fn twice(natives: &Natives, found: &Found) -> Natives {
     fn each<T: ?Sized>(name: &Name, inner: &Arc<T>, found: &Found) -> (Name, Arc<Twice<T>>) {
         let twice = Twice {
@@ -127,6 +146,10 @@ pub(crate) fn twice(natives: &Natives, found: &Found) -> Natives {
     for (name, router) in &natives.routers {
         let (name, router) = each(name, router, found);
         out.routers.insert(name, router);
+    }
+    for (name, hook) in &natives.hooks {
+        let (name, hook) = each(name, hook, found);
+        out.hooks.insert(name, hook);
     }
     out
 }

@@ -2,6 +2,7 @@
 
 use crate::build::{Declared, Keys, Limits};
 use crate::error::{DefinitionError, Error};
+use crate::hooks::Hook;
 use crate::read;
 use crate::states::States;
 use crate::tool::Tool;
@@ -278,6 +279,22 @@ impl Builder {
         built
     }
 
+    /// Adds a hook in Rust. A YAML definition must declare it: `hooks: { redact: { native: 1 } }`. A session of the definition runs only
+    /// where the hook is registered in that version. [`hook`](crate::hook) has an example.
+    pub fn hook(mut self, hook: Hook) -> Self {
+        if let Written::Keys(keys) = &mut self.written {
+            let mut entry = hook.keys.clone();
+            entry.insert("native".into(), hook.version.as_str().into());
+            insert(keys, "hooks", &hook.name, Json::Object(entry));
+        }
+        if self.natives.hooks.contains_key(&*hook.name) {
+            self.twice.push(format!("the hook `{}`", hook.name));
+        }
+        let registered = hook.registered();
+        self.natives.hooks.insert(hook.name.into(), registered);
+        self
+    }
+
     /// Adds a router in Rust for an agent with `route: { native: VERSION }`. It chooses who acts next. It is asked once for
     /// each decision, and the decision is recorded with what the router read.
     pub fn router(mut self, agent: &str, router: impl Router + 'static) -> Self {
@@ -368,7 +385,7 @@ impl Builder {
     /// Checks the definition and everything that is registered.
     ///
     /// # Errors
-    /// All errors together, not only the first. Tools, nets and routers are checked only if the definition compiles.
+    /// All errors together, not only the first. Tools, nets, routers and hooks are checked only if the definition compiles.
     pub fn build(self) -> Result<Network, DefinitionError> {
         let (compiled, diagnostics) = match self.written {
             Written::Files(mut files) => {
@@ -400,6 +417,7 @@ impl Builder {
                 fits(network, tool, &mut problems);
             }
             natives_fit(network, &self.natives, &mut problems);
+            hooks_fit(network, &self.natives, &mut problems);
         }
         for (net, states) in &self.states {
             states_fit(net, states, &mut problems);
@@ -524,6 +542,32 @@ fn natives_fit(network: &checked::Network, natives: &Natives, problems: &mut Vec
         if !network.routers_in_rust().contains_key(agent) {
             problems.push(format!(
                 "a router is registered for `{agent}`, which no definition routes with `native`"
+            ));
+        }
+    }
+}
+
+/// Compares hooks in Rust with those that the definition declares.
+fn hooks_fit(network: &checked::Network, natives: &Natives, problems: &mut Vec<String>) {
+    for hook in &network.hooks {
+        let name = &hook.name;
+        match natives.hooks.get(name) {
+            Some(native) if native.version() == hook.version => {}
+            Some(native) => problems.push(format!(
+                "the hook `{name}` is declared as `native: {}` and registered as version {}",
+                hook.version,
+                native.version()
+            )),
+            None => problems.push(format!(
+                "the hook `{name}` is declared and not registered: register it with `Builder::hook`"
+            )),
+        }
+    }
+    for (name, native) in &natives.hooks {
+        if !network.hooks.iter().any(|hook| hook.name == *name) {
+            problems.push(format!(
+                "the hook `{name}` is registered in Rust and not declared: add `{name}: {{ native: {} }}` under `hooks:`",
+                native.version()
             ));
         }
     }

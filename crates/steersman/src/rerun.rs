@@ -112,6 +112,7 @@ const DECLARES: &[(&str, &str)] = &[
     ("config", "value of `config`"),
     ("events", "event"),
     ("fields", "field"),
+    ("hooks", "hook"),
     ("mcp", "MCP server"),
     ("models", "model"),
     ("modes", "mode"),

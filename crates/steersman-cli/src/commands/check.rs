@@ -350,28 +350,7 @@ fn proved(network: &network::Network, tests: usize) -> Vec<String> {
     if tests > 0 {
         row("tests", tests.to_string());
     }
-    let native: Vec<&str> = network
-        .tools
-        .values()
-        .filter(|t| matches!(t.source, Source::Native { .. }))
-        .map(|t| &*t.name)
-        .collect();
-    let native: Vec<String> = native
-        .into_iter()
-        .map(str::to_owned)
-        .chain(
-            network
-                .nets_in_rust()
-                .iter()
-                .map(|net| format!("net {net}")),
-        )
-        .chain(
-            network
-                .routers_in_rust()
-                .keys()
-                .map(|agent| format!("router of {agent}")),
-        )
-        .collect();
+    let native = in_rust(network);
     if !native.is_empty() {
         row(
             "in Rust",
@@ -382,6 +361,20 @@ fn proved(network: &network::Network, tests: usize) -> Vec<String> {
         );
     }
     rows
+}
+
+/// Returns what a program must register to run the network.
+fn in_rust(network: &network::Network) -> Vec<String> {
+    let tools = network.tools.values();
+    let tools = tools.filter(|tool| matches!(tool.source, Source::Native { .. }));
+    let tools = tools.map(|tool| tool.name.to_string());
+    let nets = network.nets_in_rust().into_iter();
+    let nets = nets.map(|net| format!("net {net}"));
+    let routers = network.routers_in_rust().into_keys();
+    let routers = routers.map(|agent| format!("router of {agent}"));
+    let hooks = network.hooks.iter();
+    let hooks = hooks.map(|hook| format!("hook {}", hook.name));
+    tools.chain(nets).chain(routers).chain(hooks).collect()
 }
 
 fn approved(approve: &[Approve]) -> String {

@@ -8,7 +8,6 @@ use crate::printer::{Printer, bold, cyan, dim, typed, yellow};
 use crate::words::{arguments, digits, money};
 use steersman::views::context::{
     Caches, Change, Context, ContextError, Contexts, Explanation, ModelCall, Origins, Piece,
-    Segment,
 };
 use steersman::views::reader::Stored;
 use steersman_machine::context::Content;
@@ -139,7 +138,15 @@ fn whole(printer: &Printer, short: &str, context: &Context) -> Result<(), Comman
         dim(&sizes(context))
     ))?;
     for segment in &context.segments {
-        content(printer, segment)?;
+        content(printer, &segment.content, "")?;
+        if let Some(hooked) = &segment.hooked {
+            let by: Vec<String> = hooked.by.iter().map(|name| format!("`{name}`")).collect();
+            let by = by.join(", ");
+            match &hooked.unedited {
+                Some(unedited) => content(printer, unedited, &format!(" before hook {by}"))?,
+                None => printer.data(dim(&format!("  added by hook {by}")))?,
+            }
+        }
     }
     printer.talk("");
     match context.as_sent {
@@ -183,9 +190,10 @@ fn sizes(context: &Context) -> String {
     parts.join(", ")
 }
 
-fn content(printer: &Printer, segment: &Segment) -> Result<(), CommandError> {
-    let head = |name: &str| format!("\n{}", cyan(name));
-    match &segment.content {
+/// Prints a content; `note` follows its name.
+fn content(printer: &Printer, content: &Content, note: &str) -> Result<(), CommandError> {
+    let head = |name: &str| format!("\n{}{}", cyan(name), dim(note));
+    match content {
         Content::System(text) => {
             printer.data(head("system"))?;
             printer.data(indent(text))

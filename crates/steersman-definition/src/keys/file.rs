@@ -79,6 +79,7 @@ section! {
         mcp: Names<'a, Mcp<'a>>, "MCP servers; their tools are called `SERVER.TOOL` here.", declares Server;
         tools: Names<'a, Tool<'a>>, "Tools.", declares Tool;
         agents: Names<'a, Agent<'a>> | "required", "Agents.", declares Agent;
+        hooks: Names<'a, Hook<'a>>, "Hooks in Rust around the life of agents, asked in this order.";
         entry: Many<'a, Name<'a>> | "the only agent that no other names", "Who gets the first message.", names Agent;
         limits: Limits<'a> | "see Limits", "For the whole session.";
         context: Context<'a>, "Default for all model-driven agents.";
@@ -87,6 +88,13 @@ section! {
             "The engine's own sentences, by key; each a text, or texts by `state.language`; or a file of them. The keys stand under Sentences.";
         tests: Map<'a, Test<'a>>, "Offline tests; never part of the digest.";
         grades: Map<'a, Grade<'a>>, "What `--grade` measures; never part of the digest.";
+    }
+
+    /// A hook.
+    Hook<'a>: "Hook", "a hook"; ordered {
+        native: Or<Whole<'a, 0>, Text<'a>>, required "In Rust, registered under this name; its version.";
+        agents: Many<'a, Name<'a>> | "all", "Around whose life.", names Agent;
+        timeout: Millis<'a> = 1_000, "At one moment.";
     }
 
     /// A memory.

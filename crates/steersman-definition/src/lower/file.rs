@@ -13,6 +13,7 @@ use super::super::source::{Key, Node, Span};
 use super::values::{At, of_kind};
 use super::{Lower, Sort};
 use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::network::hooks::HookDef;
 use steersman_machine::network::schedule::{Rule, ScheduleDef, Times};
 use steersman_machine::network::texts;
 use steersman_machine::network::texts::{Sentence, Texts, Words};
@@ -53,6 +54,7 @@ impl Lower<'_> {
         let entry = self.entry();
         let (agents, people) = self.agents(&entry);
         let tools = self.with_built_in(tools);
+        let hooks = self.hooks();
         let (labels, outcome) = self.labels_and_outcome(&entry, &events, &schedules);
         let texts = self.own_sentences();
         let limits = self.limits_of_session();
@@ -88,6 +90,7 @@ impl Lower<'_> {
             leads: BTreeMap::new(),
             limits,
             record,
+            hooks,
             natives: steersman_machine::network::nets::Natives::default(),
         }
     }
@@ -499,6 +502,27 @@ impl Lower<'_> {
                 Vec::new()
             }
         }
+    }
+
+    fn hooks(&mut self) -> Vec<HookDef> {
+        let mut hooks = Vec::new();
+        for (key, written) in each(self.file.hooks()) {
+            let version = written
+                .native()
+                .and_then(|native| native.node().as_text().map(ToString::to_string));
+            let around = written.agents().into_iter().flatten();
+            let around: Vec<_> = around.collect();
+            hooks.push(HookDef {
+                name: key.name.clone(),
+                version: version.unwrap_or_default(),
+                agents: around
+                    .iter()
+                    .filter_map(|name| self.named(name, Sort::Agent))
+                    .collect(),
+                timeout: written.timeout().value,
+            });
+        }
+        hooks
     }
 
     /// Returns an agent that a user can talk to; reports plain agents.

@@ -109,8 +109,10 @@ pub fn explain(
             ..Origin::default()
         },
     });
-    let origins = origins.chain(question).collect();
+    let mut origins: Vec<Origin> = origins.chain(question).collect();
     let absent = all.absent(history);
+    let request = super::hooked::edited(cx, history, snapshot, agent, request);
+    origins.resize(request.segments.len(), Origin::default());
     Ok(Explained {
         request,
         origins,

@@ -4,6 +4,7 @@
 pub(crate) mod built_in;
 pub mod states;
 
+use crate::network::hooks::Hooks;
 use crate::network::{Does, Network, Route, RouteBy};
 use crate::snapshot::{Agent, Snapshot};
 use crate::stored::ids::{Bodies, Name};
@@ -211,13 +212,15 @@ pub trait Router: Send + Sync {
     fn route(&self, view: &RouteView<'_>) -> Result<crate::stored::interaction::Choice, String>;
 }
 
-/// Nets and routers in Rust by name.
+/// Nets, routers and hooks in Rust by name.
 #[derive(Clone, Default)]
 pub struct Natives {
     /// Registered nets by name.
     pub nets: BTreeMap<Name, Arc<dyn Net>>,
     /// Routers by the name of their routed agent.
     pub routers: BTreeMap<Name, Arc<dyn Router>>,
+    /// Registered hooks by name.
+    pub hooks: Hooks,
 }
 
 impl Natives {
@@ -229,7 +232,9 @@ impl Natives {
                     .zip(b)
                     .all(|((a, x), (b, y))| a == b && Arc::ptr_eq(x, y))
         }
-        same(&self.nets, &other.nets) && same(&self.routers, &other.routers)
+        same(&self.nets, &other.nets)
+            && same(&self.routers, &other.routers)
+            && same(&self.hooks, &other.hooks)
     }
 }
 
@@ -238,6 +243,7 @@ impl fmt::Debug for Natives {
         f.debug_struct("Natives")
             .field("nets", &self.nets.keys())
             .field("routers", &self.routers.keys())
+            .field("hooks", &self.hooks.keys())
             .finish()
     }
 }

@@ -159,6 +159,8 @@ codes! {
         "The conditions that choose the next mode could not be evaluated.";
     Net = "net", inner(How::Failed, Caught::Any),
         "A net failed.";
+    Hook = "hook", inner(How::Failed, Caught::Any),
+        "A hook in Rust failed.";
     Before = "before", inner(How::Failed, Caught::Any),
         "The arguments of a call that goes before the first model call could not be evaluated.";
     Done = "done", inner(How::Failed, Caught::Any),
@@ -326,6 +328,8 @@ codes! {
         "A budget does not allow the call.";
     Expression = "expression", fails(Never, Unasked, Unknown, Same),
         "An expression of the request could not be evaluated.";
+    Hook = "hook", fails(Never, Unasked, Unknown, Same),
+        "A hook failed before the call.";
     Failed = "failed", fails(Never, Paid, Unknown, Same),
         "This program could not make the call, or an adapter panicked.";
     Cancelled = "cancelled", fails(Never, Paid, Unknown, Same),

@@ -12,12 +12,13 @@ pub(crate) use judge::refusal;
 pub(crate) use result::{Ending, Fitted, Said};
 pub(crate) use wish::{effective, wish};
 
+use crate::network::hooks::AllRan;
 use crate::network::{Does, Mode, ModelAgent, Network, Offer, Source, ToolDef, ToolUse};
 use crate::routers::floor;
 use crate::stored::bounds;
 use crate::stored::built_in::BuiltIn;
 use crate::stored::codes::Code;
-use crate::stored::commit::{Change, Kind, Made};
+use crate::stored::commit::{Change, Kind, Made, Moment};
 use crate::stored::engine::Caller;
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{
@@ -71,6 +72,12 @@ impl<'a> NewCall<'a> {
 
 pub(crate) fn refuse(code: Code, text: impl Into<String>) -> Mapped {
     Mapped::plain(How::Refused, Some(code.text()), text)
+}
+
+/// Returns the end of a call that a hook failed to prepare.
+fn hook_failed(why: &str) -> Mapped {
+    let code = Code::Hook.text();
+    Mapped::plain(How::Failed, Some(code), format!("{code}: {why}"))
 }
 
 /// Returns the target of a call of this tool.
@@ -142,6 +149,14 @@ impl Tick<'_> {
         let mut last = false;
         for ask in once_each(asks) {
             let mut found = self.resolve(owner, model, ask);
+            let (edited, hooks) = self.edited_ask(owner, ask, &found);
+            if edited.is_some() {
+                found = self.resolve(owner, model, edited.as_ref().unwrap_or(ask));
+            }
+            let ask = edited.as_ref().unwrap_or(ask);
+            if let Some(why) = &hooks.failed {
+                found.refused = Some(hook_failed(why));
+            }
             if found.refused.is_none()
                 && let Some(used) = model.tools.iter().find(|u| u.is_called(&ask.name))
             {
@@ -189,6 +204,7 @@ impl Tick<'_> {
                     number,
                 }),
             );
+            self.record_hooks(owner, Some(id), Moment::BeforeCall, hooks);
             opened.push((id, found.refused));
         }
         for (id, refused) in opened {
@@ -197,6 +213,23 @@ impl Tick<'_> {
             }
         }
         self.wake(owner);
+    }
+
+    /// Asks the hooks before a call of a model. Returns the call with the arguments that they gave, if they changed them.
+    fn edited_ask(&self, owner: Id, ask: &Ask, found: &Resolved) -> (Option<Ask>, AllRan) {
+        if matches!(found.to, To::Target(Target::Unknown)) || self.network.hooks.is_empty() {
+            return (None, AllRan::default());
+        }
+        let Ok(args) = arguments(&ask.args) else {
+            return (None, AllRan::default());
+        };
+        let hooks = self.before_call(owner, &found.name, &Json::Object(args));
+        let edited = hooks.is.as_ref().map(|args| Ask {
+            args: args.to_string(),
+            misfit: None,
+            ..ask.clone()
+        });
+        (edited, hooks)
     }
 
     /// Returns the number of an agent's next call. A call that follows in a chain is opened in an order that depends on the speed
@@ -214,6 +247,13 @@ impl Tick<'_> {
     /// Opens a call of a tool that the engine makes: a `then:`, a router's plain tool, a tool that runs ahead of a turn.
     pub(crate) fn open_call(&mut self, owner: Id, call: NewCall<'_>) -> Id {
         let tool = call.name;
+        let hooks = self.before_call(owner, tool, call.args);
+        let edited = hooks.is.clone();
+        let call = NewCall {
+            args: edited.as_ref().unwrap_or(call.args),
+            ..call
+        };
+        let failed = hooks.failed.as_deref().map(hook_failed);
         let def = self.network.tools.get(tool);
         let misfit = match (def, call.args.as_object()) {
             (None, _) => Some(refuse(
@@ -229,7 +269,8 @@ impl Tick<'_> {
         };
         let target = def.map_or(Target::Unknown, target);
         let id = self.push_call(owner, call, target);
-        if let Some(mapped) = misfit.or_else(|| self.judge(owner, id)) {
+        self.record_hooks(owner, Some(id), Moment::BeforeCall, hooks);
+        if let Some(mapped) = failed.or(misfit).or_else(|| self.judge(owner, id)) {
             self.close_call(owner, id, mapped);
         }
         id
@@ -518,9 +559,10 @@ impl Tick<'_> {
             by: mapped.by,
             mode,
         };
-        self.end_call(owner, call, how, ending);
+        let stands = self.end_call(owner, call, how, ending);
         if let Some((tool, args)) = mapped.then
             && failed.is_none()
+            && stands
             && !self.cancelling
         {
             let tool = tool.into();
@@ -549,17 +591,18 @@ impl Tick<'_> {
         self.end_call(owner, call, how, ending);
     }
 
-    /// Closes a call with its result. A call that is closed already stays as it is.
-    pub(crate) fn end_call(&mut self, owner: Id, call: Id, how: How, ending: Ending<'_>) {
+    /// Closes a call with its result. A call that is closed already stays as it is. Returns false if a hook failed after it.
+    pub(crate) fn end_call(&mut self, owner: Id, call: Id, how: How, ending: Ending<'_>) -> bool {
         let Some(open) = self
             .snapshot
             .call(owner, call)
             .filter(|c| c.closed.is_none())
         else {
-            return;
+            return true;
         };
+        let open = open.clone();
         let effect = open.effect;
-        let review = open.call.judged().is_some().then(|| open.call.clone());
+        let judges = open.call.judged().is_some();
         let branches = crate::tick::branch::opened(&open.call).to_vec();
         // The agent's net hears of the end of a state's call.
         let is_of_state = self.snapshot.is_of_state(owner, &open.call);
@@ -571,9 +614,17 @@ impl Tick<'_> {
         if !branches.is_empty() {
             self.requests.push(Request::Supersede { branches });
         }
-        if let Some(review) = review {
-            return self.end_review(owner, &review, how, ending);
+        if judges {
+            self.end_review(owner, &open.call, how, ending);
+            return true;
         }
+        let code = ending.code;
+        let (how, ending) = if asked {
+            (how, ending)
+        } else {
+            self.after_call(owner, &open, how, ending)
+        };
+        let stands = ending.code == code;
         // A caller that ends with this result hands on the whole text of the called agent.
         let whole = match &ending.said {
             Said::Body(body) => Some(*body),
@@ -589,6 +640,7 @@ impl Tick<'_> {
             results.came(whole.or(ending.body), failed, to_judge);
         }
         self.push_end(owner, call, how, ending);
+        stands
     }
 
     pub(crate) fn push_end(&mut self, owner: Id, call: Id, how: How, ending: Fitted<'_>) {

@@ -340,6 +340,9 @@ impl Tick<'_> {
                     Kind::Model => self.agent(agent).turn.said,
                     Kind::Routed => self.agent(agent).routing.last.as_ref().and_then(|l| l.2),
                 };
+                let Ok(has) = self.on_finish_of(agent, has) else {
+                    return false;
+                };
                 let end = self.end_of(agent);
                 self.reach(agent, reached, end, has);
                 false
@@ -399,6 +402,11 @@ impl Tick<'_> {
         if self.judged_itself(agent, effect, answer) {
             return;
         }
+        let edited = match self.after_model(agent, effect, answer) {
+            Ok(edited) => edited,
+            Err(why) => return self.fail(agent, Code::Hook, &why),
+        };
+        let answer = edited.as_ref().unwrap_or(answer);
         let step = nets::answered(&self.cx(), &self.snapshot, agent, &Event::Answered(answer));
         self.said(agent, effect, answer, step);
     }
@@ -525,6 +533,17 @@ impl Tick<'_> {
         {
             return self.fail(agent, Code::Done, &why);
         }
+        let Ok(edited) = self.on_finish(agent, how.call, how.text) else {
+            return;
+        };
+        let how = match &edited {
+            Some(text) => Conclude {
+                text,
+                body: None,
+                ..how
+            },
+            None => how,
+        };
         let writes = match self.ends_well(agent, &how) {
             Ok(writes) => writes,
             Err(why) => return self.unfit(agent, how.call, &why),

@@ -19,7 +19,6 @@ use steersman_machine::tick::effect::{
     BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
 };
 use steersman_machine::tick::join::Stands;
-use steersman_machine::tick::tick;
 use steersman_machine::tick::wait::for_branches;
 
 /// Refusal of a search that cannot begin at a line.
@@ -386,7 +385,7 @@ impl Job<'_, '_> {
         let (rewound, say) = (opened.rewound, opened.say.clone());
         let (line, now) = (self.d.who.next(), self.now(from));
         let offered = [Offered::Opened(opened)];
-        let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
+        let mut step = self.ticked(snapshot.clone(), line, now, &offered)?;
         if step.commit.is_none() {
             return Ok(Err(why_not(&step)));
         }

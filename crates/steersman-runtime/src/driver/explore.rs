@@ -27,7 +27,6 @@ use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::{LedgerEntry, Searching, Want};
 use steersman_machine::stored::ids::{Bodies, Id, Line};
 use steersman_machine::tick::effect::{Offered, Opened, Wish, Work};
-use steersman_machine::tick::tick;
 
 /// Reason why an agent answers without its search: the search found nothing.
 const NOTHING: &str = "no branch came to anything";
@@ -477,7 +476,7 @@ impl Job<'_, '_> {
         };
         let (line, now) = (self.d.who.next(), self.now(from.0).max(snapshot.now));
         let offered = [Offered::Opened(opened)];
-        let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
+        let mut step = self.ticked(snapshot.clone(), line, now, &offered)?;
         let Some(commit) = &mut step.commit else {
             return Ok(Err("a branch cannot begin there".to_owned()));
         };

@@ -97,6 +97,10 @@ impl Job<'_, '_> {
             let out = &self.d.effects.outs()[&id];
             (out.branch, out.wish.agent)
         };
+        if let Some(why) = self.hook_failed(id)? {
+            self.fail(id, FailureCode::Hook, &why);
+            return Ok(());
+        }
         let request = match self.render(branch, agent)? {
             Ok(request) => request,
             Err(error) => {
@@ -185,6 +189,16 @@ impl Job<'_, '_> {
         Ok(())
     }
 
+    /// Returns the reason why a hook failed before a model call, if one did.
+    fn hook_failed(&self, id: Id) -> Result<Option<String>, Stop> {
+        if self.network().hooks.is_empty() {
+            return Ok(None);
+        }
+        let past = &*self.seen.past;
+        let edits = self.ask(|_| context::before_model(past, id))?;
+        Ok(edits.into_iter().find_map(|(_, edits)| edits.failed))
+    }
+
     /// Orders an attempt of an outstanding effect.
     fn begins(&mut self, id: Id, attempt: u32, task: Task) {
         let out = &self.d.effects.outs()[&id];
@@ -205,7 +219,10 @@ impl Job<'_, '_> {
         let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let agent = snapshot.agents.get(&out.wish.agent);
         out.wish.call().is_none()
-            && agent.is_some_and(|agent| agent.kind != Kind::Routed)
+            // What a hook may still change is not shown before it did.
+            && agent.is_some_and(|agent| {
+                agent.kind != Kind::Routed && !self.network().edits_answers(&agent.def)
+            })
             && context::summing(snapshot, out.wish.agent).is_none()
     }
 

@@ -6,7 +6,7 @@ use crate::session::Fate;
 use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row, StoreAccepted};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use steersman_machine::snapshot::checkpoint;
+use steersman_machine::snapshot::{Snapshot, checkpoint};
 use steersman_machine::stored::bounds::MAX_LINE;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codec;
@@ -16,6 +16,7 @@ use steersman_machine::stored::ids::{Bodies, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::How;
 use steersman_machine::stored::outcome::{Failure, Outcome};
 use steersman_machine::tick::effect::{OfferKind, Offered, Step, Until, Wish, Work};
+use steersman_machine::tick::hooks::before_models;
 use steersman_machine::tick::tick;
 
 impl Job<'_, '_> {
@@ -56,6 +57,21 @@ impl Job<'_, '_> {
         }
     }
 
+    /// Makes a tick, and asks the hooks before the model calls that it wishes.
+    pub(super) fn ticked(
+        &self,
+        before: Snapshot,
+        line: Line,
+        now: Time,
+        offered: &[Offered],
+    ) -> Result<Step, Stop> {
+        self.ask(|cx| {
+            let mut step = tick(cx, before, line, now, offered);
+            before_models(cx, &*self.seen.past, line, &mut step);
+            step
+        })
+    }
+
     /// Returns true if a wish of a step may repeat an effect that may not be repeated. It is then answered with what the first
     /// one gave, which may be an artifact.
     fn may_repeat(&self, step: &Step) -> bool {
@@ -76,7 +92,7 @@ impl Job<'_, '_> {
         let line = self.d.who.next();
         loop {
             let before = self.d.branches.live()[&id].snapshot.clone();
-            let mut step = self.ask(|cx| tick(cx, before, line, now, offered))?;
+            let mut step = self.ticked(before, line, now, offered)?;
             let size = measured(line, id, &mut step, offers.len());
             if size <= MAX_LINE {
                 return Ok(Ok(step));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::context::History;
 use steersman_machine::snapshot::{Cell, Snapshot, Value};
-use steersman_machine::stored::commit::{Change, Commit, LogLine, Text};
+use steersman_machine::stored::commit::{Change, Commit, Hooked, LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::{Artifact, Interaction};
 use steersman_machine::stored::parts::Parts;
@@ -420,6 +420,10 @@ impl Bodies for Masked {
 impl History for Masked {
     fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line) {
         self.under.pushes(agent, line)
+    }
+
+    fn hooked(&self, effect: Id) -> Vec<Hooked> {
+        self.under.hooked(effect)
     }
 }
 

@@ -1,16 +1,17 @@
-//! Nets and routers in Rust: registers those of this program, and checks that it has those that a session is bound to.
+//! Nets, routers and hooks in Rust: registers those of this program, and checks that it has those that a session is bound to.
 
 use crate::bind::{BindError, Values};
 use crate::engine::{Engine, NetworkKey};
 use crate::store::Needs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use steersman_machine::network::hooks::{Hook, HookDef};
 use steersman_machine::network::nets::{Natives, Net, Router};
 use steersman_machine::network::{Network, Source};
 use steersman_machine::stored::codec::REVISION;
 use steersman_machine::stored::ids::Name;
 
-/// All registered nets and routers, by name and version.
+/// All registered nets, routers and hooks, by name and version.
 #[derive(Default)]
 pub(crate) struct Registered(Mutex<Known>);
 
@@ -19,10 +20,11 @@ struct Known {
     nets: BTreeMap<(Name, String), Arc<dyn Net>>,
     /// Routers by network, routed agent and version.
     routers: BTreeMap<(Name, Name, String), Arc<dyn Router>>,
+    hooks: BTreeMap<(Name, String), Arc<dyn Hook>>,
 }
 
 impl Engine {
-    /// Registers the nets and routers in Rust of a network, so that sessions which another process started can use them. A
+    /// Registers the nets, routers and hooks in Rust of a network, so that sessions which another process started can use them. A
     /// network that is started here is registered by the start.
     pub fn register(&self, network: &Network) {
         let mut known = self.0.natives.lock();
@@ -33,6 +35,10 @@ impl Engine {
         for (agent, router) in &network.natives.routers {
             let key = (network.name.clone(), agent.clone(), router.version());
             known.routers.insert(key, router.clone());
+        }
+        for (name, hook) in &network.natives.hooks {
+            let key = (name.clone(), hook.version());
+            known.hooks.insert(key, hook.clone());
         }
     }
 
@@ -49,11 +55,11 @@ impl Engine {
             .collect()
     }
 
-    /// Returns the network with the nets and routers in Rust that a session is bound to. Checks that all of its tools in Rust are
+    /// Returns the network with the nets, routers and hooks in Rust that a session is bound to. Checks that all of its tools in Rust are
     /// registered.
     ///
     /// # Errors
-    /// This program lacks a net, a router or a tool, or has another version of it.
+    /// This program lacks a net, a router, a hook or a tool, or has another version of it.
     pub(crate) fn with_natives(
         &self,
         network: Arc<Network>,
@@ -63,7 +69,7 @@ impl Engine {
         self.check_rust(&network)?;
         let nets = network.nets_in_rust();
         let routers = network.routers_in_rust();
-        if nets.is_empty() && routers.is_empty() {
+        if nets.is_empty() && routers.is_empty() && network.hooks.is_empty() {
             return Ok(network);
         }
         let mut natives = Natives::default();
@@ -95,6 +101,10 @@ impl Engine {
                 }
             };
         }
+        for def in &network.hooks {
+            let hook = known.hook(def)?;
+            natives.hooks.insert(def.name.clone(), hook.clone());
+        }
         drop(known);
         if natives.is_same(&network.natives) {
             return Ok(network);
@@ -107,7 +117,7 @@ impl Engine {
         Ok(network)
     }
 
-    /// Checks that every tool in Rust that a network declares is registered, and every router in its version.
+    /// Checks that every tool in Rust that a network declares is registered, and every router and hook in its version.
     fn check_rust(&self, network: &Network) -> Result<(), BindError> {
         for (name, tool) in &network.tools {
             if let Source::Native { .. } = tool.source
@@ -126,12 +136,15 @@ impl Engine {
                 });
             }
         }
+        for def in &network.hooks {
+            known.hook(def)?;
+        }
         Ok(())
     }
 }
 
-/// Returns what a program must have to drive a session with this network: tools, nets and routers in Rust, by kind and name; tools
-/// and routers also by version.
+/// Returns what a program must have to drive a session with this network: tools, nets, routers and hooks in Rust, by kind and name;
+/// all but nets also by version.
 pub(crate) fn needs(network: &Network) -> Needs {
     let tools = network.tools.iter().filter_map(|(name, tool)| {
         let Source::Native { version } = &tool.source else {
@@ -144,7 +157,10 @@ pub(crate) fn needs(network: &Network) -> Needs {
     let routers = network.routers_in_rust().into_iter();
     let routers =
         routers.map(|(agent, version)| format!("router:{}:{agent}:{version}", network.name));
-    let natives: BTreeSet<Name> = tools.chain(nets).chain(routers).map(Name::from).collect();
+    let hooks = network.hooks.iter();
+    let hooks = hooks.map(|hook| format!("hook:{}:{}", hook.name, hook.version));
+    let all = tools.chain(nets).chain(routers).chain(hooks);
+    let natives: BTreeSet<Name> = all.map(Name::from).collect();
     Needs {
         revision: REVISION,
         natives: natives.into_iter().collect(),
@@ -165,6 +181,9 @@ impl Engine {
                     toolsets.any(|tools| tools.has_native(name, version))
                 }
                 "net" => known.nets.keys().any(|(net, _)| **net == *name),
+                "hook" => known
+                    .hooks
+                    .contains_key(&(Name::from(name), version.to_owned())),
                 "router" => known.routers.keys().any(|(network, agent, of)| {
                     **network == *name && version == format!("{agent}:{of}")
                 }),
@@ -182,6 +201,24 @@ impl Registered {
 }
 
 impl Known {
+    /// Returns the hook that a definition declares.
+    fn hook(&self, def: &HookDef) -> Result<&Arc<dyn Hook>, BindError> {
+        let key = (def.name.clone(), def.version.clone());
+        self.hooks.get(&key).ok_or_else(|| {
+            let known = self.hooks.keys().filter(|(name, _)| *name == def.name);
+            let here: Vec<&str> = known.map(|(_, version)| version.as_str()).collect();
+            BindError::NoHook {
+                name: def.name.clone(),
+                version: def.version.clone(),
+                here: if here.is_empty() {
+                    "none".to_owned()
+                } else {
+                    format!("version {}", here.join(", "))
+                },
+            }
+        })
+    }
+
     /// Returns the registered versions of a net, for messages.
     fn versions(&self, name: &Name) -> String {
         let versions = self.nets.keys().filter(|(known, _)| known == name);

@@ -153,6 +153,19 @@ pub enum BindError {
         /// The versions that this program has.
         here: String,
     },
+    /// A hook in Rust is not registered in this program, or in other versions.
+    #[error(
+        "the definition has version {version} of the hook `{name}`, of which this program has {here}: register it with \
+         `Builder::hook`"
+    )]
+    NoHook {
+        /// Name of the hook.
+        name: Name,
+        /// The version that the definition names.
+        version: String,
+        /// The versions that this program has.
+        here: String,
+    },
     /// A router in Rust is not registered in this program.
     #[error(
         "version {version} of the router in Rust of agent `{agent}` is not registered in this program"

@@ -3,7 +3,7 @@
 use crate::past::{ERASED, Past};
 use crate::store::StoreError;
 use serde_json::Value as Json;
-use steersman_machine::stored::commit::{LogLine, Push};
+use steersman_machine::stored::commit::{Commit, LogLine, Moment, Push};
 use steersman_machine::stored::ids::{Bodies, Id};
 use steersman_machine::stored::interaction::{Artifact, CallResult, Interaction};
 use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite};
@@ -40,6 +40,10 @@ impl Past {
             });
         }
         let (shown, more, artifacts) = self.whole(result)?;
+        let shown = match self.before_hooks(line, Moment::AfterCall, result.call) {
+            Some(Json::String(was)) => Some(was),
+            _ => shown,
+        };
         Ok(Mapped {
             how: result.how,
             code: result.code.as_ref().map(ToString::to_string),
@@ -55,6 +59,14 @@ impl Past {
                 .and_then(|commit| commit.asked(result.call))
                 .map(ToString::to_string),
         })
+    }
+
+    /// Returns what the first hook of a moment got. `None` if no hook changed anything.
+    pub(crate) fn before_hooks(&self, line: &LogLine, at: Moment, effect: Id) -> Option<Json> {
+        let mut hooked = line.commit.iter().flat_map(Commit::hooked);
+        let first = hooked.find(|hooked| hooked.at == at && hooked.effect == Some(effect))?;
+        let mut change: Json = serde_json::from_str(&self.text(first.change)).ok()?;
+        Some(change.get_mut("was")?.take())
     }
 
     /// Returns the text of a result, the parts that follow it, and the artifacts that it made. If the text was stored as one of the

@@ -10,10 +10,10 @@ use crate::load::{Hashes, Load};
 use crate::store::{Coming, Row, SessionId, Store, StoreError};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use steersman_machine::context::History;
+use steersman_machine::context::{History, hooked_of};
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::codec::Hash;
-use steersman_machine::stored::commit::{LogLine, Text};
+use steersman_machine::stored::commit::{Hooked, LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Time};
 use steersman_machine::stored::interaction::Interaction;
 use steersman_machine::stored::parts::Parts;
@@ -565,5 +565,15 @@ impl History for Past {
             self.note(fault);
             (Arc::default(), Line::NONE)
         })
+    }
+
+    fn hooked(&self, effect: Id) -> Vec<Hooked> {
+        match self.line(effect.line()) {
+            Ok(line) => hooked_of(line.commit.as_ref(), effect),
+            Err(fault) => {
+                self.note(fault);
+                Vec::new()
+            }
+        }
     }
 }

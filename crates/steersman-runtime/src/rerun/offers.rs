@@ -9,7 +9,7 @@ use std::sync::Arc;
 use steersman_machine::questions::verdict::said_again;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::by::{By, Decider};
-use steersman_machine::stored::commit::{Admitted, Binding, Commit, LogLine, Want};
+use steersman_machine::stored::commit::{Admitted, Binding, Commit, LogLine, Moment, Want};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Name};
 use steersman_machine::stored::interaction::{
     Call, CallResult, Choice, Interaction, Origin, Route, calls_of_answer,
@@ -18,6 +18,7 @@ use steersman_machine::stored::outcome::{
     Answer, Ask, Failure, Mapped, NewArtifact, Outcome, Retry,
 };
 use steersman_machine::tick::effect::{Offered, Said, Start};
+use steersman_machine::tick::hooks;
 
 /// The binding and the values with which a session began, for reconstructing its first line.
 pub(crate) struct Began<'a> {
@@ -187,6 +188,17 @@ impl RecordedLine<'_> {
                     opaque,
                     ..
                 } if *of == effect => {
+                    let was = self
+                        .past
+                        .before_hooks(self.line, Moment::AfterModel, effect);
+                    let was = was.and_then(|was| hooks::answer(was, answer(None)));
+                    if let Some(was) = was {
+                        found.push(Answer {
+                            opaque: opaque.map(|b| self.text(b)),
+                            ..was
+                        });
+                        continue;
+                    }
                     let calls = calls_of_answer(mine[k + 1..].iter().copied());
                     found.push(Answer {
                         opaque: opaque.map(|b| self.text(b)),
@@ -218,7 +230,13 @@ impl RecordedLine<'_> {
         Ask {
             name: call.called().to_string(),
             label: call.label.as_ref().map(ToString::to_string),
-            args: self.text(call.args),
+            args: match self
+                .past
+                .before_hooks(self.line, Moment::BeforeCall, call.id)
+            {
+                Some(was) => was.to_string(),
+                None => self.text(call.args),
+            },
             misfit: None,
         }
     }

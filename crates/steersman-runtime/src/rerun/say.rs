@@ -7,6 +7,7 @@ use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{LedgerEntry, LogLine};
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::tick::effect::{Offered, Said};
+use steersman_machine::tick::hooks::before_models;
 use steersman_machine::tick::tick;
 
 impl Walk<'_> {
@@ -28,7 +29,8 @@ impl Walk<'_> {
         let before = self.new.branches[&branch].clone();
         let now = before.now;
         let offered = offer(&id, text, before.effects.is_empty());
-        let step = tick(&self.new.cx(), before, n, now, &[offered]);
+        let mut step = tick(&self.new.cx(), before, n, now, &[offered]);
+        before_models(&self.new.cx(), &*self.new.past, n, &mut step);
         fault(&self.new.past)?;
         let refused = step.left.first().map(|(_, until)| format!("{until:?}"));
         let Some(commit) = step.commit.filter(|_| refused.is_none()) else {

@@ -1,6 +1,7 @@
 //! Following a recording line by line: each outcome is taken as long as its request equals the recorded one. No model is asked
 //! and nothing is run for that.
 
+use super::hooks::Changes;
 use super::left::{deeds, not_taken};
 use super::offers::{Began, offers};
 use super::recording::{Recording, Side, bound_together, branch_of};
@@ -26,6 +27,7 @@ use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::stored::interaction::{Reduce, Target, Write};
 use steersman_machine::stored::parts::Parts;
 use steersman_machine::tick::effect::{Offered, ToolWork, Work};
+use steersman_machine::tick::hooks::before_models;
 use steersman_machine::tick::{carry, tick, wishes};
 use steersman_machine::view::artifact::Content;
 
@@ -81,6 +83,8 @@ pub(crate) struct Walk<'a> {
     pub(super) changed: &'a Changed,
     pub(super) old: Side,
     pub(super) new: Side,
+    /// The changes by hooks in the line that is followed.
+    hooks: Changes,
     old_binding: Binding,
     old_values: String,
     /// Recorded requests of outstanding effects.
@@ -122,16 +126,20 @@ impl<'a> Walk<'a> {
         sealer: &'a Sealer,
     ) -> Self {
         let (network, old_binding, old_values) = old;
+        let hooks = Changes::default();
         let begins_under = match changed.at {
-            Some(_) => network.clone(),
-            None => changed.network.clone(),
+            Some(_) => &network,
+            None => &changed.network,
         };
+        let begins_under = hooks.of_recording(begins_under, &network);
+        let network = hooks.of_recording(&network, &network);
         Self {
             recording,
             target,
             changed,
             old: Side::new(network, recording.past.clone()),
             new: Side::new(begins_under, past),
+            hooks,
             old_binding,
             old_values,
             works: BTreeMap::new(),
@@ -471,7 +479,8 @@ impl<'a> Walk<'a> {
             start.values = text_of(&self.changed.values).into();
             before.dry = !self.changed.live;
         }
-        let step = tick(&self.new.cx(), before, line.n, line.at, &offered);
+        let mut step = tick(&self.new.cx(), before, line.n, line.at, &offered);
+        before_models(&self.new.cx(), &*self.new.past, line.n, &mut step);
         fault(&self.new.past)?;
         let Some(made) = step.commit.filter(|_| step.left.is_empty()) else {
             let why = step.left.first().map(|(_, until)| until);
@@ -497,12 +506,14 @@ impl<'a> Walk<'a> {
     ) -> Result<Option<Vec<Offered>>, StoreError> {
         let before = self.old.before(line);
         let commit = &*as_begun(commit);
+        self.hooks.follow(&self.old.past, line);
         let began = Began {
             binding: &self.old_binding,
             values: &self.old_values,
         };
         for offered in offers(&self.old.past, &before, line, Some(&began))? {
-            let step = tick(&self.old.cx(), before.clone(), line.n, line.at, &offered);
+            let mut step = tick(&self.old.cx(), before.clone(), line.n, line.at, &offered);
+            before_models(&self.old.cx(), &*self.old.past, line.n, &mut step);
             fault(&self.old.past)?;
             if step.commit.as_ref() == Some(commit) && self.same_texts(line, &step.bodies)? {
                 return Ok(Some(offered));
@@ -584,7 +595,9 @@ impl<'a> Walk<'a> {
                     expires: None,
                 });
             }
-            self.new.network = self.changed.network.clone();
+            self.new.network = self
+                .hooks
+                .of_recording(&self.changed.network, &self.old.network);
         }
         made.bodies = bodies;
         Ok(made)

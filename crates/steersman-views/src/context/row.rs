@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::context::{Content, Explained, Origin, Request, Segment as Rendered};
+use steersman_machine::network::hooks::Edits;
 use steersman_machine::questions::Purpose;
 use steersman_machine::stored::ids::{Id, Line, Name};
 
@@ -57,6 +58,18 @@ pub struct Segment {
     pub bytes: u64,
     /// Content of the segment.
     pub content: Content,
+    /// What hooks changed in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hooked: Option<HookedSegment>,
+}
+
+/// A part of a context that hooks changed or added.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HookedSegment {
+    /// The hooks, in the order in which they were asked.
+    pub by: Vec<Name>,
+    /// Its content before that. `None` means that a hook added it.
+    pub unedited: Option<Content>,
 }
 
 /// Tokens of a model call.
@@ -226,13 +239,39 @@ pub struct Cached {
     pub broke: Option<Name>,
 }
 
+/// The changes by hooks to a request, and the request before them.
+pub(super) struct Hooked {
+    pub(super) edits: Vec<(Name, Edits)>,
+    pub(super) unedited: Option<Request>,
+}
+
+impl Hooked {
+    fn segment(&self, at: usize) -> Option<HookedSegment> {
+        let unedited = self.unedited.as_ref()?;
+        let mut len = unedited.segments.len();
+        let mut by = Vec::new();
+        for (hook, edits) in &self.edits {
+            let added = len..len + edits.added.len();
+            len = added.end;
+            if edits.texts.contains_key(&at) || added.contains(&at) {
+                by.push(hook.clone());
+            }
+        }
+        let unedited = unedited.segments.get(at);
+        let unedited = unedited.map(|segment| segment.content.clone());
+        (!by.is_empty()).then_some(HookedSegment { by, unedited })
+    }
+}
+
 impl Context {
-    pub(super) fn of(call: &ModelCall, name: String, request: &Request) -> Self {
+    pub(super) fn of(call: &ModelCall, name: String, request: &Request, hooked: &Hooked) -> Self {
         let sent = call.usage.as_ref().and_then(|usage| usage.request);
-        let segments = request.segments.iter().map(|segment| Segment {
+        let segments = request.segments.iter().enumerate();
+        let segments = segments.map(|(at, segment)| Segment {
             part: part(segment),
             bytes: segment.len,
             content: segment.content.clone(),
+            hooked: hooked.segment(at),
         });
         Self {
             effect: call.effect,

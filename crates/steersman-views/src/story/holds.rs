@@ -143,8 +143,8 @@ pub(super) fn stepped(
     (mark.to_owned(), text, note, tone)
 }
 
-/// Describes a change by a hook.
-pub(super) fn hooked(hooked: &Hooked) -> String {
+/// Describes a change by a hook, or its failure.
+pub(super) fn hooked(hooked: &Hooked, texts: &dyn Bodies) -> (String, Tone) {
     let what = match hooked.at {
         Moment::BeforeModel => "the request to the model",
         Moment::AfterModel => "the answer of the model",
@@ -152,7 +152,18 @@ pub(super) fn hooked(hooked: &Hooked) -> String {
         Moment::AfterCall => "the result of a call",
         Moment::Finish => "the answer",
     };
-    format!("hook `{}` changed {what}", hooked.hook)
+    let change: Option<serde_json::Value> = serde_json::from_str(&texts.text(hooked.change)).ok();
+    let failed = change.as_ref().and_then(|change| change["failed"].as_str());
+    match failed {
+        Some(why) => (
+            format!("hook `{}` failed on {what}: {why}", hooked.hook),
+            Tone::Wrong,
+        ),
+        None => (
+            format!("hook `{}` changed {what}", hooked.hook),
+            Tone::Engine,
+        ),
+    }
 }
 
 /// Describes a probe, which asks whether an effect happened.

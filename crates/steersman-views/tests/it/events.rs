@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use std::sync::{Arc, Mutex};
 use steersman_machine::context::History;
 use steersman_machine::network::Network;
-use steersman_machine::stored::commit::{Binding, LogLine};
+use steersman_machine::stored::commit::{Binding, Hooked, LogLine};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Body, Id, Line};
 use steersman_machine::stored::interaction::Interaction;
@@ -146,6 +146,9 @@ impl Bodies for Watched {
 impl History for Watched {
     fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line) {
         self.reader.pushes(agent, line)
+    }
+    fn hooked(&self, effect: Id) -> Vec<Hooked> {
+        self.reader.hooked(effect)
     }
 }
 

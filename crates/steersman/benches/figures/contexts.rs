@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use steersman_machine::context::{History, RenderCache, Request, request};
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::stored::commit::Push;
+use steersman_machine::stored::commit::{Hooked, Push};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::Interaction;
 use steersman_machine::stored::parts::Parts;
@@ -59,6 +59,10 @@ impl History for Pages<'_> {
         let below = own().map(|push| push.prev).find(|prev| *prev != line);
         let what = own().map(|push| push.what.clone());
         (what.collect(), below.unwrap_or(Line::NONE))
+    }
+
+    fn hooked(&self, _: Id) -> Vec<Hooked> {
+        Vec::new()
     }
 }
 

@@ -1,8 +1,9 @@
 //! The definition, its values, models, servers and events.
 
 use super::{
-    Builder, CallStyle, Class, Context, Grade, Json, Keys, Limits, Map, Names, Plain, Recorded,
-    Refresh, Render, Serialize, ServerClass, Span, Test, Type, data, keys, method, section, short,
+    Builder, CallStyle, Class, Context, Grade, Hook, Json, Keys, Limits, Map, Names, Plain,
+    Recorded, Refresh, Render, Serialize, ServerClass, Span, Test, Type, data, keys, method,
+    section, short,
 };
 
 keys! {
@@ -29,6 +30,13 @@ keys! {
         "The engine's own sentences, by key; each a text, or texts by `state.language`; or a file of them. The keys stand under Sentences." texts_file "texts" text;
         "Offline tests; never part of the digest." test "tests" map_into(Test);
         "What `--grade` measures; never part of the digest." grade "grades" map_into(Grade);
+    }
+}
+
+keys! {
+    Hook = "Hook" {
+        "Around whose life." agents "agents" into(Names);
+        "At one moment." timeout "timeout" span;
     }
 }
 

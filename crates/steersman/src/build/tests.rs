@@ -9,6 +9,8 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
     ("File", "name", "`Network::builder`"),
     ("File", "agents", "`Builder::agent`"),
     ("File", "tools", "`Builder::tool`, `Builder::declare`"),
+    ("File", "hooks", "`Builder::hook`"),
+    ("Hook", "native", "`hook`"),
     ("Tool", "native", "`tool`, `tool_with`"),
 ];
 
@@ -21,7 +23,7 @@ macro_rules! all {
 
 /// All sections of the builder.
 const SECTIONS: &[(&str, &[Listed])] = all! {
-    Agent AnswerLimit Approve Before Begin Bound Builder Choice Compact Config Context Doubt Event Exit Expect Grade Horizon Http
+    Agent AnswerLimit Approve Before Begin Bound Builder Choice Compact Config Context Doubt Event Exit Expect Grade Hook Horizon Http
     Limit Limits Mcp Memory Mode ModeExit Model ModelRetry MoneyLimit OnError Orchestrator Person PersonTimeout Price Reflect
     Remembered Render Requires Route Rule Schedule Search SearchBudget Secret Speaker Start State Step Summary Task Test Then TimeLimit Tool
     ToolUse Type Unusable View Wait

@@ -13,6 +13,7 @@ mod desk;
 mod event;
 mod folder;
 mod follow;
+mod hooks;
 mod knowledge;
 mod ledger_cases;
 mod mcp;

@@ -181,9 +181,10 @@ async fn a_stub_net_streams_its_chunks_and_gives_the_same_when_it_runs_again() {
 }
 
 /// A store whose process dies behind a line.
-struct Mortal {
-    inner: MemoryStore,
-    last: AtomicU64,
+pub(crate) struct Mortal {
+    pub(crate) inner: MemoryStore,
+    /// The last line that it takes.
+    pub(crate) last: AtomicU64,
 }
 
 impl Layer for Mortal {

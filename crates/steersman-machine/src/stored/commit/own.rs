@@ -61,19 +61,19 @@ pub enum Stepped {
     Failed(Body),
 }
 
-/// A change that a hook around an agent's life made. The line that holds it is stored before the request leaves, or before the
+/// A change that a hook around an agent's life made, or its failure. The line that holds it is stored before the request leaves, or before the
 /// answer is used. A replay makes the same change without the hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hooked {
     /// The agent whose request, answer or end was changed.
     pub agent: Id,
-    /// The effect of the model call or call whose request or answer was changed. `None` for an end that no effect led to.
+    /// The effect of the model call or call whose request or answer was changed. `None` for the answer that ends a turn or task.
     pub effect: Option<Id>,
     /// The moment at which the hook ran.
     pub at: Moment,
     /// Name of the hook.
     pub hook: Name,
-    /// JSON of the change.
+    /// JSON of the change: `was`, and `is` or `failed`. For a request [`crate::network::hooks::Edits`].
     pub change: Body,
 }
 

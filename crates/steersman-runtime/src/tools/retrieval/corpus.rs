@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use steersman_machine::context::{History, Spoken, Transcript};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::Hooked;
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line};
 use steersman_machine::stored::interaction::{Interaction, Number};
 use steersman_machine::stored::parts::Parts;
@@ -311,6 +312,10 @@ impl History for Reading<'_> {
             self.note(fault);
             (Arc::default(), Line::NONE)
         })
+    }
+
+    fn hooked(&self, effect: Id) -> Vec<Hooked> {
+        self.past.hooked(effect)
     }
 }
 
