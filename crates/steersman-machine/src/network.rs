@@ -4,6 +4,7 @@
 
 mod aging;
 mod approve;
+pub mod budget;
 mod doubt;
 pub mod join;
 mod limits;
@@ -73,6 +74,8 @@ pub struct Network {
     pub events: BTreeMap<Name, EventDef>,
     /// Times at which sessions begin, by name.
     pub schedules: BTreeMap<Name, schedule::ScheduleDef>,
+    /// Budgets that sessions share, by name.
+    pub budgets: BTreeMap<Name, budget::BudgetDef>,
     /// Templates of the session's labels by name.
     pub labels: BTreeMap<Name, Template>,
     /// Replacements for the engine's own sentences.
@@ -276,10 +279,12 @@ impl Network {
         }
     }
 
-    /// Returns true if a limit of the session or of an agent limits cost.
+    /// Returns true if a limit of the session or of an agent, or a budget, limits cost.
     pub fn limits_cost(&self) -> bool {
         let mut agents = self.agents.values();
+        let mut budgets = self.budgets.values();
         self.limits.cost.is_some()
+            || budgets.any(|budget| budget.cost.is_some())
             || agents.any(|agent| agent.all_limits().any(|limits| limits.cost.is_some()))
     }
 

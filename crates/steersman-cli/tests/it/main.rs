@@ -11,6 +11,7 @@ mod advice;
 mod artifacts;
 mod bank;
 mod branches;
+mod budgets;
 mod changed;
 mod check;
 mod coder;
