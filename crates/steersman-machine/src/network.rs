@@ -282,9 +282,8 @@ impl Network {
     /// Returns true if a limit of the session or of an agent, or a budget, limits cost.
     pub fn limits_cost(&self) -> bool {
         let mut agents = self.agents.values();
-        let mut budgets = self.budgets.values();
         self.limits.cost.is_some()
-            || budgets.any(|budget| budget.cost.is_some())
+            || self.budgets.values().any(|budget| budget.cost.is_some())
             || agents.any(|agent| agent.all_limits().any(|limits| limits.cost.is_some()))
     }
 

@@ -28,7 +28,7 @@ fn a_call_that_does_not_fit_waits_is_shown_and_is_let_through() {
     ] {
         assert!(check.out.lines().any(|line| line == row), "{check:?}");
     }
-    let json = world.run(&["check", "--json"]).json();
+    let json = world.json(&["check"]).1;
     assert_eq!(
         json["schedules"]["nightly"],
         "30 6 * * * (Europe/Oslo), begins with desk"
@@ -38,10 +38,10 @@ fn a_call_that_does_not_fit_waits_is_shown_and_is_let_through() {
     let first = world.run(&[&["run", "-i", "Hi."][..], &CLOCK].concat());
     assert_eq!(first.code, Some(0), "{first:?}");
     let second = world.run(&[&["run", "-i", "Hi."][..], &CLOCK].concat());
-    assert!(second.out.contains("budget by any"), "{second:?}");
-    assert!(second.out.contains("tried again by itself"), "{second:?}");
+    assert!(second.all().contains("budget by any"), "{second:?}");
+    assert!(second.all().contains("tried again by itself"), "{second:?}");
 
-    let pending = world.run(&["pending", "--json"]).json();
+    let pending = world.json(&["pending"]).1;
     assert_eq!(pending["kind"], "budget", "{pending}");
     let text = pending["text"].as_str().unwrap_or_default();
     assert!(
@@ -50,13 +50,13 @@ fn a_call_that_does_not_fit_waits_is_shown_and_is_let_through() {
         ) && text.contains("The next day begins 2026-11-28T00:00:00+01:00"),
         "{text}"
     );
-    assert!(world.run(&["sessions"]).out.contains("budget by any"));
-    assert!(world.run(&["top"]).out.contains("budget by any"));
+    assert!(world.run(&["sessions"]).out.contains("waits"));
+    assert!(world.run(&["top"]).all().contains("budget"));
 
-    let approve = world.run(&["approve", "last"]);
+    let approve = world.run(&[&["approve", "last"][..], &CLOCK].concat());
     assert_eq!(approve.code, Some(0), "{approve:?}");
     let resumed = world.run(&[&["run", "--resume", "last"][..], &CLOCK].concat());
-    assert!(resumed.out.contains("One."), "{resumed:?}");
+    assert!(resumed.all().contains("One."), "{resumed:?}");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_new_day_lets_the_waiting_call_go_on_by_itself() {
     for _ in 0..2 {
         world.run(&[&["run", "-i", "Hi."][..], &CLOCK].concat());
     }
-    assert!(world.run(&["sessions"]).out.contains("budget by any"));
+    assert!(world.run(&["sessions"]).out.contains("waits"));
     world.write("clock", "2026-11-28T10:30:00Z");
     let idle = [
         "run",
