@@ -60,6 +60,7 @@ mod simulate;
 mod steps;
 mod store;
 mod suites;
+mod timeline;
 mod told;
 mod traces;
 mod world;
