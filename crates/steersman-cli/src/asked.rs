@@ -93,6 +93,9 @@ pub(crate) fn frame(pending: &Pending, now: i64, width: usize) -> Vec<String> {
         let left = left(now, due.0);
         let _ = match &pending.next {
             Some(next) => write!(note, "{separator}goes on to {next} in {left}"),
+            None if pending.kind == PendingKind::Budget => {
+                write!(note, "{separator}tried again by itself in {left}")
+            }
             None => write!(note, "{separator}ends by itself in {left}"),
         };
     }

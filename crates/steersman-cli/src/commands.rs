@@ -60,6 +60,7 @@ mod sessions;
 mod show;
 mod simulate;
 mod test;
+mod timeline;
 mod top;
 mod why;
 
@@ -119,6 +120,7 @@ commands! {
         Log(log::LogArgs),
         Context(context::ContextArgs),
         Effects(effects::EffectsArgs),
+        Timeline(timeline::TimelineArgs),
         Graph(graph::GraphArgs),
         Why(why::WhyArgs),
         Artifacts(artifacts::ArtifactsArgs),

@@ -2,7 +2,7 @@
 //! group.
 //!
 //! Names are `status`, `network` (or `definition`), `digest`, `updated`, `created`, `age`, `cost`, `tokens`, `calls`,
-//! `failed`; in `pending` also `for`, `kind` and `tool`. Any other name is a label. A time is a date, or a span back from
+//! `failed`, and `outcome.NAME` for a value of `outcome:`; in `pending` also `for`, `kind` and `tool`. Any other name is a label. A time is a date, or a span back from
 //! now: `-7d`. An unknown name or value is refused and never selects all or none, because a filter may decide what is paid.
 
 use crate::error::CommandError;
@@ -20,6 +20,9 @@ enum Condition {
     All(Vec<Condition>),
     Term(Term),
 }
+
+/// The beginning of a name that means a value of `outcome:`.
+pub(crate) const OUTCOME: &str = "outcome.";
 
 /// Maximum number of brackets within each other.
 const DEEPEST: usize = 16;
@@ -131,7 +134,16 @@ impl Filter {
         let Some(unknown) = unknown else {
             return Ok(());
         };
-        let labels: Vec<&str> = labels.into_iter().collect();
+        if let Some(outcome) = unknown.strip_prefix(OUTCOME) {
+            let what = format!("no session has an outcome `{outcome}`");
+            return Err(
+                CommandError::usage(what).hint("`outcome:` of a definition names the values")
+            );
+        }
+        let labels: Vec<&str> = labels
+            .into_iter()
+            .filter(|label| !label.starts_with(OUTCOME))
+            .collect();
         let known = if labels.is_empty() {
             "no session has any label".to_owned()
         } else {

@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 pub(crate) use steersman::views::words::{
-    arguments, bytes, count, digits, entries, fold, line, money, question, search_ended, span,
-    turns, wrap, written_out,
+    arguments, bytes, count, digits, entries, fold, length, line, money, question, search_ended,
+    span, turns, wrap, written_out,
 };
 use steersman_machine::values::json::read;
 

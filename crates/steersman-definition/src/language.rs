@@ -33,8 +33,7 @@ pub struct Language {
     /// The passes of the last definition whose files have trees.
     read: Option<Read>,
     names: Names,
-    /// The names in scope at each expression, by file and way of keys.
-    scopes: BTreeMap<(Arc<str>, Vec<Step>), Scope>,
+    scopes: Scopes,
 }
 
 struct Read {
@@ -84,6 +83,59 @@ pub struct Hover {
     pub range: Range<usize>,
 }
 
+/// A definition that was checked, for [`Language::take`]. The check needs nothing of a [`Language`], so another thread can do it.
+pub struct Checked {
+    files: Files,
+    found: Vec<Diagnostic>,
+    names: Names,
+    read: Option<(Read, Scopes)>,
+}
+
+/// The names in scope at each expression, by file and way of keys.
+type Scopes = BTreeMap<(Arc<str>, Vec<Step>), Scope>;
+
+impl Checked {
+    /// Checks a definition.
+    pub fn of(files: Files) -> Self {
+        let passed = pass(&files, None, None);
+        let names = Names::of(&files);
+        let read = passed.done.map(|(merged, lowered)| {
+            let sources = passed.sources;
+            let scopes = scopes(&names, &sources, &lowered);
+            let read = Read {
+                sources,
+                merged,
+                lowered,
+            };
+            (read, scopes)
+        });
+        Self {
+            files,
+            found: passed.found,
+            names,
+            read,
+        }
+    }
+}
+
+/// Returns the scope of each expression.
+fn scopes(names: &Names, sources: &Sources, lowered: &Lowered) -> Scopes {
+    let facts = &lowered.facts;
+    let sites = facts.sites.iter().map(|site| (site.node.span, &site.scope));
+    let all = sites.chain(facts.unread.iter().map(|(span, scope)| (*span, scope)));
+    let mut scopes = BTreeMap::new();
+    for (span, scope) in all {
+        let Some(file) = sources.path(span) else {
+            continue;
+        };
+        let place = (file.clone(), span.start as usize);
+        let way = names.ways.get(&place).cloned();
+        let key = (place.0, way.unwrap_or_default());
+        scopes.entry(key).or_insert_with(|| scope.clone());
+    }
+    scopes
+}
+
 impl Language {
     /// Takes the files of a definition and reads the names in them. Of files that cannot be read, the names from before are
     /// kept. Diagnostics and scopes stay as they are.
@@ -94,42 +146,19 @@ impl Language {
         self.files = files;
     }
 
-    /// Takes the files of a definition and checks it. If it cannot be read, types and scopes from before are kept.
-    pub fn update(&mut self, files: Files) {
-        let passed = pass(&files, None, None);
-        self.found = passed.found;
-        self.look(files);
-        if let Some((merged, lowered)) = passed.done {
-            let sources = passed.sources;
-            self.scopes = self.scopes(&sources, &lowered);
-            self.read = Some(Read {
-                sources,
-                merged,
-                lowered,
-            });
+    /// Takes a definition that was checked. If it could not be read, types and scopes from before are kept.
+    pub fn take(&mut self, checked: Checked) {
+        let Checked {
+            files,
+            found,
+            mut names,
+            read,
+        } = checked;
+        names.keep(std::mem::take(&mut self.names));
+        (self.files, self.found, self.names) = (files, found, names);
+        if let Some((read, scopes)) = read {
+            (self.read, self.scopes) = (Some(read), scopes);
         }
-    }
-
-    /// Returns the scope of each expression.
-    fn scopes(
-        &self,
-        sources: &Sources,
-        lowered: &Lowered,
-    ) -> BTreeMap<(Arc<str>, Vec<Step>), Scope> {
-        let facts = &lowered.facts;
-        let sites = facts.sites.iter().map(|site| (site.node.span, &site.scope));
-        let all = sites.chain(facts.unread.iter().map(|(span, scope)| (*span, scope)));
-        let mut scopes = BTreeMap::new();
-        for (span, scope) in all {
-            let Some(file) = sources.path(span) else {
-                continue;
-            };
-            let place = (file.clone(), span.start as usize);
-            let way = self.names.ways.get(&place).cloned();
-            let key = (place.0, way.unwrap_or_default());
-            scopes.entry(key).or_insert_with(|| scope.clone());
-        }
-        scopes
     }
 
     /// Returns the diagnostics of the files.

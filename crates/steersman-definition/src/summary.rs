@@ -25,6 +25,8 @@ pub struct Summary {
     pub events: usize,
     /// Number of schedules that begin sessions.
     pub schedules: usize,
+    /// Number of budgets that sessions share.
+    pub budgets: usize,
     /// Number of tests.
     pub tests: usize,
     /// Tools by class, from `pure` to `unsafe`; classes without tools are absent.
@@ -173,6 +175,7 @@ impl Summary {
             tools: own().count(),
             events: network.events.len(),
             schedules: network.schedules.len(),
+            budgets: network.budgets.len(),
             tests,
             effects: effects.collect(),
             worst: Worst {
@@ -255,6 +258,7 @@ impl fmt::Display for Summary {
             (self.people, format!("{} {people}", self.people)),
             (self.events, many(self.events, "event")),
             (self.schedules, many(self.schedules, "schedule")),
+            (self.budgets, many(self.budgets, "budget")),
             (self.tests, many(self.tests, "test")),
         ] {
             if count > 0 {

@@ -1,5 +1,5 @@
 //! The language server for definitions: a function of messages. Messages of a client go into [`Server::handle`], which returns the
-//! messages for the client; [`Server::settle`] returns the diagnostics that are due. The server opens no files and no streams:
+//! messages for the client; diagnostics follow from [`Server::due`] and [`Server::checked`]. The server opens no files and no streams:
 //! a [`Disk`] gives it the files that the client has not opened, and the program reads and writes the messages.
 //!
 //! [`steersman_definition::language`] knows a definition: its keys, names and places. This crate knows the protocol and which file
@@ -12,8 +12,9 @@ mod workspace;
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
-use std::path::Path;
-use workspace::Workspace;
+use std::path::{Path, PathBuf};
+use steersman_definition::language::Checked;
+use workspace::{Due, Workspace};
 
 /// The files of the computer, as far as a definition may name them.
 pub trait Disk {
@@ -90,19 +91,33 @@ impl Server {
             Message::Request(request) => self.request(request),
             Message::Notification(notification) => {
                 self.notification(notification);
-                Vec::new()
+                publish(self.workspace.forget())
             }
             // the server asks the client nothing
             Message::Response(_) => Vec::new(),
         }
     }
 
-    /// Checks the definitions whose texts have changed, and returns their diagnostics. Who has no further message calls it.
+    /// Returns a definition whose texts have changed, to be checked. Who has no further message calls it, runs the check, in
+    /// another thread if messages are to be answered meanwhile, and gives the result to [`Server::checked`].
+    pub fn due(&self) -> Option<Check> {
+        self.workspace.due().map(Check)
+    }
+
+    /// Takes the result of a check and returns the diagnostics. A result of texts that have changed since is dropped, and the check is
+    /// due again.
+    pub fn checked(&mut self, checked: Done) -> Vec<Message> {
+        let Done(main, checked, revision) = checked;
+        publish(self.workspace.take(main, checked, revision))
+    }
+
+    /// Checks the definitions whose texts have changed, and returns their diagnostics.
     pub fn settle(&mut self) -> Vec<Message> {
-        let published = self.workspace.settle();
-        let method = "textDocument/publishDiagnostics";
-        let message = |params| Message::from(Notification::new(method.to_owned(), params));
-        published.into_iter().map(message).collect()
+        let mut published = Vec::new();
+        while let Some(check) = self.due() {
+            published.extend(self.checked(check.run()));
+        }
+        published
     }
 
     fn request(&mut self, request: Request) -> Vec<Message> {
@@ -175,6 +190,30 @@ impl Server {
             _ => {}
         }
     }
+}
+
+/// A check that is due.
+pub struct Check(Due);
+
+/// The result of a check.
+pub struct Done(PathBuf, Checked, u64);
+
+impl Check {
+    /// Runs the check.
+    pub fn run(self) -> Done {
+        let Due {
+            main,
+            files,
+            revision,
+        } = self.0;
+        Done(main, Checked::of(files), revision)
+    }
+}
+
+fn publish(published: Vec<Json>) -> Vec<Message> {
+    let method = "textDocument/publishDiagnostics";
+    let message = |params| Message::from(Notification::new(method.to_owned(), params));
+    published.into_iter().map(message).collect()
 }
 
 fn read<T: DeserializeOwned>(params: Json) -> Result<T, Refusal> {

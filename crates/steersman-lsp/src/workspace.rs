@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steersman_definition::language::Language;
+use steersman_definition::language::{Checked, Language};
 use steersman_definition::{Diagnostic, Files, Shown, documents, gather};
 use url::Url;
 
@@ -25,6 +25,15 @@ pub(crate) struct Workspace {
     definitions: BTreeMap<PathBuf, Definition>,
     /// Open files that have changed since the last check.
     changed: BTreeSet<PathBuf>,
+    /// Grows with each change of a file.
+    revision: u64,
+}
+
+/// A definition that is to be checked, as its files are at a revision of the workspace.
+pub(crate) struct Due {
+    pub main: PathBuf,
+    pub files: Files,
+    pub revision: u64,
 }
 
 /// A text that the client has opened.
@@ -113,6 +122,7 @@ impl Workspace {
             open: BTreeMap::new(),
             definitions: BTreeMap::new(),
             changed: BTreeSet::new(),
+            revision: 0,
         }
     }
 
@@ -128,7 +138,7 @@ impl Workspace {
             main: None,
         };
         self.open.insert(path.clone(), document);
-        self.changed.insert(path);
+        self.changes([path]);
         self.assign();
     }
 
@@ -150,7 +160,7 @@ impl Workspace {
         document.text = text.into();
         document.version = changed.document.version;
         let unknown = document.main.is_none();
-        self.changed.insert(path);
+        self.changes([path]);
         if unknown {
             self.assign();
         }
@@ -164,14 +174,22 @@ impl Workspace {
             self.changed.remove(&path);
             // the file on the disk counts again for the other open files of its definition
             let others = self.open.iter().filter(|(_, of)| of.main == document.main);
-            self.changed.extend(others.map(|(path, _)| path.clone()));
+            let others: Vec<PathBuf> = others.map(|(path, _)| path.clone()).collect();
+            self.changes(others);
         }
     }
 
     /// Checks everything again, because a file may have changed on the disk.
     pub(crate) fn look_again(&mut self) {
-        self.changed.extend(self.open.keys().cloned());
+        let all: Vec<PathBuf> = self.open.keys().cloned().collect();
+        self.changes(all);
         self.assign();
+    }
+
+    /// Notes that files have changed.
+    fn changes(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        self.changed.extend(paths);
+        self.revision += 1;
     }
 
     /// Returns true if a document is open whose definition was never read.
@@ -199,20 +217,38 @@ impl Workspace {
         mains.collect()
     }
 
-    /// Checks the definitions that have changed; returns parameters of `publishDiagnostics` for each file whose diagnostics may
-    /// have changed.
-    pub(crate) fn settle(&mut self) -> Vec<Json> {
-        let mains = self.changed_mains();
-        self.changed.clear();
-        let mut published = Vec::new();
-        for main in mains {
-            let files = self.files(&main);
-            let mut definition = self.definitions.remove(&main).unwrap_or_default();
-            definition.language.update(files);
-            published.extend(self.publish(&main, &mut definition));
-            self.definitions.insert(main, definition);
+    /// Returns a definition that has changed and is to be checked.
+    pub(crate) fn due(&self) -> Option<Due> {
+        let main = self.changed_mains().into_iter().next()?;
+        Some(Due {
+            files: self.files(&main),
+            main,
+            revision: self.revision,
+        })
+    }
+
+    /// Takes a definition that was checked, as of a revision; returns parameters of `publishDiagnostics` for each file whose
+    /// diagnostics may have changed. If a file has changed since, it is to be checked again.
+    pub(crate) fn take(&mut self, main: PathBuf, checked: Checked, revision: u64) -> Vec<Json> {
+        if revision != self.revision {
+            return Vec::new();
         }
-        // definitions of which no file is open any more
+        let open = &self.open;
+        let is_of = |path: &PathBuf| {
+            open.get(path)
+                .is_some_and(|of| of.main.as_ref() == Some(&main))
+        };
+        self.changed.retain(|path| !is_of(path));
+        let mut definition = self.definitions.remove(&main).unwrap_or_default();
+        definition.language.take(checked);
+        let published = self.publish(&main, &mut definition);
+        self.definitions.insert(main, definition);
+        published
+    }
+
+    /// Forgets definitions of which no file is open any more; returns parameters of `publishDiagnostics` for their files.
+    pub(crate) fn forget(&mut self) -> Vec<Json> {
+        let mut published = Vec::new();
         let used: BTreeSet<PathBuf> = self
             .open
             .values()

@@ -4,6 +4,7 @@
 
 mod aging;
 mod approve;
+pub mod budget;
 mod doubt;
 pub mod hooks;
 pub mod join;
@@ -74,6 +75,8 @@ pub struct Network {
     pub events: BTreeMap<Name, EventDef>,
     /// Times at which sessions begin, by name.
     pub schedules: BTreeMap<Name, schedule::ScheduleDef>,
+    /// Budgets that sessions share, by name.
+    pub budgets: BTreeMap<Name, budget::BudgetDef>,
     /// Templates of the session's labels by name.
     pub labels: BTreeMap<Name, Template>,
     /// Replacements for the engine's own sentences.
@@ -279,10 +282,11 @@ impl Network {
         }
     }
 
-    /// Returns true if a limit of the session or of an agent limits cost.
+    /// Returns true if a limit of the session or of an agent, or a budget, limits cost.
     pub fn limits_cost(&self) -> bool {
         let mut agents = self.agents.values();
         self.limits.cost.is_some()
+            || self.budgets.values().any(|budget| budget.cost.is_some())
             || agents.any(|agent| agent.all_limits().any(|limits| limits.cost.is_some()))
     }
 

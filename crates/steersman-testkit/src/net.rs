@@ -107,6 +107,7 @@ impl Draft {
             mcp: BTreeMap::new(),
             events: BTreeMap::new(),
             schedules: BTreeMap::new(),
+            budgets: BTreeMap::new(),
             labels: BTreeMap::new(),
             texts: steersman_machine::network::texts::Texts::default(),
             outcome: BTreeMap::new(),

@@ -7,7 +7,8 @@
 //!   store --lines, texts, stacks--> reader --+--> event    typed events, of the past and as they happen
 //!                                            +--> story    one row of text for each thing that happened
 //!                                            +--> line     a line with its ledger, as text
-//!                                            +--> lanes    columns of a timeline
+//!                                            +--> lanes    what each agent did, as columns
+//!                                            +--> timeline    when each agent was at work, and waited
 //!                                            +--> effects  effects on the world, with their sums
 //!                                            +--> why      the chain of reasons of an act
 //!                                            +--> context  what models saw, where it came from, what changed
@@ -57,6 +58,7 @@ pub mod rerun;
 mod shown;
 pub mod story;
 pub mod texts;
+pub mod timeline;
 pub mod top;
 pub mod turn;
 pub mod why;

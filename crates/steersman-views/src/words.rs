@@ -24,6 +24,14 @@ pub fn span(millis: i64) -> String {
     }
 }
 
+/// Renders a length of time with tenths of a second below a minute: `41 ms`, `3.4 s`, `3 min`, `4 h`.
+pub fn length(millis: u64) -> String {
+    match millis {
+        1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        _ => span(i64::try_from(millis).unwrap_or(i64::MAX)),
+    }
+}
+
 /// Renders a number with its noun: `1 line`, `2 lines`.
 pub fn count(n: u64, thing: &str) -> String {
     match thing.strip_suffix('y') {

@@ -14,12 +14,14 @@ use steersman::runtime::process_env;
 use steersman_definition::summary::Beside;
 use steersman_definition::{Diagnostic, Place, Severity, Shown};
 use steersman_machine::network;
+use steersman_machine::network::budget::{BudgetOf, OnSpent};
+use steersman_machine::network::schedule::{Rule, Times};
 use steersman_machine::network::{
     AgentDef, Approve, Does, Offer, OnLimit, Source, ToolDef, ToolUse,
 };
 use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::commit::Period;
-use steersman_machine::stored::ids::Digest;
+use steersman_machine::stored::ids::{Digest, Name};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::view::memory::told_scope;
 
@@ -74,6 +76,8 @@ pub(crate) async fn run(
             "agents": checked.agents.keys().collect::<Vec<_>>(),
             "people": checked.people.keys().collect::<Vec<_>>(),
             "tools": named(checked).map(|t| (t.name.to_string(), t.effect.word())).collect::<BTreeMap<_, _>>(),
+            "schedules": schedules(checked).collect::<BTreeMap<_, _>>(),
+            "budgets": budgets(checked).collect::<BTreeMap<_, _>>(),
             "tests": network.tests().collect::<Vec<_>>(),
             "diagnostics": all(told.first),
             "more": told.more,
@@ -347,6 +351,13 @@ fn proved(network: &network::Network, tests: usize) -> Vec<String> {
         let asked = "names of its tools are checked by `check --servers` and when a session starts";
         row("server", format!("{name}: {at}   {}", dim(asked)));
     }
+    for (name, times) in schedules(network) {
+        let how = "once `steersman schedule` has stored it";
+        row("schedule", format!("{name}: {times}   {}", dim(how)));
+    }
+    for (name, most) in budgets(network) {
+        row("budget", format!("{name}: {most}"));
+    }
     if tests > 0 {
         row("tests", tests.to_string());
     }
@@ -375,6 +386,37 @@ fn in_rust(network: &network::Network) -> Vec<String> {
     let hooks = network.hooks.iter();
     let hooks = hooks.map(|hook| format!("hook {}", hook.name));
     tools.chain(nets).chain(routers).chain(hooks).collect()
+}
+
+/// Returns the schedules by name: the times, and the agent that begins.
+fn schedules(network: &network::Network) -> impl Iterator<Item = (&Name, String)> {
+    network.schedules.iter().map(|(name, schedule)| {
+        let Times { rule, timezone } = &schedule.times;
+        let zone = match rule {
+            Rule::Every(_) => String::new(),
+            Rule::Cron(_) => format!(" ({timezone})"),
+        };
+        let agent = schedule.start.agent.as_ref().or(network.entry.first());
+        let begins = agent.map_or_else(String::new, |agent| format!(", begins with {agent}"));
+        (name, format!("{rule}{zone}{begins}"))
+    })
+}
+
+/// Returns the budgets by name: the amounts, what they count, and what happens when they are used up.
+fn budgets(network: &network::Network) -> impl Iterator<Item = (&Name, String)> {
+    network.budgets.iter().map(|(name, budget)| {
+        let of = match &budget.of {
+            BudgetOf::Network => "of all sessions".to_owned(),
+            BudgetOf::Key => "under each API key".to_owned(),
+            BudgetOf::Label(label) => format!("of each value of the label `{label}`"),
+        };
+        let then = match budget.then {
+            OnSpent::Wait => "then calls wait for the next one",
+            OnSpent::Fail => "then calls fail",
+        };
+        let (most, per, zone) = (budget.most(), budget.per.word(), &budget.timezone);
+        (name, format!("{most} a {per} ({zone}) {of}, {then}"))
+    })
 }
 
 fn approved(approve: &[Approve]) -> String {

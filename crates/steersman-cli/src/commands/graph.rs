@@ -8,6 +8,7 @@ use crate::locate;
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, bold, dim};
 use crate::tell::graph::{mermaid, svg, terminal};
+use crate::tell::timeline;
 use crate::words;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -298,11 +299,13 @@ fn written(graph: &Graph, format: Format, file: &Path) -> String {
     }
 }
 
-/// Writes the file. A file that this command did not draw is not overwritten.
-fn write(file: &Path, text: &str) -> Result<(), CommandError> {
+/// Writes a picture into a file. A file that is there and was not drawn by this program is not overwritten.
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), CommandError> {
     let ours = |there: &str| {
         let head = there.strip_prefix("```mermaid\n").unwrap_or(there);
-        head.starts_with(mermaid::MARK) || head.starts_with(svg::MARK)
+        [mermaid::MARK, svg::MARK, timeline::svg::MARK]
+            .iter()
+            .any(|mark| head.starts_with(mark))
     };
     // A target that is not a regular file is overwritten without a check, because reading it could block.
     match files::begin(file, HEAD) {

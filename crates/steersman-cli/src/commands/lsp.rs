@@ -5,11 +5,12 @@ use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use lsp_server::Message;
 use std::io::{BufReader, Write as _, stdin, stdout};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use steersman::runtime::{files, unreadable};
-use steersman_lsp::{Disk, Server};
+use steersman_lsp::{Check, Disk, Done, Server};
 
 pub(crate) const LISTED: &str = "Serve an editor: errors while typing, completion, rename";
 
@@ -40,51 +41,75 @@ pub(crate) async fn run(
 
 /// Answers messages until the client leaves. Returns true if it said so before.
 fn serve() -> Result<bool, CommandError> {
-    let (sender, messages) = channel();
+    let (sender, heard) = channel();
+    let checks = checker(sender.clone());
     // the thread ends with the program: nothing can interrupt a read of standard input
     thread::spawn(move || {
         let mut input = BufReader::new(stdin());
         loop {
             let read = Message::read(&mut input).transpose();
             let over = matches!(read, None | Some(Err(_)));
-            if let Some(read) = read
-                && sender.send(read).is_err()
-            {
-                return;
-            }
-            if over {
+            let read = read.map_or(Heard::Left, Heard::Message);
+            if sender.send(read).is_err() || over {
                 return;
             }
         }
     });
     let mut server = Server::new(Files);
+    let mut is_checking = false;
     while server.over().is_none() {
-        let Some(message) = next(&messages, &mut server)? else {
-            return Ok(false);
-        };
-        let message = message.map_err(|error| {
-            CommandError::usage(format!(
-                "the editor sent no message of the protocol: {error}"
-            ))
-            .hint("`steersman lsp` is started by an editor, not by hand")
-        })?;
-        send(&server.handle(message))?;
+        // A check begins when no message waits, so that none is checked whose text changes at once.
+        let next = heard.try_recv().or_else(|_| {
+            if !is_checking && let Some(check) = server.due() {
+                is_checking = checks.send(check).is_ok();
+            }
+            heard.recv()
+        });
+        match next {
+            Ok(Heard::Message(message)) => {
+                let message = message.map_err(|error| {
+                    CommandError::usage(format!(
+                        "the editor sent no message of the protocol: {error}"
+                    ))
+                    .hint("`steersman lsp` is started by an editor, not by hand")
+                })?;
+                send(&server.handle(message))?;
+            }
+            Ok(Heard::Checked(Some(checked))) => {
+                is_checking = false;
+                send(&server.checked(*checked))?;
+            }
+            Ok(Heard::Checked(None)) => {
+                return Err(std::io::Error::other("a check panicked").into());
+            }
+            Ok(Heard::Left) | Err(_) => return Ok(false),
+        }
     }
     Ok(server.over() == Some(true))
 }
 
-/// Returns the next message. Diagnostics are computed when none waits, so that typing is not held up.
-fn next(
-    messages: &Receiver<std::io::Result<Message>>,
-    server: &mut Server,
-) -> Result<Option<std::io::Result<Message>>, CommandError> {
-    match messages.try_recv() {
-        Ok(message) => return Ok(Some(message)),
-        Err(TryRecvError::Disconnected) => return Ok(None),
-        Err(TryRecvError::Empty) => {}
-    }
-    send(&server.settle())?;
-    Ok(messages.recv().ok())
+/// What the threads of the server tell it.
+enum Heard {
+    /// A message of the client.
+    Message(std::io::Result<Message>),
+    /// The client closed its stream.
+    Left,
+    /// The result of a check; `None` if it panicked.
+    Checked(Option<Box<Done>>),
+}
+
+/// Begins the thread that runs checks: an answer does not wait for one.
+fn checker(tell: Sender<Heard>) -> Sender<Check> {
+    let (sender, checks) = channel::<Check>();
+    thread::spawn(move || {
+        for check in checks {
+            let checked = catch_unwind(AssertUnwindSafe(|| Box::new(check.run())));
+            if tell.send(Heard::Checked(checked.ok())).is_err() {
+                return;
+            }
+        }
+    });
+    sender
 }
 
 fn send(messages: &[Message]) -> Result<(), CommandError> {

@@ -3,11 +3,12 @@
 use crate::cli::Global;
 use crate::commands::schedule;
 use crate::error::{CommandError, Exit};
-use crate::filter::{Field, Filter};
+use crate::filter::{Field, Filter, OUTCOME};
 use crate::locate;
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, dim, typed, yellow};
 use crate::words::{ago, count, digits, money, table, width};
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use steersman::runtime::engine::Engine;
 use steersman::runtime::session::Settled;
@@ -22,7 +23,7 @@ pub(crate) const LISTED: &str = "List sessions";
 /// List sessions, newest first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionsArgs {
-    /// Only those that match: `status = waits and updated > -7d and vendor = Acme`.
+    /// Only those that match: `status = waits and updated > -7d and vendor = Acme`, `outcome.refunded = true or cost > 1`.
     #[arg(long = "where", value_name = "FILTER")]
     filter: Option<String>,
     /// At most so many.
@@ -380,7 +381,9 @@ pub(crate) async fn select(
     filter: &Filter,
 ) -> Result<Vec<SessionInfo>, CommandError> {
     let all = place.store().sessions(&SessionQuery::default()).await?;
-    filter.known_among(label_names(&all))?;
+    let outcomes: Vec<String> = all.iter().flat_map(outcome_names).collect();
+    let known = label_names(&all).chain(outcomes.iter().map(String::as_str));
+    filter.known_among(known)?;
     let now = place.now();
     let mut found = Vec::new();
     for info in all {
@@ -420,6 +423,25 @@ fn value(info: &SessionInfo, now: i64, failed: &[String], name: &str) -> Option<
     }
 }
 
+/// Returns the names of the values of a session's `outcome:`, as filters write them.
+fn outcome_names(info: &SessionInfo) -> Vec<String> {
+    let outcome: Option<Json> = serde_json::from_str(&info.state.outcome).ok();
+    let outcome = outcome.as_ref().and_then(Json::as_object);
+    let names = outcome.into_iter().flat_map(serde_json::Map::keys);
+    names.map(|name| format!("{OUTCOME}{name}")).collect()
+}
+
+/// Returns a value of a session's `outcome:`.
+fn outcome(info: &SessionInfo, name: &str) -> Option<Field> {
+    let outcome: Json = serde_json::from_str(&info.state.outcome).ok()?;
+    Some(match outcome.get(name)? {
+        Json::Null => return None,
+        Json::String(text) => Field::Text(text.clone()),
+        Json::Number(number) => Field::Number(number.as_f64()?),
+        other => Field::Text(other.to_string()),
+    })
+}
+
 /// Returns the value of a filter's name in a session, as far as lists hold it.
 pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
     Some(match name {
@@ -437,6 +459,7 @@ pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
         "cost" => Field::Number(info.state.micros as f64 / 1e6),
         "tokens" => Field::Number(info.state.tokens as f64),
         "calls" => Field::Number(info.state.model_calls as f64),
+        name if name.starts_with(OUTCOME) => outcome(info, &name[OUTCOME.len()..])?,
         label => Field::Text(
             info.labels
                 .iter()

@@ -603,6 +603,7 @@ fn a_terminal_shows_what_strangers_wrote_and_obeys_none_of_it() {
         "log",
         "context",
         "effects",
+        "timeline",
         "graph",
         "why",
         "artifacts",

@@ -8,6 +8,9 @@ impl Diagnostic {
     pub(crate) fn unknown_name(at: At, wanted: &str, name: &str, near: Option<&str>) -> Self {
         Self::new("E0201", at, format!("no {wanted} is named `{name}`")).near(name, near)
     }
+    pub(crate) fn unknown_label(at: At, name: &str, near: Option<&str>) -> Self {
+        Self::unknown_name(at, "label", name, near).help("declare it under `labels:`")
+    }
     pub(crate) fn unknown_state(at: At, name: &str, near: Option<&str>) -> Self {
         Self::new("E0202", at, format!("no state is named `{name}`"))
             .near(name, near)

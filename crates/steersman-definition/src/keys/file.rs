@@ -10,6 +10,7 @@ use super::test::{Grade, Test};
 use super::tool::{Render, Tool};
 use crate::hosted::PROVIDERS;
 use crate::source::Key;
+use steersman_machine::network::budget::{OnSpent, Per};
 use steersman_machine::network::{AUTO, CallStyle, ModelRetry as Retry, Provider, SCRIPTED};
 use steersman_machine::stored::interaction::Class;
 
@@ -20,6 +21,8 @@ words! {
     enum Plain: String = "string", Integer = "integer", Number = "number", Boolean = "boolean";
     /// Class of the tools of a server.
     enum ServerClass: Pure = "pure", Read = "read", Idempotent = "idempotent", Unsafe = "unsafe", Annotations = "annotations";
+    /// The calls that a budget counts.
+    enum Counted: Network = "network", Key = "key";
     /// Handling of a changed list of tools.
     enum Refresh: Pinned = "pinned", Follow = "follow";
 }
@@ -53,6 +56,8 @@ impl ProviderWord {
 }
 
 words! {
+    Per: Hour = "hour", Day = "day", Week = "week", Month = "month";
+    OnSpent: Wait = "wait", Fail = "fail";
     CallStyle: Auto = "auto", Native = "native", Structured = "structured", Text = "text";
 }
 
@@ -74,6 +79,7 @@ section! {
         state: Names<'a, Type<'a>>, "Shared data of the entry agent's instance.", declares State;
         events: Names<'a, Event<'a>>, "Messages from outside that are not chat.", declares Event;
         schedules: Names<'a, Schedule<'a>>, "Times at which sessions begin, once `steersman schedule` has put them into the store.";
+        budgets: Names<'a, Budget<'a>>, "What the model calls of several sessions may use together in a period.";
         labels: Map<'a, Template<'a>>, "What a session is found by, over `state`, `answer`, and `args` if every session begins with the same agent: an event gives them by `start: { args: .. }`.";
         outcome: Map<'a, Expr<'a>>, "What a session came to, as named values; over the same names as `labels`.", declares Outcome;
         mcp: Names<'a, Mcp<'a>>, "MCP servers; their tools are called `SERVER.TOOL` here.", declares Server;
@@ -193,6 +199,23 @@ section! {
         start: Start<'a>, required "Opens the session. Templates see `schedule`: `name`, `date`, `time`, `weekday`, `iso` of the time that was due, and `missed`, the number of times before it that began no session.";
     }
     exactly one of &["every", "cron"];
+
+    /// A budget that sessions share. What a call may use at most is drawn from the store before the call, and what it did not use is
+    /// given back after it.
+    Budget<'a>: "Budget", "a budget" {
+        of: Word<'a, Counted> = Counted::Network,
+            "What is counted: the calls of all sessions of the `network`; or the calls under the API `key` that a call uses, in all networks of a store that declare a budget of this name.";
+        label: Text<'a>,
+            "Instead of `of`: a label. Each of its values has the budget by itself, in all networks of a store that declare a budget of this name. Sessions without the label are not counted.";
+        cost: Money<'a>, "Money in one period, in the currency of the prices. The price of every model must be known.";
+        tokens: Whole<'a, 1>, "Tokens in one period, in and out.";
+        calls: Whole<'a, 1>, "Model calls in one period.";
+        per: Word<'a, Per> = Per::Day, "The period: a full hour, a day from midnight on, a week from Monday on, a month from its first day on.";
+        timezone: Text<'a> | "that of the definition", "Zone of midnight.";
+        then: Word<'a, OnSpent> = OnSpent::Wait,
+            "What a call does that does not fit any more: it waits for the end of the period, or until a person lets it through (`approve`); or it fails with the code `limit`.";
+    }
+    at_most one of &["of", "label"];
 
     /// The start by an event or a schedule.
     Start<'a>: "Start", "the start of a session" {

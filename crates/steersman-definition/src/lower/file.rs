@@ -4,7 +4,7 @@ use super::super::diagnostic::Diagnostic;
 use super::super::foreign;
 use super::super::keys::Section as _;
 use super::super::keys::agent::{Agent, Person, PersonTimeout};
-use super::super::keys::file::{self as keys, Plain, Recorded};
+use super::super::keys::file::{self as keys, Counted, Plain, Recorded};
 use super::super::keys::kinds::{self, List, Map, Or, Read as _, Valued, each};
 use super::super::schedule;
 use super::super::shape;
@@ -14,6 +14,7 @@ use super::values::{At, of_kind};
 use super::{Lower, Sort};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::network::hooks::HookDef;
+use steersman_machine::network::budget::{BudgetDef, BudgetOf};
 use steersman_machine::network::schedule::{Rule, ScheduleDef, Times};
 use steersman_machine::network::texts;
 use steersman_machine::network::texts::{Sentence, Texts, Words};
@@ -56,6 +57,7 @@ impl Lower<'_> {
         let tools = self.with_built_in(tools);
         let hooks = self.hooks();
         let (labels, outcome) = self.labels_and_outcome(&entry, &events, &schedules);
+        let budgets = self.budgets(&timezone, &labels);
         let texts = self.own_sentences();
         let limits = self.limits_of_session();
         let record = self.file.record().value;
@@ -77,6 +79,7 @@ impl Lower<'_> {
             models,
             events,
             schedules,
+            budgets,
             mcp,
             labels,
             texts,
@@ -316,6 +319,64 @@ impl Lower<'_> {
             }
         }
         schedules
+    }
+
+    /// Lowers the budgets. Reports one that limits nothing, and labels that are not declared.
+    fn budgets(
+        &mut self,
+        timezone: &str,
+        labels: &BTreeMap<Name, Template>,
+    ) -> BTreeMap<Name, BudgetDef> {
+        let mut budgets = BTreeMap::new();
+        for (key, written) in each(self.file.budgets()) {
+            let own = written.timezone();
+            let own = own.and_then(|own| Some((own.text()?, own.0.span)));
+            if let Some((zone, span)) = own {
+                self.check_zone(zone, Some(span));
+            }
+            let of = match written.label() {
+                None if written.of().value == Counted::Key => BudgetOf::Key,
+                None => BudgetOf::Network,
+                Some(label) => {
+                    let name: Name = label.text().cloned().unwrap_or_default();
+                    if !labels.contains_key(&name) && !self.is_broken(label.0.span) {
+                        let near = self
+                            .sources
+                            .near(&name, labels.keys().map(|label| &**label));
+                        let near = near.map(str::to_owned);
+                        let at = self.place(label.0.span);
+                        self.say(Diagnostic::unknown_label(at, &name, near.as_deref()));
+                    }
+                    BudgetOf::Label(name)
+                }
+            };
+            let most = [
+                written.cost().map(|cost| cost.0),
+                written.tokens().map(|tokens| tokens.0),
+                written.calls().map(|calls| calls.0),
+            ];
+            if most.iter().all(Option::is_none) && !self.is_broken(written.0.span) {
+                let at = self.place(key.span);
+                self.say(Diagnostic::none_of(
+                    at,
+                    "a budget",
+                    "`cost`, `tokens` and `calls`",
+                ));
+            }
+            budgets.insert(
+                key.name.clone(),
+                BudgetDef {
+                    of,
+                    cost: written.cost().and_then(kinds::Money::micros),
+                    tokens: written.tokens().and_then(Valued::value),
+                    calls: written.calls().and_then(Valued::value),
+                    per: written.per().value,
+                    timezone: own.map_or_else(|| timezone.to_owned(), |(zone, _)| zone.to_string()),
+                    then: written.then().value,
+                },
+            );
+        }
+        budgets
     }
 
     /// Returns the rule of a schedule. Reports a span that is too short, and a cron expression that cannot be read.

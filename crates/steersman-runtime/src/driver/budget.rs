@@ -9,6 +9,7 @@
 
 use super::draft::{Draft, NewHold};
 use super::{Job, Out, OutState, Stop};
+use crate::budgets::Used;
 use crate::ledger::Amount;
 use crate::model::BoundModel;
 use std::fmt;
@@ -39,6 +40,115 @@ const MAX_MICROS: u64 = 1_000_000_000_000;
 /// A reported answer that is more than this many times as long as the requested maximum is not believable. Some servers ignore
 /// the maximum, and some do not count reasoning; none is off by this factor.
 const MAX_TIMES: u64 = 1_000;
+
+/// What is known of the cost of a model call before it is made.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Bill {
+    price: Option<Price>,
+    /// Estimated tokens of the request.
+    sent: u64,
+    /// The requested maximum of the answer, in tokens.
+    longest: Option<u64>,
+}
+
+impl Bill {
+    pub(super) fn new(request: &Request, price: Option<Price>) -> Self {
+        Self {
+            price,
+            sent: sent(request),
+            longest: longest(&request.params),
+        }
+    }
+
+    /// Returns the most that the call may use.
+    pub(super) fn most(self) -> Used {
+        let longest = self.longest.unwrap_or(ANSWER);
+        Used {
+            calls: 1,
+            tokens: self.sent.saturating_add(longest),
+            micros: self
+                .price
+                .map_or(0, |price| price.at_most(self.sent, longest)),
+        }
+    }
+
+    /// Returns what the call used. `result`: `None` if it was cut. `came`: the bytes that it streamed. `most` counts where a provider
+    /// reports impossible numbers.
+    pub(crate) fn used(
+        self,
+        result: Option<&Result<Answer, Failure>>,
+        came: u64,
+        most: Used,
+    ) -> Used {
+        match result {
+            Some(Ok(answer)) => {
+                let usage = &answer.usage;
+                let told = Claim {
+                    input: usage.input,
+                    output: usage.output,
+                    micros: usage.micros,
+                };
+                if !is_believable(told, self.longest) {
+                    return most;
+                }
+                let paid = paid(answer, self.sent, came);
+                let micros = self.price.map(|price| price.of(paid)).or(usage.micros);
+                Used {
+                    calls: 1,
+                    tokens: paid.input.saturating_add(paid.output),
+                    micros: micros.unwrap_or(0),
+                }
+            }
+            Some(Err(failure)) if came == 0 && !failure.was_asked() => Used::default(),
+            Some(Err(_)) | None => {
+                let lost = lost(self.price, self.sent, came);
+                Used {
+                    calls: 1,
+                    tokens: lost.tokens,
+                    micros: lost.micros,
+                }
+            }
+        }
+    }
+}
+
+/// Returns the cost of a call whose answer was lost: the tokens sent, and the streamed bytes.
+fn lost(price: Option<Price>, sent: u64, came: u64) -> Amount {
+    let output = came.div_ceil(BYTES);
+    let micros = price.map_or(0, |price| {
+        price.of(Tokens {
+            input: sent,
+            output,
+            ..Tokens::default()
+        })
+    });
+    Amount::new(sent.saturating_add(output), micros)
+}
+
+/// Returns the tokens that an answer is billed for. Missing input or output counts are estimated: otherwise servers that report
+/// nothing would never draw on a budget. `came`: the bytes that were streamed.
+fn paid(answer: &Answer, sent: u64, came: u64) -> Tokens {
+    let usage = &answer.usage;
+    let input = match usage.input {
+        0 => sent,
+        told => told,
+    };
+    let asks = answer
+        .asks
+        .iter()
+        .map(|ask| ask.name.len() + ask.args.len());
+    let text = answer.text.as_ref().map_or(0, String::len) + asks.sum::<usize>();
+    let output = match usage.output {
+        0 => came.max(text as u64).div_ceil(BYTES),
+        told => told,
+    };
+    Tokens {
+        input,
+        cached: usage.cached,
+        cache_write: usage.cache_write,
+        output,
+    }
+}
 
 /// Returns true if the reported usage is possible. `longest`: the requested maximum of the answer.
 fn is_believable(told: Claim, longest: Option<u64>) -> bool {
@@ -141,15 +251,7 @@ impl Job<'_, '_> {
     /// Returns the cost of a call whose answer was lost: the tokens sent, and those streamed so far.
     pub(super) fn lost(&self, out: &Out) -> Amount {
         let (_, came) = self.seen.permits.streamed(out.wish.id, out.attempt);
-        let came = came.div_ceil(BYTES);
-        let micros = out.price.map_or(0, |price| {
-            price.of(Tokens {
-                input: out.sent,
-                output: came,
-                ..Tokens::default()
-            })
-        });
-        Amount::new(out.sent.saturating_add(came), micros)
+        lost(out.price, out.sent, came)
     }
 
     /// Counts a call that was cut or broke off as spent: the tokens sent, and those streamed so far.
@@ -167,36 +269,17 @@ impl Job<'_, '_> {
         self.seen.permits.streamed(out.wish.id, out.attempt).1 > 0 || failure.was_asked()
     }
 
-    /// Returns the cost of an answer by its usage. Missing input or output counts are estimated: otherwise servers that report
-    /// nothing would never draw on the budget.
+    /// Returns the cost of an answer by its usage.
     pub(super) fn spent(&self, answer: &Answer, effect: Id) -> (u64, Option<u64>) {
         let out = &self.d.effects.outs()[&effect];
-        let usage = &answer.usage;
-        let input = match usage.input {
-            0 => out.sent,
-            told => told,
-        };
-        let asks = answer
-            .asks
-            .iter()
-            .map(|ask| ask.name.len() + ask.args.len());
-        let text = answer.text.as_ref().map_or(0, String::len) + asks.sum::<usize>();
-        let output = match usage.output {
-            0 => {
-                let (_, came) = self.seen.permits.streamed(effect, out.attempt);
-                came.max(text as u64).div_ceil(BYTES)
-            }
-            told => told,
-        };
-        let paid = Tokens {
-            input,
-            cached: usage.cached,
-            cache_write: usage.cache_write,
-            output,
-        };
+        let (_, came) = self.seen.permits.streamed(effect, out.attempt);
+        let paid = paid(answer, out.sent, came);
         // The model's own statement of its cost counts only if no price is known.
-        let micros = out.price.map(|price| price.of(paid)).or(usage.micros);
-        (input.saturating_add(output), micros)
+        let micros = out
+            .price
+            .map(|price| price.of(paid))
+            .or(answer.usage.micros);
+        (paid.input.saturating_add(paid.output), micros)
     }
 
     /// Returns the session-wide limit of a budget. Limits of an answer or a task are counted by the machine.
@@ -559,9 +642,13 @@ impl Job<'_, '_> {
         }
     }
 
-    /// Adds the amount that a call may cost to the limit: a person granted it. The call may begin.
+    /// Adds the amount that a call may cost to the limit: a person granted it. The call may begin. If it waits for a budget that
+    /// sessions share, which is the hold that ends by itself, nothing is added, and that budget does not hold it up any more.
     pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: By) {
-        let wants = self.d.ledger.effect(id).map(|record| record.wants);
+        let hold = self.d.ledger.hold(id, Why::Budget);
+        let is_shared = hold.is_some_and(|hold| hold.due.is_some());
+        let wants = self.d.ledger.effect(id).filter(|_| !is_shared);
+        let wants = wants.map(|record| record.wants);
         let wants = wants.unwrap_or_default();
         draft.ledger.push(LedgerEntry::More {
             effect: id,

@@ -136,6 +136,7 @@ impl Job<'_, '_> {
                 return Ok(());
             }
             Why::Wait => return self.wait_inside_is_over(effect),
+            Why::Budget => return self.period_is_over(effect),
             _ => {}
         }
         let asked = out.tool().filter(|_| why == Why::Approval);

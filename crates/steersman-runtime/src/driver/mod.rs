@@ -41,6 +41,7 @@ mod replayed;
 pub(crate) mod rest;
 mod search_tools;
 mod seat;
+mod shared;
 pub(crate) mod standing;
 mod start;
 mod step;

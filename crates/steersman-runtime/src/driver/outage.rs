@@ -121,7 +121,7 @@ impl Job<'_, '_> {
     }
 
     /// Gives back drawn escrow if no model call is under way.
-    fn give_back_reserved(&mut self, draft: &mut Draft) {
+    pub(super) fn give_back_reserved(&mut self, draft: &mut Draft) {
         let under_way = self
             .d
             .effects

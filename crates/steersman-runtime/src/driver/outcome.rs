@@ -109,6 +109,9 @@ impl Job<'_, '_> {
         if failure.known() == Some(FailureCode::Limited) {
             self.d.effects.was_not_made(effect);
         }
+        if self.waits_for_period(effect, &failure)? {
+            return Ok(());
+        }
         let tried = self.d.effects.outs()[&effect].tried;
         let tries = attempt.saturating_sub(tried).max(1);
         self.withdraw(effect, attempt, (branch, agent));

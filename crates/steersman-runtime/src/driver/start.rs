@@ -1,5 +1,6 @@
 //! Start of an effect: its request is rendered or its scope is built, and a task of its own runs the attempt.
 
+use super::budget::Bill;
 use super::draft::Note;
 use super::transport::TransportScope;
 use super::{
@@ -148,6 +149,8 @@ impl Job<'_, '_> {
                 return Ok(());
             }
         };
+        let bill = Bill::new(&request, bound.price());
+        let shares = self.shares(id, &bound, &transport, bill)?;
         let attempt = self.d.effects.begins(id);
         let seen = self.position(branch, agent, request.purpose);
         let path = self.path_of(branch, agent);
@@ -181,6 +184,8 @@ impl Job<'_, '_> {
             model,
             limiter,
             ask,
+            shares,
+            bill,
             is_shown: self.is_shown(id),
             judged: self.judged_of(branch, agent),
             call,

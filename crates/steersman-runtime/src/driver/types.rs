@@ -1,7 +1,9 @@
 //! Input and output of the driver.
 
+use super::budget::Bill;
 use super::parts::{Node, Seat};
 use crate::bind::ManifestHash;
+use crate::budgets::Shares;
 use crate::engine::{Engine, EngineError};
 use crate::inbox::Message;
 use crate::limiter::{Ask, Ended, Limiter, Refused};
@@ -341,6 +343,9 @@ pub(crate) struct AskModel {
     /// The limiter of the model's place, and the request to it.
     pub(crate) limiter: Arc<Limiter>,
     pub(crate) ask: Ask,
+    /// The budgets over sessions that count the call, and what it costs.
+    pub(crate) shares: Shares,
+    pub(crate) bill: Bill,
     /// Its text is shown to those who follow the session.
     pub(crate) is_shown: bool,
     /// Finds the parts of its answer that a schema describes.

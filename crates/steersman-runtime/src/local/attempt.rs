@@ -3,6 +3,7 @@
 
 use super::steps::{Recorder, Recording};
 use crate::Boxed;
+use crate::budgets::Used;
 use crate::clock::Clock;
 use crate::driver::{Aside, AskModel, Came, Event, RunAside, RunTool, Told};
 use crate::engine::{Engine, Judge, Timeouts};
@@ -13,7 +14,7 @@ use crate::toolset::{Hear, Heard, ToolRun, Toolset};
 use futures::FutureExt;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use steersman_machine::stored::codes::{Code, FailureCode, PlaceState};
 use steersman_machine::stored::ids::{Id, Name, Time};
@@ -115,6 +116,8 @@ pub(super) fn ask_model(
         call,
         limiter,
         ask,
+        shares,
+        bill,
         judged,
         ..
     } = asks;
@@ -125,6 +128,10 @@ pub(super) fn ask_model(
         answered(Err(failure))
     };
     answering(to.clone(), panicked, async move {
+        let taken = match shares.take(clock.now()).await {
+            Ok(taken) => taken,
+            Err(failure) => return Some(answered(Err(failure))),
+        };
         let let_through = async {
             match turn {
                 Some(permit) => Ok(permit),
@@ -133,12 +140,15 @@ pub(super) fn ask_model(
         };
         let let_through = tokio::select! {
             biased;
-            let_through = let_through => let_through,
-            () = cancel.cancelled() => return None,
+            let_through = let_through => Some(let_through),
+            () = cancel.cancelled() => None,
         };
         let permit = match let_through {
-            Ok(permit) => permit,
-            Err(why) => return Some(answered(Err(refused(why)))),
+            Some(Ok(permit)) => permit,
+            not => {
+                shares.settle(taken, Used::default()).await;
+                return Some(answered(Err(refused(not?.err()?))));
+            }
         };
         let relay = Relay {
             permit,
@@ -149,17 +159,22 @@ pub(super) fn ask_model(
             first: OnceLock::new(),
             piece: Notify::new(),
             pieces: Arc::default(),
+            came: AtomicU64::new(0),
             to: to.clone(),
         };
-        let mut result = tokio::select! {
+        let result = tokio::select! {
             biased;
-            answer = model.call(&call, &relay, &cancel) => answer,
+            answer = model.call(&call, &relay, &cancel) => Some(answer),
             failure = silence(&relay, timeouts, &*clock) => {
                 cancel.cancel();
-                Err(failure)
+                Some(Err(failure))
             }
-            () = cancel.cancelled() => return None,
+            () = cancel.cancelled() => None,
         };
+        let came = relay.came.load(Ordering::Relaxed);
+        let used = bill.used(result.as_ref(), came, shares.most());
+        shares.settle(taken, used).await;
+        let mut result = result?;
         if relay.pieces.are_left() {
             let rest = FromTask::Deltas(effect, attempt, relay.pieces.clone());
             tell(&to, rest).await;
@@ -565,6 +580,8 @@ struct Relay {
     /// Notified when something was streamed.
     piece: Notify,
     pieces: Arc<Pieces>,
+    /// Bytes that were streamed.
+    came: AtomicU64,
     to: Tell,
 }
 
@@ -579,6 +596,7 @@ impl Sink for Relay {
     fn delta(&self, delta: Delta) {
         self.first.get_or_init(|| self.clock.now());
         self.piece.notify_one();
+        self.came.fetch_add(delta.len(), Ordering::Relaxed);
         if self.pieces.add(delta) {
             let pieces = self.pieces.clone();
             let told = Box::new(FromTask::Deltas(self.effect, self.attempt, pieces));

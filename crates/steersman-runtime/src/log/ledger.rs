@@ -24,7 +24,7 @@ use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of the meaning of the fold. Checkpoints of other versions are discarded.
-pub const VERSION: u8 = 16;
+pub const VERSION: u8 = 17;
 
 /// Everything that is known of the world after a line.
 ///
@@ -224,6 +224,8 @@ pub struct Record {
     pub down: Option<Time>,
     /// For a call that is held because it may cost more than is left: the amount that is asked for.
     pub wants: Amount,
+    /// True if a person let the call through that did not fit into a budget which sessions share.
+    pub let_through: bool,
 }
 
 /// Progress of an effect.
@@ -544,6 +546,7 @@ impl Ledger {
             again: None,
             down: None,
             wants: Amount::default(),
+            let_through: false,
         })
     }
 

@@ -9,6 +9,7 @@ mod below;
 mod bound;
 mod bounds;
 mod branches;
+mod budgets;
 mod crash;
 mod doubts;
 mod durable;

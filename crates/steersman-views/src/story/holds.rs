@@ -49,6 +49,7 @@ pub(super) fn released(why: Why, how: Release, by: &Decider, said: Option<&str>)
         }
         (Why::Wait, Release::Go) => ("its time has come".into(), Tone::Came),
         (Why::Wait, Release::Outcome) => ("its event came".into(), Tone::Came),
+        (Why::Budget, Release::Go) if *by == Decider::Timeout => ("tries again".into(), Tone::Came),
         (_, Release::Go) => (format!("approved by {by}"), Tone::Decided),
         (_, Release::Edited) => (
             format!("approved by {by} with other arguments"),

@@ -5,5 +5,6 @@
 mod events;
 mod pages;
 mod parts;
+mod timeline;
 mod top;
 mod world;

@@ -1,9 +1,9 @@
 //! The definition, its values, models, servers and events.
 
 use super::{
-    Builder, CallStyle, Class, Context, Grade, Hook, Json, Keys, Limits, Map, Names, Plain,
-    Recorded, Refresh, Render, Serialize, ServerClass, Span, Test, Type, data, keys, method,
-    section, short,
+    Builder, CallStyle, Class, Context, Counted, Grade, Hook, Json, Keys, Limits, Map, Names,
+    OnSpent, Per, Plain, Recorded, Refresh, Render, Serialize, ServerClass, Span, Test, Type, data,
+    keys, method, section, short,
 };
 
 keys! {
@@ -19,6 +19,7 @@ keys! {
         "Shared data of the entry agent's instance." state "state" map_into(Type);
         "Messages from outside that are not chat." event "events" map_into(Event);
         "Times at which sessions begin, once `steersman schedule` has put them into the store." schedule "schedules" map_into(Schedule);
+        "What the model calls of several sessions may use together in a period." budget "budgets" map_into(Budget);
         "What a session is found by, over `state`, `answer`, and `args` if every session begins with the same agent: an event gives them by `start: { args: .. }`." label "labels" map_text;
         "What a session came to, as named values; over the same names as `labels`." outcome "outcome" map_text;
         "MCP servers; their tools are called `SERVER.TOOL` here." mcp "mcp" map_into(Mcp);
@@ -140,6 +141,21 @@ section! {
         "Minute, hour, day of the month, month, day of the week: `30 6 * * 1-5`. Also `L`, `15W`, `MON#1` and `@daily`." cron "cron" text;
         "Zone in which `cron` is read, and in which `schedule` tells the time." timezone "timezone" text;
         "Opens the session. Templates see `schedule`: `name`, `date`, `time`, `weekday`, `iso` of the time that was due, and `missed`, the number of times before it that began no session." start "start" into(Start);
+    }
+}
+
+section! {
+    /// A budget that sessions share. What a call may use at most is drawn from the store before the call, and what it did not use is
+    /// given back after it.
+    Budget = "Budget" {
+        "What is counted: the calls of all sessions of the `network`; or the calls under the API `key` that a call uses, in all networks of a store that declare a budget of this name." of "of" word(Counted);
+        "Instead of `of`: a label. Each of its values has the budget by itself, in all networks of a store that declare a budget of this name. Sessions without the label are not counted." label "label" text;
+        "Money in one period, in the currency of the prices. The price of every model must be known." cost "cost" number;
+        "Tokens in one period, in and out." tokens "tokens" whole;
+        "Model calls in one period." calls "calls" whole;
+        "The period: a full hour, a day from midnight on, a week from Monday on, a month from its first day on." per "per" word(Per);
+        "Zone of midnight." timezone "timezone" text;
+        "What a call does that does not fit any more: it waits for the end of the period, or until a person lets it through (`approve`); or it fails with the code `limit`." then "then" word(OnSpent);
     }
 }
 

@@ -23,6 +23,11 @@ words! {
 }
 
 words! {
+    /// The calls that a budget counts.
+    Counted { Network = "network", Key = "key" }
+}
+
+words! {
     /// Effects of tools on branches.
     Effects { Dry = "dry", Live = "live" }
 }
@@ -58,6 +63,11 @@ words! {
 }
 
 words! {
+    /// The reaction of a model call that does not fit into a budget.
+    OnSpent { Wait = "wait", Fail = "fail" }
+}
+
+words! {
     /// The choice of the next speaker.
     Order { InTurn = "in_turn", Random = "random", ByModel = "by_model" }
 }
@@ -65,6 +75,11 @@ words! {
 words! {
     /// A part of a context.
     Part { System = "system", Tools = "tools", History = "history", Now = "now" }
+}
+
+words! {
+    /// The period of a budget.
+    Per { Hour = "hour", Day = "day", Week = "week", Month = "month" }
 }
 
 words! {

@@ -336,7 +336,7 @@ fn arrow(edge: &Edge, points: &[(f64, f64)], out: &mut String) {
 }
 
 /// Escapes a text for an element.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -123,7 +123,7 @@ pub enum Why {
     /// The effect may have happened.
     Doubt,
     /// The effect may cost more than is left of a limit of the session. [`LedgerEntry::More`](super::LedgerEntry::More) has the
-    /// amount.
+    /// amount. Or it may use more than is left of a budget that sessions share: then `due` is the time at which it tries again.
     Budget,
     /// An equal effect was done or given up before.
     Repeat,

@@ -239,7 +239,8 @@ pub enum LedgerEntry {
         since: Time,
     },
     /// A call may cost more than is left of a limit of the session. A hold asks for the missing amounts, or they were granted.
-    /// An amount is zero if it is not limited, or if enough is left.
+    /// An amount is zero if it is not limited, or if enough is left. If nothing was granted but the call itself, it did not fit into a
+    /// budget that sessions share, and is made all the same.
     More {
         /// The call that may cost this much.
         effect: Id,

@@ -39,6 +39,7 @@ impl Ledger {
                 let amount = Amount::new(*tokens, *micros);
                 if *granted {
                     self.granted = self.granted.plus(amount);
+                    self.record(line, *effect).let_through |= amount.is_zero();
                 } else {
                     self.record(line, *effect).wants = amount;
                 }

@@ -41,9 +41,11 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Returns true if a window that opened at a time is over. A window of the future is over too: the clock was set back.
+    /// Returns true if a window that opened at a time is over. A window that opens more than its length in the future is over too:
+    /// the clock was set back. One that opens sooner is not, so that two workers whose clocks differ do not open it again and
+    /// again.
     pub fn is_over(&self, opens: Time, now: Time) -> bool {
-        let open = |within| opens <= now && now < opens.plus(within);
+        let open = |within| opens <= now.plus(within) && now < opens.plus(within);
         self.within.is_some_and(|within| !open(within))
     }
 }

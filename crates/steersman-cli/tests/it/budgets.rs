@@ -1,0 +1,86 @@
+//! Budgets over sessions, as the program shows them.
+
+use crate::world::World;
+
+const BUD: &str = r#"name: bud
+timezone: Europe/Oslo
+models: { default: scripted }
+budgets:
+  daily: { calls: 1 }
+schedules:
+  nightly: { cron: "30 6 * * *", start: { message: Look. } }
+agents: { desk: { system: You answer. } }
+"#;
+
+const CLOCK: [&str; 4] = ["--clock", "clock", "--script", "script.yaml"];
+
+#[test]
+fn a_call_that_does_not_fit_waits_is_shown_and_is_let_through() {
+    let world = World::new();
+    world.write("steersman.yaml", BUD);
+    world.write("script.yaml", "desk: [ One., Two. ]");
+    world.write("clock", "2026-11-27T10:30:00Z");
+
+    let check = world.run(&["check"]);
+    for row in [
+        "  schedule    nightly: 30 6 * * * (Europe/Oslo), begins with desk   once `steersman schedule` has stored it",
+        "  budget      daily: 1 call a day (Europe/Oslo) of all sessions, then calls wait for the next one",
+    ] {
+        assert!(check.out.lines().any(|line| line == row), "{check:?}");
+    }
+    let json = world.json(&["check"]).1;
+    assert_eq!(
+        json["schedules"]["nightly"],
+        "30 6 * * * (Europe/Oslo), begins with desk"
+    );
+    assert!(json["budgets"]["daily"].is_string(), "{json}");
+
+    let first = world.run(&[&["run", "-i", "Hi."][..], &CLOCK].concat());
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let second = world.run(&[&["run", "-i", "Hi."][..], &CLOCK].concat());
+    assert!(second.all().contains("budget by any"), "{second:?}");
+    assert!(second.all().contains("tried again by itself"), "{second:?}");
+
+    let pending = world.json(&["pending"]).1;
+    assert_eq!(pending["kind"], "budget", "{pending}");
+    let text = pending["text"].as_str().unwrap_or_default();
+    assert!(
+        text.starts_with(
+            "The budget `daily` does not allow the call: 1 call per day for all sessions of `bud`, 0 calls left"
+        ) && text.contains("The next day begins 2026-11-28T00:00:00+01:00"),
+        "{text}"
+    );
+    assert!(world.run(&["sessions"]).out.contains("waits"));
+    assert!(world.run(&["top"]).all().contains("budget"));
+
+    let approve = world.run(&[&["approve", "last"][..], &CLOCK].concat());
+    assert_eq!(approve.code, Some(0), "{approve:?}");
+    let resumed = world.run(&[&["run", "--resume", "last"][..], &CLOCK].concat());
+    assert!(resumed.all().contains("One."), "{resumed:?}");
+}
+
+#[test]
+fn a_new_day_lets_the_waiting_call_go_on_by_itself() {
+    let world = World::new();
+    world.write("steersman.yaml", BUD);
+    world.write("script.yaml", "desk: [ One., Two. ]");
+    world.write("clock", "2026-11-27T10:30:00Z");
+    for _ in 0..2 {
+        world.run(&[&["run", "-i", "Hi."][..], &CLOCK].concat());
+    }
+    assert!(world.run(&["sessions"]).out.contains("waits"));
+    world.write("clock", "2026-11-28T10:30:00Z");
+    let idle = [
+        "run",
+        "--all",
+        "--until-idle",
+        "--clock",
+        "clock",
+        "--script-all",
+        "script.yaml",
+    ];
+    let idle = world.run(&idle);
+    assert_eq!(idle.code, Some(0), "{idle:?}");
+    let sessions = world.run(&["sessions"]).out;
+    assert!(!sessions.contains("waits"), "{sessions}");
+}

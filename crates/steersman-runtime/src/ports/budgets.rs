@@ -1,0 +1,245 @@
+//! Budgets that sessions share: a model call draws the most that it may use from the store before it is made, and gives back what
+//! it did not use after it.
+//!
+//! Each amount of a budget has one window of [`Quotas`](crate::store::Quotas) for each period. So two processes never draw more
+//! together than the budget has. A process that dies during a call gives nothing back: what the call may have used counts until the
+//! period is over.
+
+use crate::store::{Drawn, Limit, Store, StoreError};
+use std::sync::Arc;
+use steersman_definition::schedule;
+use steersman_machine::network::budget::{BudgetDef, OnSpent, counted};
+use steersman_machine::stored::codes::FailureCode;
+use steersman_machine::stored::ids::{Name, Time};
+use steersman_machine::stored::outcome::{Failure, Retry};
+use steersman_machine::values::price::money;
+use steersman_machine::view::iso;
+
+/// A call that waits for the end of a period tries again after this many milliseconds, if the period is longer: calls of other
+/// sessions may have given something back, and another version of the definition may allow more.
+const LOOK: u64 = 15 * 60_000;
+
+/// What a model call uses of budgets.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// Number of calls: 0 if the call was not made.
+    pub(crate) calls: u64,
+    /// Tokens in and out.
+    pub(crate) tokens: u64,
+    /// Cost, in millionths of the currency.
+    pub(crate) micros: u64,
+}
+
+/// A budget that counts a call.
+pub(crate) struct Share {
+    name: Name,
+    def: BudgetDef,
+    /// What the budget counts here, in words: `all sessions of \`desk\``.
+    of: String,
+    place: [u8; 32],
+}
+
+/// The budgets that count a call, and the most that it may use.
+pub(crate) struct Shares {
+    store: Arc<dyn Store>,
+    shares: Vec<Share>,
+    most: Used,
+    /// A person let the call through: it draws what is there.
+    let_through: bool,
+}
+
+/// What a call has drawn: for each amount of each budget.
+#[derive(Default)]
+pub(crate) struct Taken(Vec<(Limit, Drawn, Amount)>);
+
+/// The amounts of a budget.
+#[derive(Copy, Clone)]
+enum Amount {
+    Cost,
+    Tokens,
+    Calls,
+}
+
+/// A period of a budget.
+struct Period {
+    begins: Time,
+    ends: Time,
+}
+
+impl Share {
+    /// Returns the share of a budget. `counted`: what tells apart the things that have the budget, each by itself. It may contain a
+    /// key: only its hash is kept.
+    pub(crate) fn new(name: &Name, def: &BudgetDef, counted: &[&str], of: String) -> Self {
+        let mut hash = blake3::Hasher::new();
+        for part in ["budget", name].iter().chain(counted) {
+            hash.update(&(part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        Self {
+            name: name.clone(),
+            def: def.clone(),
+            of,
+            place: *hash.finalize().as_bytes(),
+        }
+    }
+
+    /// Returns the limits that the budget has in a period.
+    fn limits(&self, period: &Period) -> impl Iterator<Item = (Limit, Amount)> {
+        let def = &self.def;
+        let amounts = [
+            (def.cost, Amount::Cost),
+            (def.tokens, Amount::Tokens),
+            (def.calls, Amount::Calls),
+        ];
+        let within = period.begins.until(period.ends);
+        amounts.into_iter().filter_map(move |(most, amount)| {
+            let limit = Limit {
+                place: self.place,
+                rate: amount.rate().into(),
+                most: most?,
+                within: Some(within),
+            };
+            Some((limit, amount))
+        })
+    }
+
+    /// Returns the period of a time.
+    fn period(&self, now: Time) -> Option<Period> {
+        let times = self.def.per.begins(&self.def.timezone);
+        Some(Period {
+            begins: schedule::last(&times, now)?,
+            ends: schedule::next(&times, now)?,
+        })
+    }
+
+    /// Returns the failure of a call that does not fit. `left`: what could be drawn.
+    fn spent(
+        &self,
+        limit: &Limit,
+        amount: Amount,
+        (wanted, left): (u64, u64),
+        ends: Time,
+        now: Time,
+    ) -> Failure {
+        let message = format!(
+            "The budget `{}` does not allow the call: {} per {} for {}, {} left, up to {} needed. The next {} begins {}",
+            self.name,
+            amount.words(limit.most),
+            self.def.per.word(),
+            self.of,
+            amount.words(left),
+            amount.words(wanted),
+            self.def.per.word(),
+            iso(ends, &self.def.timezone),
+        );
+        let retry = match self.def.then {
+            OnSpent::Wait => Retry::After(now.until(ends).clamp(1, LOOK)),
+            OnSpent::Fail => Retry::Never,
+        };
+        Failure {
+            retry,
+            ..Failure::new(FailureCode::Limit, message)
+        }
+    }
+}
+
+impl Shares {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        shares: Vec<Share>,
+        most: Used,
+        let_through: bool,
+    ) -> Self {
+        Self {
+            store,
+            shares,
+            most,
+            let_through,
+        }
+    }
+
+    /// Returns the most that the call may use.
+    pub(crate) fn most(&self) -> Used {
+        self.most
+    }
+
+    /// Draws the most that the call may use from each budget; from one that is smaller, all of it. If one of them has less left,
+    /// nothing stays drawn.
+    pub(crate) async fn take(&self, now: Time) -> Result<Taken, Failure> {
+        let mut taken = Taken::default();
+        for share in &self.shares {
+            let Some(period) = share.period(now) else {
+                continue;
+            };
+            for (limit, amount) in share.limits(&period) {
+                let wanted = amount.of(self.most).min(limit.most);
+                let drawn = match self.store.draw(&limit, wanted, period.begins).await {
+                    Ok(drawn) => drawn,
+                    Err(error) => {
+                        self.settle(taken, Used::default()).await;
+                        return Err(unknown(&share.name, &error));
+                    }
+                };
+                let refused = drawn.units < wanted && !self.let_through;
+                let failure = refused.then(|| {
+                    let asked = (amount.of(self.most), drawn.units);
+                    share.spent(&limit, amount, asked, period.ends, now)
+                });
+                taken.0.push((limit, drawn, amount));
+                if let Some(failure) = failure {
+                    self.settle(taken, Used::default()).await;
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Gives back what a call drew and did not use. If it used more, draws the rest, as far as it is there.
+    pub(crate) async fn settle(&self, taken: Taken, used: Used) {
+        for (limit, drawn, amount) in taken.0 {
+            let used = amount.of(used);
+            // A store that does not answer keeps the drawn amount until the period is over.
+            if used < drawn.units {
+                let units = drawn.units - used;
+                let _ = self.store.give_back(&limit, Drawn { units, ..drawn }).await;
+            } else if used > drawn.units {
+                let more = used - drawn.units;
+                let _ = self.store.draw(&limit, more, drawn.opens).await;
+            }
+        }
+    }
+}
+
+impl Amount {
+    /// **Stored**: the name of the limit at its place.
+    fn rate(self) -> &'static str {
+        match self {
+            Self::Cost => "cost",
+            Self::Tokens => "tokens",
+            Self::Calls => "calls",
+        }
+    }
+
+    fn of(self, used: Used) -> u64 {
+        match self {
+            Self::Cost => used.micros,
+            Self::Tokens => used.tokens,
+            Self::Calls => used.calls,
+        }
+    }
+
+    fn words(self, n: u64) -> String {
+        match self {
+            Self::Cost => money(n),
+            Self::Tokens => counted(n, "token"),
+            Self::Calls => counted(n, "call"),
+        }
+    }
+}
+
+/// Returns the failure of a call whose budget cannot be read.
+fn unknown(name: &Name, error: &StoreError) -> Failure {
+    let message = format!("what is left of the budget `{name}` is not known: {error}");
+    Failure::new(FailureCode::Limited, message)
+}
