@@ -5,7 +5,7 @@ mod shared;
 use crate::commands::{Command, GROUPS};
 use crate::place::Driven;
 use clap::{Args, Parser, ValueEnum};
-pub(crate) use shared::{Acting, Drive, Durability, Grading, Look, Own, Times, Which};
+pub(crate) use shared::{Acting, Drive, Durability, Grading, Look, Own, Times, Which, model_set};
 use std::path::PathBuf;
 
 /// Runs multi-agent LLM systems as durable state machines.

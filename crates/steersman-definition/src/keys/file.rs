@@ -10,7 +10,7 @@ use super::test::{Grade, Test};
 use super::tool::{Render, Tool};
 use crate::hosted::PROVIDERS;
 use crate::source::Key;
-use steersman_machine::network::{AUTO, CallStyle, ModelRetry as Retry, Provider, SCRIPTED};
+use steersman_machine::network::{AUTO, CallStyle, LOCAL, ModelRetry as Retry, Provider, SCRIPTED};
 use steersman_machine::stored::interaction::Class;
 
 words! {
@@ -46,6 +46,7 @@ impl ProviderWord {
     pub(crate) fn provider(self) -> Provider {
         match self.0 {
             AUTO => Provider::Auto,
+            LOCAL => Provider::Local,
             SCRIPTED => Provider::Scripted,
             name => Provider::Named(name.into()),
         }
