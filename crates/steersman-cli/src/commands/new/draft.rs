@@ -181,7 +181,7 @@ fn tell(
     } else {
         printer.talk(yellow(&format!("{made}. These are left to mend:")));
         for wrong in checked.faults() {
-            printer.complain(wrong.render(false));
+            printer.excerpt(wrong.render(false));
         }
     }
     if !checked.draft.open.is_empty() {
