@@ -1,5 +1,5 @@
-//! Resolution of model names of a definition. `auto` looks for a key, then for a server on this computer, and reports its
-//! choice; if it finds nothing it reports where it looked.
+//! Resolution of model names of a definition. `auto` looks for a key or an address in the environment, `local` for a server on this
+//! computer. Both report their choice; if they find nothing they report where they looked.
 
 use crate::capabilities::Known;
 use crate::providers::{At, COMPATIBLE, Home, LOCAL, PLANNED, Provider, homes, named};
@@ -64,7 +64,7 @@ impl Catalog {
         homes().map(|(_, home)| home.key)
     }
 
-    /// Sets the base addresses where `auto` looks for servers on this computer, in order.
+    /// Sets the base addresses where `local` looks for servers on this computer, in order.
     pub fn with_local(self, local: impl IntoIterator<Item = String>) -> Self {
         Self {
             local: local.into_iter().collect(),
@@ -72,7 +72,7 @@ impl Catalog {
         }
     }
 
-    /// Sets a listener for decisions and findings, one sentence each: the model that `auto` took and why, and capabilities that
+    /// Sets a listener for decisions and findings, one sentence each: the model that `auto` or `local` took and why, and capabilities that
     /// a server lacks. By default there is none. A sentence that is among the last 1024 is not reported again.
     pub fn heard_by(self, hears: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
@@ -117,6 +117,7 @@ impl Catalog {
                 Some(url) => return look.at_url(url, look.named(COMPATIBLE)?).await,
                 None => return look.auto().await,
             },
+            network::Provider::Local => return look.local().await,
             network::Provider::Named(name) => look.named(name)?,
         };
         match (&provider.home, &def.url) {
@@ -383,6 +384,22 @@ impl Look<'_> {
                 ));
             }
         }
+        let keys: Vec<&str> = homes().map(|(_, home)| home.key).collect();
+        let bases = homes().filter(|(_, home)| home.elsewhere.is_some());
+        let bases: Vec<&str> = bases.map(|(_, home)| home.base).collect();
+        Err(self.error(format!(
+            "`auto` found nothing to talk to: {}. Set {}, or {} to a server's address, take a server of models on this computer \
+             ({}) with --model local, give the model a `url`, or take a script with --script-all FILE",
+            looked.join("; "),
+            keys.join(" or "),
+            bases.join(" or "),
+            local_names(),
+        )))
+    }
+
+    /// Looks for a server of models on this computer.
+    async fn local(&self) -> Result<BoundModel, ModelsError> {
+        let mut looked = Vec::new();
         let compatible = self.named(COMPATIBLE)?;
         for url in &self.catalog.local {
             let place = url.trim_start_matches("http://").trim_end_matches("/v1");
@@ -414,16 +431,10 @@ impl Look<'_> {
             self.say_tools(url, &model).await;
             return Ok(bound);
         }
-        let keys: Vec<&str> = homes().map(|(_, home)| home.key).collect();
-        let bases = homes().filter(|(_, home)| home.elsewhere.is_some());
-        let bases: Vec<&str> = bases.map(|(_, home)| home.base).collect();
         Err(self.error(format!(
-            "`auto` found nothing to talk to: {}. Set {}, or {} to a server's address, start a local server \
-             ({}), give the model a `url`, or take a script with --script-all FILE",
+            "`local` found no server of models on this computer: {}. Start one ({}), or give the model the `url` of another",
             looked.join("; "),
-            keys.join(" or "),
-            bases.join(" or "),
-            LOCAL.map(|(name, _)| name).join(", "),
+            local_names(),
         )))
     }
 
@@ -518,7 +529,8 @@ impl Look<'_> {
     }
 
     fn say_taken(&self, bound: &BoundModel, why: &str) {
-        if self.def.provider == network::Provider::Auto {
+        let found = [network::Provider::Auto, network::Provider::Local];
+        if found.contains(&self.def.provider) {
             let model = bound.model.as_deref().unwrap_or("its model");
             let at = bound
                 .url
@@ -556,6 +568,11 @@ impl Look<'_> {
             ));
         }
     }
+}
+
+/// The servers on this computer that are known, as text for people.
+fn local_names() -> String {
+    LOCAL.map(|(name, _)| name).join(", ")
 }
 
 fn place(base: &Url) -> String {

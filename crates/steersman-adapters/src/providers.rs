@@ -108,7 +108,7 @@ pub(crate) static PROVIDERS: [Provider; 3] = [
 /// Provider of a server at an address that a definition or `auto` gives without naming a provider.
 pub(crate) const COMPATIBLE: &str = "compatible";
 
-/// Servers on this computer that `auto` looks for: Ollama, llama.cpp and vLLM, at their default addresses.
+/// Servers on this computer that `local` looks for: Ollama, llama.cpp and vLLM, at their default addresses.
 pub(crate) const LOCAL: [(&str, &str); 3] = [
     ("Ollama", "http://127.0.0.1:11434/v1"),
     ("llama.cpp", "http://127.0.0.1:8080/v1"),
@@ -150,7 +150,7 @@ fn chat(at: At, known: &Arc<Known>, dialect: Dialect) -> Arc<dyn Model> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steersman_machine::network::{AUTO, SCRIPTED};
+    use steersman_machine::network::{self, AUTO, SCRIPTED};
 
     #[test]
     fn names_are_unique_and_lead_to_providers() {
@@ -186,7 +186,7 @@ mod tests {
         let words = schema.pointer("/$defs/Model/properties/provider/enum");
         let words = words.and_then(serde_json::Value::as_array).expect("words");
         let mut words: Vec<&str> = words.iter().filter_map(|word| word.as_str()).collect();
-        words.retain(|word| ![AUTO, SCRIPTED].contains(word));
+        words.retain(|word| ![AUTO, network::LOCAL, SCRIPTED].contains(word));
         let mut names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
         words.sort_unstable();
         names.sort_unstable();

@@ -5,7 +5,7 @@ mod shared;
 use crate::commands::{Command, GROUPS};
 use crate::place::Driven;
 use clap::{Args, Parser, ValueEnum};
-pub(crate) use shared::{Acting, Drive, Durability, Grading, Look, Own, Times, Which};
+pub(crate) use shared::{Acting, Drive, Durability, Grading, Look, Own, Times, Which, model_set};
 use std::path::PathBuf;
 
 /// Runs multi-agent LLM systems as durable state machines.
@@ -48,6 +48,9 @@ pub(crate) struct Global {
     /// When to use colours. They carry nothing that the text lacks.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
+    /// Width of the terminal on which another process prints the rows of this one.
+    #[arg(long, global = true, hide = true)]
+    pub(crate) columns: Option<usize>,
     /// Everything in this process that drives sessions for the command.
     #[arg(skip)]
     pub(crate) driven: Driven,

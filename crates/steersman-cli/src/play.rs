@@ -9,6 +9,7 @@ use crate::error::{CommandError, Exit};
 use crate::place::{Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::step::Keys;
+use crate::tell::remedy::remedy;
 use crate::tell::row::{Form, print};
 use crate::words::{count, talk_width};
 use futures::FutureExt;
@@ -26,6 +27,7 @@ use steersman::runtime::inbox::unread;
 use steersman::runtime::pending::Pending;
 use steersman::runtime::session::{Fate, Session, Settled};
 use steersman::runtime::step::{Go, Stood};
+use steersman::views::cause::Reason;
 use steersman::views::event::Teller;
 use steersman::views::reader::{Reader as _, Stored};
 use steersman::views::story::Story;
@@ -430,14 +432,18 @@ impl<'a> Play<'a> {
             ..Told::of(self.short.clone(), Settled::Empty)
         };
         let waits = matches!(&*told.settled, Settled::Waits(all) if all.is_empty());
-        if waits || self.branch.is_some() {
+        let failed = matches!(&*told.settled, Settled::Failed { .. });
+        if waits || failed || self.branch.is_some() {
             let seen = self.place.engine().inspect(self.session.id()).await?;
             let named = seen.branches.iter().find(|b| Some(b.id) == self.branch);
             if let Some(branch) = named.filter(|b| b.id != seen.current) {
                 told.name = typed_as(&self.short, Some(branch));
                 told.settled = Arc::new(seen.settled_on(branch));
             }
-            if let Some(branch) = named.or(seen.current_branch()) {
+            if failed && named.is_none_or(|branch| branch.id == seen.current) {
+                told.first = Reason::of(&seen);
+            }
+            if let Some(branch) = named.or(seen.current_branch()).filter(|_| !failed) {
                 told.waits_for = awaited(&seen, branch);
             }
         }
@@ -452,6 +458,8 @@ pub(crate) struct Told {
     /// The name as people type it: the session, with the branch if one is reported.
     pub(crate) name: String,
     pub(crate) settled: Arc<Settled>,
+    /// What failed first, if the session failed.
+    pub(crate) first: Option<Reason>,
     /// If the session waits for branches: the open ones, by name, each with what it waits for.
     pub(crate) waits_for: Vec<(String, Vec<Pending>)>,
 }
@@ -522,13 +530,13 @@ fn report(
         Settled::Answered { before, text, .. } if !printer.is_json() => {
             // All texts for the user, in order.
             for told in before {
-                printer.data(&**told)?;
+                printer.whole(&**told)?;
             }
-            printer.data(&**text)?;
+            printer.whole(&**text)?;
         }
         Settled::Limit {
             text: Some(text), ..
-        } if !printer.is_json() => printer.data(&**text)?,
+        } if !printer.is_json() => printer.whole(&**text)?,
         _ => {}
     }
     if *settled == Settled::Empty && !line.is_some() {
@@ -609,19 +617,15 @@ pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
                 rows.push(format!("  {}", typed(&command)));
             }
         }
-        Settled::Limit { code, .. } => rows.push(format!(
-            "{} {}",
-            yellow(&format!("The limit `{code}` was reached.")),
-            next(&[format!("steersman show {short}")])
-        )),
-        Settled::Failed { code, message } => rows.push(format!(
-            "{} {}",
-            red(&format!(
-                "Failed ({code}): {}.",
-                message.trim_end_matches('.')
-            )),
-            next(&[format!("steersman show {short}")])
-        )),
+        Settled::Limit { code, .. } => {
+            let said = yellow(&format!("The limit `{code}` was reached."));
+            rows.extend(stopped(&said, told, session));
+        }
+        Settled::Failed { code, message } => {
+            let message = message.trim_end_matches('.');
+            let said = red(&format!("Failed ({code}): {message}."));
+            rows.extend(stopped(&said, told, session));
+        }
         Settled::Cancelled => rows.push(format!(
             "Cancelled. {}",
             next(&[
@@ -641,11 +645,28 @@ pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
     rows
 }
 
+/// Returns what is said of a stop, the commands that help, and its cause and remedy.
+fn stopped(said: &str, told: &Told, session: &str) -> Vec<String> {
+    let name = &told.name;
+    let (sentence, mut commands) = remedy(&told.settled, told.first.as_ref(), session).unzip();
+    let commands = commands.get_or_insert_default();
+    let show = format!("steersman show {name}");
+    if !commands.contains(&show) {
+        commands.push(show);
+    }
+    let rows = [
+        Some(format!("{said} {}", next(commands))),
+        sentence.map(|s| dim(&s)),
+    ];
+    rows.into_iter().flatten().collect()
+}
+
 impl Told {
     pub(crate) fn of(name: String, settled: Settled) -> Self {
         Self {
             name,
             settled: Arc::new(settled),
+            first: None,
             waits_for: Vec::new(),
         }
     }

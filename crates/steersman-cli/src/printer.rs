@@ -5,12 +5,16 @@
 //! visible mark ([`mark`]) and never obeyed. The program's own styles are enclosed in a seal that no other text can contain
 //! ([`seal`]). Output to a file or a pipe is left as it is, byte for byte.
 //!
+//! On a terminal a row that is wider than the layout goes on in the next row, below its last column ([`fold`]). So no command has to
+//! see to sentences, lists and hints that are too long. Tables, frames and pictures have the width of the terminal already, and what
+//! a person may copy as a whole ([`Printer::whole`], a command to type) is not divided.
+//!
 //! A reader that went away (`steersman log | head`) is not reported: [`CommandError::reader_gone`] ends the command
 //! quietly.
 
 use crate::cli::{Color, Global};
 use crate::error::{CommandError, Exit};
-use crate::words::turns;
+use crate::words::{relayed, screen, turns};
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -38,6 +42,9 @@ impl Printer {
             Color::Always => ColorChoice::Always.write_global(),
             Color::Never => ColorChoice::Never.write_global(),
         }
+        if let Some(columns) = global.columns {
+            relayed(columns);
+        }
         let named = std::env::var_os("STEERSMAN_STORE").map(std::path::PathBuf::from);
         if let Some(store) = &global.store
             && named.as_ref() != Some(store)
@@ -61,8 +68,17 @@ impl Printer {
         !self.json && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
     }
 
-    /// Prints one line of data. On a terminal, control characters are replaced; a program gets the text as it is.
+    /// Prints one line of data. On a terminal, control characters are replaced, and a row that is too wide is folded; a program gets
+    /// the text as it is.
     pub(crate) fn data(&self, text: impl AsRef<str>) -> Result<(), CommandError> {
+        let mut out = std::io::stdout().lock();
+        let reader = Reader::of(&out);
+        writeln!(out, "{}", reader.fits(text.as_ref(), screen(&out)))?;
+        Ok(out.flush()?)
+    }
+
+    /// Prints a text that people take as a whole, such as an answer or a document. Its rows are never folded.
+    pub(crate) fn whole(&self, text: impl AsRef<str>) -> Result<(), CommandError> {
         let mut out = std::io::stdout().lock();
         let reader = Reader::of(&out);
         writeln!(out, "{}", reader.gets(text.as_ref()))?;
@@ -99,7 +115,7 @@ impl Printer {
                 text.push(c);
             }
         }
-        self.data(text)
+        self.whole(text)
     }
 
     /// Prints a line of talk: progress, events, commands to type next.
@@ -129,6 +145,14 @@ impl Printer {
 
     /// Prints a line of talk that `--quiet` does not silence.
     pub(crate) fn complain(&self, text: impl AsRef<str>) {
+        let mut err = std::io::stderr().lock();
+        let reader = Reader::of(&err);
+        // If standard error is gone, the failure cannot be reported.
+        let _ = writeln!(err, "{}", reader.fits(text.as_ref(), screen(&err)));
+    }
+
+    /// Prints an excerpt of a file with marks below it, which `--quiet` does not silence. Its rows are never folded.
+    pub(crate) fn excerpt(&self, text: impl AsRef<str>) {
         let mut err = std::io::stderr().lock();
         let reader = Reader::of(&err);
         // If standard error is gone, the failure cannot be reported.
@@ -187,10 +211,18 @@ impl Printer {
 /// The store, if the command line named it. Commands to type next then name it too.
 static STORE: OnceLock<String> = OnceLock::new();
 
-/// Renders a command to type, with the option for the store.
+/// Renders a command to type, with the option for the store. It is not divided where a row is folded.
 pub(crate) fn typed(command: &str) -> String {
-    bold(&here(command))
+    let seal = seal();
+    format!(
+        "{seal}{ONE}{seal}{}{seal}{DIVISIBLE}{seal}",
+        bold(&here(command))
+    )
 }
+
+/// Marks, in place of a style, the beginning and the end of a text that is not divided.
+const ONE: &str = "one";
+const DIVISIBLE: &str = "divisible";
 
 /// Adds the option for the store to the commands in a text.
 pub(crate) fn here(text: &str) -> String {
@@ -235,6 +267,9 @@ impl Reader {
         for (k, part) in text.split(seal()).enumerate() {
             // The text between two seals is a style of the program.
             let own = k % 2 == 1;
+            if own && [ONE, DIVISIBLE].contains(&part) {
+                continue;
+            }
             match self {
                 Self::Screen { styled: true } if own => out.push_str(part),
                 Self::Screen { .. } | Self::Program if own => {}
@@ -244,6 +279,123 @@ impl Reader {
         }
         out
     }
+
+    /// Returns the text as this reader gets it, folded to the width of a screen.
+    fn fits(self, text: &str, screen: Option<usize>) -> String {
+        match (self, screen) {
+            (Self::Screen { styled }, Some(width)) => {
+                let lines = cells(text, styled);
+                let lines = lines.into_iter().map(|line| fold(line, width));
+                lines.collect::<Vec<_>>().join("\n")
+            }
+            (Self::Screen { .. } | Self::Program, _) => self.gets(text),
+        }
+    }
+}
+
+/// A part of a row on a screen.
+struct Cell {
+    text: String,
+    /// Number of columns; a style has none.
+    columns: usize,
+    /// True for a blank at which the row may be divided.
+    blank: bool,
+}
+
+/// Returns the lines of a text as a screen shows them.
+fn cells(text: &str, styled: bool) -> Vec<Vec<Cell>> {
+    let mut lines = vec![Vec::new()];
+    let mut one = false;
+    for (k, part) in text.split(seal()).enumerate() {
+        if k % 2 == 1 {
+            match part {
+                ONE => one = true,
+                DIVISIBLE => one = false,
+                style if styled => lines.last_mut().expect("never empty").push(Cell {
+                    text: style.to_owned(),
+                    columns: 0,
+                    blank: false,
+                }),
+                _ => {}
+            }
+            continue;
+        }
+        for c in part.chars() {
+            if c == '\n' {
+                lines.push(Vec::new());
+                continue;
+            }
+            let mut text = String::new();
+            mark(c, &mut text);
+            let columns = text.chars().count();
+            let blank = c == ' ' && !one;
+            let line = lines.last_mut().expect("never empty");
+            line.push(Cell {
+                text,
+                columns,
+                blank,
+            });
+        }
+    }
+    lines
+}
+
+/// Joins the cells of a row. If it is wider than the screen, it goes on in further rows, each below the last column of the first one
+/// that begins in its left half.
+fn fold(line: Vec<Cell>, width: usize) -> String {
+    let columns = |cells: &[Cell]| cells.iter().map(|cell| cell.columns).sum::<usize>();
+    if columns(&line) <= width {
+        return line.into_iter().map(|cell| cell.text).collect();
+    }
+    let below = last_column(&line, width / 2);
+    let mut out = String::new();
+    let mut at = 0;
+    // A word is what stands between two blanks at which the row may be divided.
+    for word in line.split_inclusive(|cell| cell.blank) {
+        let (word, blank) = match word.split_last() {
+            Some((blank, word)) if blank.blank => (word, 1),
+            _ => (word, 0),
+        };
+        let needs = columns(word);
+        if at + needs > width && at > below {
+            out.truncate(out.trim_end_matches(' ').len());
+            out.push('\n');
+            out.push_str(&" ".repeat(below));
+            at = below;
+        }
+        // A word that is wider than the screen is divided, unless it is to be copied: then the terminal divides it.
+        let is_one = word.iter().any(|cell| cell.text == " ");
+        for cell in word {
+            if at + cell.columns > width && at > below && !is_one {
+                out.push('\n');
+                out.push_str(&" ".repeat(below));
+                at = below;
+            }
+            out.push_str(&cell.text);
+            at += cell.columns;
+        }
+        if blank > 0 {
+            out.push(' ');
+            at += 1;
+        }
+    }
+    out.truncate(out.trim_end_matches(' ').len());
+    out
+}
+
+/// Returns the column at which the last part of a row begins that two blanks or more separate from what stands before it, up to a
+/// bound; else the indentation of the row.
+fn last_column(line: &[Cell], most: usize) -> usize {
+    let (mut at, mut blanks, mut found) = (0, 0, None);
+    for cell in line.iter().filter(|cell| cell.columns > 0) {
+        let blank = cell.text == " ";
+        if !blank && (blanks >= 2 || found.is_none()) && at <= most {
+            found = Some(at);
+        }
+        blanks = if blank { blanks + 1 } else { 0 };
+        at += cell.columns;
+    }
+    found.unwrap_or_default()
 }
 
 /// Encloses each of the program's own styles. It is random in each process, so no other text contains it.
@@ -326,7 +478,52 @@ pub(crate) fn cyan(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reader, bold, red};
+    use super::{Reader, bold, dim, red, typed};
+
+    #[test]
+    fn wide_rows_go_on_below_their_last_column() {
+        let shown = |text: &str, styled| Reader::Screen { styled }.fits(text, Some(20));
+        for (text, rows) in [
+            ("just fits into this.", "just fits into this."),
+            (
+                "one two three four five six",
+                "one two three four\nfive six",
+            ),
+            ("  one two three four five", "  one two three four\n  five"),
+            (
+                "word    one two three four",
+                "word    one two\n        three four",
+            ),
+            (
+                "far too wide   one two three",
+                "far too wide   one\ntwo three",
+            ),
+            ("abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnopqrst\nuvwxyz"),
+            (
+                "one\n  two three four five six",
+                "one\n  two three four\n  five six",
+            ),
+        ] {
+            assert_eq!(shown(text, false), rows, "{text}");
+            assert_eq!(Reader::Program.fits(text, Some(20)), text);
+            assert_eq!(Reader::Screen { styled: false }.fits(text, None), text);
+        }
+        // A command is not divided, and a style goes on in the next row.
+        let row = format!(
+            "Next:  {}   {}",
+            typed("go --all --now"),
+            dim("does it at once")
+        );
+        assert_eq!(
+            shown(&row, false),
+            "Next:  go --all --now\n       does it at\n       once"
+        );
+        assert_eq!(shown(&row, true).matches('\u{1b}').count(), 4);
+        assert!(
+            shown(&typed("steersman show --store a/b c"), false).contains("show --store a/b c")
+        );
+        assert_eq!(Reader::Program.gets(&typed("go")), "go");
+    }
 
     #[test]
     fn control_characters_become_marks_on_a_screen() {

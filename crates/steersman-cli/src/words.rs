@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 pub(crate) use steersman::views::words::{
     arguments, bytes, count, digits, entries, fold, length, line, money, question, search_ended,
     span, turns, wrap, written_out,
@@ -28,12 +29,26 @@ pub(crate) fn talk_width() -> usize {
 
 /// Returns the width of a terminal, which may change at any time; a file or a pipe always has the same.
 fn width_of(stream: impl AsFd) -> usize {
-    match rustix::termios::tcgetwinsize(stream) {
-        Ok(size) if size.ws_col > 0 => {
-            usize::from(size.ws_col).clamp(*WIDTHS.start(), *WIDTHS.end())
-        }
-        _ => FIXED,
+    screen(stream).unwrap_or(FIXED)
+}
+
+/// Width of the terminal on which another process prints what this one writes.
+static RELAYED: OnceLock<usize> = OnceLock::new();
+
+/// Sets the width of the terminal on which another process prints what this one writes.
+pub(crate) fn relayed(columns: usize) {
+    // All printers are made from the same options.
+    let _ = RELAYED.set(columns.clamp(*WIDTHS.start(), *WIDTHS.end()));
+}
+
+/// Returns the width of the layout on a terminal; `None` if the stream is none.
+pub(crate) fn screen(stream: impl AsFd) -> Option<usize> {
+    if let Some(columns) = RELAYED.get() {
+        return Some(*columns);
     }
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    let columns = usize::from(size.ws_col);
+    (columns > 0).then(|| columns.clamp(*WIDTHS.start(), *WIDTHS.end()))
 }
 
 /// Returns the number of rows of the terminal on standard output.

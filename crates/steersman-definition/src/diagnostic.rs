@@ -95,6 +95,16 @@ impl Place {
     }
 }
 
+/// Returns a text of one line in quotes, as YAML has them.
+pub(crate) fn quoted(text: &str) -> String {
+    // within `"` both have an escape, within `'` only `'` has one
+    if text.contains(['"', '\\']) {
+        format!("'{}'", text.replace('\'', "''"))
+    } else {
+        format!("\"{text}\"")
+    }
+}
+
 fn floor_char(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -159,6 +169,16 @@ impl Diagnostic {
                 self.patch = Some(Patch { title, changes });
             }
             None => self.help = Some(format!("{title}: `{with}`")),
+        }
+        self
+    }
+    /// Adds help as changes of the text, or as a sentence if there are none.
+    fn changes(mut self, title: impl Into<String>, changes: Vec<(Place, String)>) -> Self {
+        let title = title.into();
+        if changes.is_empty() {
+            self.help = Some(title);
+        } else {
+            self.patch = Some(Patch { title, changes });
         }
         self
     }

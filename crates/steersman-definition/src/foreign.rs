@@ -1,5 +1,7 @@
 //! Keys and words of other frameworks, and what stands in their place here, so that a mistake is answered in its writer's words.
 
+use super::source::Kind;
+
 /// Keys of a section that other frameworks have there.
 struct Foreign {
     /// Name of the section in the reference.
@@ -353,6 +355,27 @@ pub(crate) fn key(section: &str, key: &str) -> Option<(Option<&'static str>, &'s
     known
         .find(|of| of.section == section && of.keys.contains(&key))
         .map(|of| (of.is, of.advice))
+}
+
+/// Returns for a value that a key does not take, if it is clear what is meant: what the key takes, advice, and the value to write.
+pub(crate) fn value(
+    section: &str,
+    key: &str,
+    kind: Kind,
+) -> Option<(&'static str, &'static str, &'static str)> {
+    match (section, key, kind) {
+        ("Tool" | "Route", "native", Kind::Null | Kind::Bool(true)) => Some((
+            "the version of what is registered in Rust",
+            "write the version of what is registered in Rust: `native: 1`",
+            "1",
+        )),
+        ("Agent", "person", Kind::Bool(true)) => Some((
+            "a person",
+            "write `{}`: its role is the agent's name, unless `{ role: .. }` says another",
+            "{}",
+        )),
+        _ => None,
+    }
 }
 
 /// Returns the short type that a type of another language means: `str`, `list[int]`, `Optional[float]`.

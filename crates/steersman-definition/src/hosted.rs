@@ -1,13 +1,14 @@
 //! Providers that a definition may name, and the hosted models that are known by name: their list prices and their context
 //! windows. A definition overrides prices and windows.
 
-use steersman_machine::network::{AUTO, SCRIPTED};
+use steersman_machine::network::{AUTO, LOCAL, SCRIPTED};
 use steersman_machine::values::price::{Price, micros};
 
 /// Words for a provider. `false` marks a reserved word, which no provider has yet. The other settings of a provider are in a table
 /// of the adapters, and a test there compares the names.
 pub(crate) const PROVIDERS: &[(&str, bool)] = &[
     (AUTO, true),
+    (LOCAL, true),
     ("openai", true),
     ("anthropic", true),
     ("compatible", true),

@@ -25,6 +25,7 @@ mod keys;
 pub mod language;
 mod load;
 mod lower;
+mod meant;
 pub mod schedule;
 mod schema;
 mod shape;

@@ -26,6 +26,8 @@ pub(crate) struct Merged {
     pub test_files: BTreeSet<String>,
     /// Spans of wrong keys. Checks that depend on such an item are skipped.
     pub broken: Broken,
+    /// Sections of named entries that some file has in another form: what they declare is not known.
+    unread: BTreeSet<&'static str>,
 }
 
 /// Set of spans of wrong keys.
@@ -68,6 +70,11 @@ impl Merged {
     pub(crate) fn file(&self) -> File<'_> {
         File(&self.root)
     }
+    /// Returns true if a section of named entries has another form somewhere, which is reported. That a name of it is
+    /// unknown follows from that and is not reported as well.
+    pub(crate) fn unread(&self, section: &str) -> bool {
+        self.unread.contains(section)
+    }
 }
 
 /// Parses and merges the files of a definition. Faults of the texts are reported. Returns `None` if the main file is missing
@@ -104,6 +111,7 @@ pub(crate) fn load(
         settings: BTreeMap::new(),
         test_files: BTreeSet::new(),
         broken: Broken::default(),
+        unread: BTreeSet::new(),
     };
     loader.file(File(&main), path);
     loader.tests(path);
@@ -126,6 +134,7 @@ struct Loader<'a> {
     settings: BTreeMap<&'static str, Node>,
     test_files: BTreeSet<String>,
     broken: Broken,
+    unread: BTreeSet<&'static str>,
 }
 
 impl Loader<'_> {
@@ -148,6 +157,7 @@ impl Loader<'_> {
             root: Node::map(sections.chain(self.settings).chain(main)),
             test_files: self.test_files,
             broken: self.broken,
+            unread: self.unread,
         }
     }
 
@@ -164,6 +174,9 @@ impl Loader<'_> {
             let sentences = (key.name == "texts").then(|| self.sentences(value, path));
             if matches!(key.ty, Ty::Names(_) | Ty::Map(_)) || sentences.is_some() {
                 let section = sentences.flatten();
+                if !matches!(value.value, Value::Map(_)) && section.is_none() {
+                    self.unread.insert(key.name);
+                }
                 for (name, entry) in section.as_ref().unwrap_or(value).entries() {
                     self.merge(key.name, name, entry);
                 }

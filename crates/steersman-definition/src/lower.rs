@@ -27,6 +27,7 @@ use super::keys::Section;
 use super::keys::file::File;
 use super::keys::kinds::{self, each};
 use super::load::{Merged, prompt_path, resolve};
+use super::meant::{self, Meant, ROOTS};
 use super::site::{Args, Code, Scope, Site, Wants};
 use super::source::{Files, Kind, Node, Scalar, Sources, Span, Style, Value};
 use super::test::Test;
@@ -282,6 +283,13 @@ impl Lower<'_> {
         let Some(name) = node.as_text() else {
             return;
         };
+        let unread = |section, sort| self.merged.unread(section) && fits(sort);
+        if unread("tools", Sort::Tool)
+            || unread("agents", Sort::Agent)
+            || unread("agents", Sort::Person)
+        {
+            return;
+        }
         let known = self
             .out
             .declared
@@ -310,11 +318,36 @@ impl Lower<'_> {
             Err(_) if self.is_broken(node.span) => None,
             Err(error) => {
                 self.out.unread.push((node.span, scope.clone()));
-                let at = self.place(self.sources.locate(node, error.range));
-                self.say(Diagnostic::expression_syntax(at, &error.message));
+                let diagnostic = if let Some(meant) = meant::expression(&scalar.text) {
+                    self.foreign_operator(node, &scalar.text, "expression", meant)
+                } else {
+                    let at = self.place(self.sources.locate(node, error.range));
+                    Diagnostic::expression_syntax(at, &error.message)
+                };
+                self.say(diagnostic);
                 None
             }
         }
+    }
+
+    /// Returns a diagnostic for an operator of another language. Its changes are left out if the file has the text in another form.
+    fn foreign_operator(&self, node: &Node, text: &str, what: &str, meant: Meant) -> Diagnostic {
+        let locator = self.sources.locator(node);
+        let place = |range: Range<usize>| self.place(locator.at(range));
+        let changes = meant.changes.into_iter().map(|(range, with)| {
+            let at = place(range.clone())?;
+            (at.excerpt() == &text[range]).then_some((at, with))
+        });
+        let changes: Option<Vec<_>> = changes.collect();
+        let operator = &text[meant.at.clone()];
+        let changes = changes.unwrap_or_default();
+        Diagnostic::foreign_operator(
+            place(meant.at.clone()),
+            what,
+            operator,
+            &meant.advice,
+            changes,
+        )
     }
 
     /// Parses a condition; an absent one is `true`.
@@ -355,6 +388,8 @@ impl Lower<'_> {
                 let diagnostic = if let Some((open, end)) = unclosed(&scalar.text) {
                     let at = self.place(self.sources.locate(node, open.clone()));
                     Diagnostic::unclosed(at, &scalar.text[open], end)
+                } else if let Some(meant) = meant::template(&scalar.text) {
+                    self.foreign_operator(node, &scalar.text, "template", meant)
                 } else {
                     let at = self.place(self.sources.locate(node, error.range));
                     Diagnostic::template_syntax(at, &error.message)
@@ -487,11 +522,6 @@ fn is_path(text: &str) -> bool {
     let root = parts.next().is_some_and(|root| ROOTS.contains(&root));
     root && text.contains('.') && parts.all(is_word)
 }
-
-/// Root names that authors write in front of a path.
-const ROOTS: [&str; 8] = [
-    "args", "calls", "config", "error", "event", "result", "secrets", "state",
-];
 
 /// Returns true if a text is a name in an expression.
 fn is_word(text: &str) -> bool {

@@ -6,6 +6,7 @@ use super::diagnostic::Diagnostic;
 use super::foreign;
 use super::keys::kinds::{Millis, Money, Read, Size, Valued, Words};
 use super::keys::{LongType, Section, ShortType, Table, Ty, is_name};
+use super::meant;
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
 use std::collections::BTreeMap;
 use steersman_machine::values::rate::Rate;
@@ -51,7 +52,10 @@ impl Shape<'_> {
         let mut answers = BTreeMap::new();
         for (key, value) in entries {
             match table.key(&key.name) {
-                Some(known) => self.value(value, &known.ty),
+                Some(known) => match self.as_elsewhere(table, key, value) {
+                    Some(found) => self.found.push(found),
+                    None => self.value(value, &known.ty),
+                },
                 None => self.unknown(key, value, table, &mut answers),
             }
         }
@@ -121,6 +125,20 @@ impl Shape<'_> {
             Diagnostic::unknown_key(at, &key.name, table.words, near, &list_of(known()))
         };
         self.found.push(found);
+    }
+
+    /// Returns a diagnostic for a value that no key like this takes, but which says clearly what is meant.
+    fn as_elsewhere(&self, table: &'static Table, key: &Key, value: &Node) -> Option<Diagnostic> {
+        let kind = value.scalar()?.kind;
+        let (wanted, advice, with) = foreign::value(table.name, &key.name, kind)?;
+        let at = self.place(value.span);
+        let gap = if value.span.start == key.span.end + 1 {
+            " "
+        } else {
+            ""
+        };
+        let found = Diagnostic::wrong_kind(at.clone(), wanted, value.kind_word());
+        Some(found.instead(advice, at, format!("{gap}{with}")))
     }
 
     fn wrong(&mut self, node: &Node, wanted: &str) {
@@ -218,8 +236,12 @@ impl Shape<'_> {
 
     /// Checks the values of a map, and with `names` its keys.
     fn entries(&mut self, node: &Node, of: &'static Ty, names: bool) {
-        let Value::Map(entries) = &node.value else {
-            return self.wrong(node, "a map");
+        let entries = match &node.value {
+            Value::Map(entries) => entries,
+            Value::List(items) if names && !items.is_empty() => {
+                return self.list_of_named(node, items);
+            }
+            Value::List(_) | Value::Scalar(_) => return self.wrong(node, "a map"),
         };
         if let (Ty::Type, Some(properties)) = (of, json_schema(entries)) {
             let at = self.place(properties.span);
@@ -241,6 +263,23 @@ impl Shape<'_> {
             }
             self.value(value, of);
         }
+    }
+
+    /// Reports a list where each entry has its name as its key, as other frameworks write it.
+    fn list_of_named(&mut self, node: &Node, items: &[Node]) {
+        let at = self.place(head(node));
+        let changes = at
+            .as_ref()
+            .and_then(|at| meant::as_entries(&at.text, items));
+        let changes = changes
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|(range, with)| {
+                Some((self.place(Span::new(node.span.file, range))?, with))
+            });
+        let named = items.iter().all(|item| item.get("name").is_some());
+        let found = Diagnostic::list_of_named(at, named, changes.collect());
+        self.found.push(found);
     }
 
     fn rate(&mut self, node: &Node, tokens: bool) {

@@ -239,7 +239,7 @@ impl ModelDef {
 
 impl Network {
     /// Returns the network with the names of its models rendered in a scope that has `config`. Names of `given` replace those of
-    /// the definition.
+    /// the definition; [`LOCAL`] stands for any chat model of a server on this computer, wherever the definition finds its own.
     ///
     /// # Errors
     /// A template fails; the model and the reason.
@@ -250,6 +250,11 @@ impl Network {
     ) -> Result<Self, (Name, EvalError)> {
         let mut network = self.clone();
         for (name, model) in &mut network.models {
+            if given.get(name).is_some_and(|given| given == LOCAL) {
+                model.provider = Provider::Local;
+                (model.model, model.url, model.key) = (None, None, None);
+                continue;
+            }
             let text = match (given.get(name), &model.model) {
                 (Some(given), _) => given.clone(),
                 (None, Some(template)) => template.render(scope).map_err(|e| (name.clone(), e))?,
@@ -363,8 +368,10 @@ impl Network {
 /// Protocol and provider of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// The provider is found at the start of the session.
+    /// The provider is found at the start of the session: by the keys and addresses of the environment.
     Auto,
+    /// A server of models on this computer, which is found at the start of the session.
+    Local,
     /// A provider of the adapters, by its name.
     Named(Name),
     /// Answers come from a script.
@@ -373,6 +380,9 @@ pub enum Provider {
 
 /// Word for [`Provider::Auto`] in definitions.
 pub const AUTO: &str = "auto";
+
+/// Word for [`Provider::Local`] in definitions, and in place of a model's name where a session begins.
+pub const LOCAL: &str = "local";
 
 /// Word for [`Provider::Scripted`] in definitions, and name of that provider in bindings.
 pub const SCRIPTED: &str = "scripted";

@@ -17,6 +17,7 @@
 //!   runtime's inspection ------------------------> page, list, turn, rerun    the present, rows of lists, results
 //!   lists, inspection ---------------------------> cause    reasons of stops, stuck sessions, sums
 //!   measurements of sessions --------------------> grade    rates with intervals, comparison with a baseline
+//!   codes ---------------------------------------> remedy   causes of stops and failures, and what to do
 //!   lists ---------------------------------------> top      the fleet of a store
 //!   definition, snapshot ------------------------> graph    a picture with marks and coordinates
 //! ```
@@ -54,6 +55,7 @@ pub mod log;
 pub mod page;
 pub mod reader;
 pub mod record;
+pub mod remedy;
 pub mod rerun;
 mod shown;
 pub mod story;

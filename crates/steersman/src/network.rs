@@ -328,9 +328,9 @@ impl Builder {
     ///     .route("coder", 1, |view| {
     ///         let plan: Option<String> = view.state("plan")?;
     ///         Ok(match (plan, view.last()) {
-    ///             (None, _) => Choice::Agents(vec!["planner".into()]),
+    ///             (None, _) => Choice::to("planner"),
     ///             (Some(_), Some((last, _))) if last == "editor" => Choice::Finish,
-    ///             (Some(_), _) => Choice::Agents(vec!["editor".into()]),
+    ///             (Some(_), _) => Choice::to("editor"),
     ///         })
     ///     })
     ///     .build()?;

@@ -184,9 +184,9 @@ fn set(definition: &mut Json, path: &str, value: &Json) -> Result<(), String> {
             }
             None => DECLARES.iter().find(|(key, _)| *key == step).copied(),
         };
-        // A model may be written in short form, as its name.
+        // A model may be written in short form, as its provider.
         if at.is_string() && path.starts_with("models.") && steps.peek().is_none() {
-            *at = serde_json::json!({ "model": at.clone() });
+            *at = serde_json::json!({ "provider": at.clone() });
         }
         let next = match at {
             Json::Object(fields) => fields.entry(step).or_insert(Json::Null),

@@ -184,7 +184,7 @@ async fn auto_takes_a_key_first() {
         "default = openai gpt-5 at https://api.openai.com/v1 with -"
     );
     let got = resolve(&catalog, models, &[("OPENAI_API_KEY", "sk")]).await;
-    assert!(got.contains("its `key` is empty; 127.0.0.1:"), "{got}");
+    assert!(got.contains("its `key` is empty. Set "), "{got}");
 }
 
 /// An address at a provider's own site is that provider, wherever it is set, and nothing is asked there.
@@ -276,7 +276,7 @@ async fn the_key_of_a_model_is_found_beside_its_definition() {
 }
 
 #[tokio::test]
-async fn auto_looks_for_servers_here_in_order() {
+async fn local_looks_for_servers_here_in_order() {
     let silent = r#"{"chat_template":"x","chat_template_caps":{"supports_tools":false}}"#;
     let other = Listener::new(vec![Reply::with(404, &[], "")]).await;
     let server = Listener::new(vec![Reply::json(200, LIST), Reply::json(200, silent)]).await;
@@ -291,7 +291,12 @@ async fn auto_looks_for_servers_here_in_order() {
             .to_owned()
     });
     let (catalog, said) = catalog(local.clone());
-    let got = resolve(&catalog, "", &[("GEMINI_API_KEY", "k")]).await;
+    let got = resolve(
+        &catalog,
+        "models: { default: local }",
+        &[("OPENAI_API_KEY", "k")],
+    )
+    .await;
     assert_eq!(
         got,
         format!("default = compatible smollm2 at {} with -", local[2])
@@ -300,8 +305,7 @@ async fn auto_looks_for_servers_here_in_order() {
         *said.lock().unwrap(),
         [
             format!(
-                "model `default`: smollm2 at {} (OPENAI_API_KEY is not set; ANTHROPIC_API_KEY is not set; GEMINI_API_KEY is set, \
-                 but this version has no Gemini provider yet; {}: nothing answers; {}: status 404 for its list of models; {} answers)",
+                "model `default`: smollm2 at {} ({}: nothing answers; {}: status 404 for its list of models; {} answers)",
                 local[2], places[0], places[1], places[2]
             ),
             format!(
@@ -318,7 +322,15 @@ async fn nothing_usable_says_what_was_looked_for() {
     let server = Listener::new(vec![Reply::json(200, LIST)]).await;
     let local = [nobody().await, format!("{}/v1", server.url)];
     let catalog = Catalog::default().with_local(local.clone());
-    let got = resolve(&catalog, "models: { default: { model: qwen } }", &[]).await;
+    let auto = resolve(
+        &catalog,
+        "models: { default: { model: qwen } }",
+        &[("GEMINI_API_KEY", "k")],
+    )
+    .await;
+    let models = "models: { default: { provider: local, model: qwen } }";
+    let local_one = resolve(&catalog, models, &[]).await;
+    let got = format!("{auto}\n{local_one}");
     let ports = local.each_ref().map(|url| {
         url.trim_end_matches("/v1")
             .rsplit(':')
@@ -430,7 +442,7 @@ async fn what_a_model_costs_is_known_where_its_provider_is_asked() {
         price("", &anthropic).await,
         Some([1_000_000, 100_000, 1_250_000, 5_000_000])
     );
-    assert_eq!(price("", &[]).await, Some([0; 4]));
+    assert_eq!(price("models: { default: local }", &[]).await, Some([0; 4]));
 }
 
 /// A fallback is resolved when a session begins, not when it is needed.

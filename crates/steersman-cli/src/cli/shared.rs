@@ -2,8 +2,19 @@
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
+use serde_json::Value as Json;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use steersman_machine::network::LOCAL;
+
+/// Returns the change of a definition that `--model NAME` asks for: a path and its value.
+pub(crate) fn model_set(name: &str) -> (String, Json) {
+    let path = match name {
+        LOCAL => "models.default",
+        _ => "models.default.model",
+    };
+    (path.to_owned(), name.into())
+}
 
 /// A session to look at, with a branch and a line.
 #[derive(Debug, Args)]

@@ -237,7 +237,7 @@ async fn one(
                 ))
             ));
             if std::io::stdout().is_terminal() {
-                printer.data(text.trim_end_matches('\n'))?;
+                printer.whole(text.trim_end_matches('\n'))?;
             } else {
                 printer.bytes(&content)?;
             }

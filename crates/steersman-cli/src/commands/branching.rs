@@ -253,7 +253,7 @@ impl Begun {
             return Ok(());
         }
         match &self.settled {
-            Settled::Answered { text, .. } => printer.data(&**text)?,
+            Settled::Answered { text, .. } => printer.whole(&**text)?,
             Settled::Asks(all) | Settled::Doubt(all) | Settled::Waits(all) => {
                 for pending in all {
                     for row in asked::frame(pending, self.now, words::talk_width()) {
@@ -270,7 +270,7 @@ impl Begun {
             Settled::Limit { code, text } => {
                 printer.talk(format!("The limit `{code}` was reached there."));
                 if let Some(text) = text {
-                    printer.data(&**text)?;
+                    printer.whole(&**text)?;
                 }
             }
             Settled::Cancelled => printer.talk("It is cancelled there."),

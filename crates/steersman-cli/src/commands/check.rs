@@ -3,7 +3,7 @@
 use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::locate;
-use crate::printer::{Printer, bold, dim};
+use crate::printer::{Printer, bold, dim, typed};
 use crate::words::{count, digits, span};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use steersman_machine::network;
 use steersman_machine::network::budget::{BudgetOf, OnSpent};
 use steersman_machine::network::schedule::{Rule, Times};
 use steersman_machine::network::{
-    AgentDef, Approve, Does, Offer, OnLimit, Source, ToolDef, ToolUse,
+    AgentDef, Approve, Does, Limit, Limits, Offer, OnLimit, Source, ToolDef, ToolUse,
 };
 use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::commit::Period;
@@ -85,7 +85,7 @@ pub(crate) async fn run(
         return Ok(Exit::Answered);
     }
     for diagnostic in told.first {
-        printer.complain(format!("{diagnostic}\n"));
+        printer.excerpt(format!("{diagnostic}\n"));
     }
     if let Some(rest) = told.rest() {
         printer.complain(format!("{rest}.\n"));
@@ -100,7 +100,10 @@ pub(crate) async fn run(
     }
     printer.talk(format!(
         "Next:  {}",
-        next.iter().map(|c| bold(c)).collect::<Vec<_>>().join("   ")
+        next.iter()
+            .map(|c| typed(c))
+            .collect::<Vec<_>>()
+            .join("   ")
     ));
     Ok(Exit::Answered)
 }
@@ -155,7 +158,9 @@ pub(crate) fn required(path: &Path, printer: &Printer) -> Result<Network, Comman
     let shown = Shown::of(&warnings);
     for diagnostic in shown.first {
         if diagnostic.severity == Severity::Warning {
-            printer.talk(format!("{diagnostic}\n"));
+            if !printer.is_quiet() {
+                printer.excerpt(format!("{diagnostic}\n"));
+            }
         }
     }
     if let Some(rest) = shown.rest() {
@@ -223,7 +228,7 @@ fn severity(severity: Severity) -> &'static str {
 fn complain(printer: &Printer, diagnostics: &[Diagnostic], tools: &[String]) {
     let shown = Shown::of(diagnostics);
     for diagnostic in shown.first {
-        printer.complain(format!("{diagnostic}\n"));
+        printer.excerpt(format!("{diagnostic}\n"));
     }
     if let Some(rest) = shown.rest() {
         printer.complain(format!("{rest}.\n"));
@@ -441,62 +446,109 @@ fn per(per: Period) -> &'static str {
 
 /// Describes the upper bounds of one answer, as far as limits set them.
 fn worst(network: &network::Network) -> Vec<String> {
-    let calls = network
+    let entries: Vec<&AgentDef> = network
         .agents
         .values()
         .filter(|a| matches!(a.does, Does::Model(_)) && network.entry.contains(&a.name))
-        .map(|a| {
-            let limit = a.limits_in(None).model_calls;
-            // A default limit counts only the calls of the agent itself.
-            let below = network
-                .agents
-                .values()
-                .any(|b| matches!(b.does, Does::Model(_)) && b.name != a.name);
-            let each = if below && !limit.written {
-                " of each agent"
-            } else {
-                ""
-            };
-            let per = per(limit.per);
-            let then = match limit.then {
-                OnLimit::Answer => "then a forced answer",
-                OnLimit::Fail => "then it fails",
-                OnLimit::Finish => "then it ends",
-                OnLimit::Ask => "then a person is asked",
-            };
-            let most = digits(limit.max);
-            let told = format!("{most} model calls {per}{each}, {then}");
-            (a.name.to_string(), told)
-        });
+        .collect();
     // Entries with equal limits share one row.
-    let mut entries: Vec<(String, String)> = calls.collect();
-    let alike = entries.windows(2).all(|two| two[0].1 == two[1].1);
-    let calls: Vec<String> = match entries.len() {
+    let mut calls: Vec<(String, String)> = entries
+        .iter()
+        .map(|agent| (agent.name.to_string(), model_calls(agent, network)))
+        .collect();
+    let alike = calls.windows(2).all(|two| two[0].1 == two[1].1);
+    let calls: Vec<String> = match calls.len() {
         n if n > 1 && alike => {
-            let names: Vec<&str> = entries.iter().map(|(name, _)| name.as_str()).collect();
-            vec![format!("{} each: {}", names.join(", "), entries[0].1)]
+            let names: Vec<&str> = calls.iter().map(|(name, _)| name.as_str()).collect();
+            vec![format!("{} each: {}", names.join(", "), calls[0].1)]
         }
-        1 => entries.drain(..).map(|(_, told)| told).collect(),
-        _ => entries
+        1 => calls.drain(..).map(|(_, told)| told).collect(),
+        _ => calls
             .iter()
             .map(|(name, told)| format!("{name}: {told}"))
             .collect(),
     };
-    let tokens = network.limits.tokens.map_or_else(
-        || "no limit of tokens".to_owned(),
-        |limit| {
-            let tokens = digits(limit.max);
-            format!("{tokens} tokens {}", per(limit.per))
-        },
-    );
-    let spent = match network.limits.cost {
-        Some(limit) => {
-            let cost = steersman_machine::values::price::money(limit.max);
-            format!("{tokens}; costs {cost} {}", per(limit.per))
-        }
-        None => tokens,
+    let told = |of: fn(&Limits) -> Option<Limit>, words: &dyn Fn(u64) -> String| {
+        let all = of(&network.limits);
+        let own = entries
+            .iter()
+            .filter_map(|agent| Some((&agent.name, of(agent.limits_in(None))?)));
+        let own: Vec<(&Name, Limit)> = own.collect();
+        let told = |limit: Limit| format!("{} {}", words(limit.max), per(limit.per));
+        let ends_before =
+            |all: &Limit| entries.len() == 1 && own.iter().any(|(_, own)| covers(own, all));
+        let all = all.filter(|all| !ends_before(all)).map(told);
+        let own = own.iter().map(|(name, limit)| match entries.len() {
+            1 => told(*limit),
+            _ => format!("{name}: {}", told(*limit)),
+        });
+        own.chain(all).collect::<Vec<_>>()
     };
+    let mut spent = told(|l| l.tokens, &|max| format!("{} tokens", digits(max)));
+    if spent.is_empty() {
+        spent.push("no limit of tokens".to_owned());
+    }
+    let money = steersman_machine::values::price::money;
+    spent.extend(told(|l| l.cost, &|max| format!("costs {}", money(max))));
+    spent.extend(told(|l| l.wall_time, &|max| {
+        span(i64::try_from(max).unwrap_or(i64::MAX))
+    }));
     let beside = Beside::all(network);
     let beside = beside.iter().map(ToString::to_string);
-    calls.into_iter().chain([spent]).chain(beside).collect()
+    calls
+        .into_iter()
+        .chain([spent.join("; ")])
+        .chain(beside)
+        .collect()
+}
+
+/// Returns true if a limit is always reached before another one that counts no more: it is not greater, and not for a shorter period.
+fn covers(limit: &Limit, other: &Limit) -> bool {
+    let length = |period| match period {
+        Period::Answer => 0,
+        Period::Task => 1,
+        Period::Session => 2,
+    };
+    limit.max <= other.max && length(limit.per) >= length(other.per)
+}
+
+/// Describes the limits of model calls of an entry: its own, and that of the session, if they count.
+fn model_calls(agent: &AgentDef, network: &network::Network) -> String {
+    let own = agent.limits_in(None).model_calls;
+    let all = network.limits.model_calls;
+    let told = |limit: Limit, of: &str| {
+        let then = match limit.then {
+            OnLimit::Answer => "then a forced answer",
+            OnLimit::Fail => "then it fails",
+            OnLimit::Finish => "then it ends",
+            OnLimit::Ask => "then a person is asked",
+        };
+        format!(
+            "{} {}{of}, {then}",
+            count(limit.max, "model call"),
+            per(limit.per)
+        )
+    };
+    // The session's limit counts the calls of all agents.
+    if all.written && covers(&all, &own) {
+        return told(all, "");
+    }
+    // A default limit counts only the calls of the agent itself.
+    let below = network
+        .agents
+        .values()
+        .any(|b| matches!(b.does, Does::Model(_)) && b.name != agent.name);
+    let own = told(
+        own,
+        if below && !own.written {
+            " of each agent"
+        } else {
+            ""
+        },
+    );
+    if all.written {
+        format!("{own}; of all agents {}", told(all, ""))
+    } else {
+        own
+    }
 }

@@ -25,6 +25,6 @@ pub(crate) async fn run(
         printer.json(&serde_json::json!({ "shell": args.shell.to_string(), "script": text }))?;
         return Ok(Exit::Answered);
     }
-    printer.data(text.trim_end())?;
+    printer.whole(text.trim_end())?;
     Ok(Exit::Answered)
 }

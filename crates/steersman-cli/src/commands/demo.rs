@@ -6,7 +6,7 @@ use crate::commands::example_service::left_out;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red, typed};
-use crate::words::count;
+use crate::words::{count, screen};
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -249,6 +249,7 @@ impl<'a> Stage<'a> {
         let mut child = self
             .command(service, args)
             .args(["--color", if styled { "always" } else { "never" }])
+            .args(screen(std::io::stderr()).map(|columns| format!("--columns={columns}")))
             .stderr(Stdio::piped())
             .spawn()?;
         if let Some(talk) = child.stderr.take() {

@@ -45,6 +45,9 @@ pub(crate) struct DoctorArgs {
 /// The smallest definition, used to find out which model `auto` chooses.
 const SMALLEST: &str = "steersman: 1\nname: doctor\nagents: { desk: { system: You help. } }\n";
 
+/// The smallest definition that asks for a server of models on this computer.
+const LOCAL_MODEL: &str = "steersman: 1\nname: doctor\nmodels: { default: local }\nagents: { desk: { system: You help. } }\n";
+
 /// The result of a check.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Health {
@@ -429,7 +432,7 @@ async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<()
             findings
                 .add("model", health, error.to_string())
                 .hint("without a model: --script-all FILE, or `steersman demo`");
-            return Ok(());
+            return local(findings).await;
         }
     };
     for model in bound {
@@ -455,6 +458,30 @@ async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<()
                 )
                 .hint("is there a network, or is the address wrong?"),
         }
+    }
+    Ok(())
+}
+
+/// Reports the server of models on this computer that `--model local` would take. No other command looks for one unasked.
+async fn local(findings: &mut Findings) -> Result<(), CommandError> {
+    let network = Network::from_yaml(LOCAL_MODEL)
+        .build()
+        .map_err(steersman::Error::from)?;
+    let catalog = Catalog::default();
+    let env = process_env();
+    let found = catalog.resolve(network.checked(), &env, Path::new("."));
+    match found.await {
+        Ok(bound) => {
+            for model in bound {
+                let name = model.model.as_deref().unwrap_or("its own");
+                let url = model.url.as_deref().unwrap_or_default();
+                let what = format!("{url} on this computer serves {name}");
+                findings
+                    .add("model", Health::Note, what)
+                    .hint("take it: --model local, or `models: { default: local }`");
+            }
+        }
+        Err(error) => drop(findings.add("model", Health::Note, error.message)),
     }
     Ok(())
 }

@@ -112,8 +112,8 @@ fn show(graph: &Graph, format: Format, printer: &Printer) -> Result<Exit, Comman
                 ));
             }
         }
-        Format::Mermaid => printer.data(mermaid::text(graph).trim_end())?,
-        Format::Svg => printer.data(svg::text(graph).trim_end())?,
+        Format::Mermaid => printer.whole(mermaid::text(graph).trim_end())?,
+        Format::Svg => printer.whole(svg::text(graph).trim_end())?,
     }
     Ok(Exit::Answered)
 }

@@ -20,7 +20,7 @@ pub(crate) struct NewArgs {
     /// The wish, in your own words: a model drafts the definition. Costs model calls.
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     from: Option<String>,
-    /// With --from: ask this model.
+    /// With --from: ask this model; `local` is any model of a server on this computer.
     #[arg(long, value_name = "NAME", requires = "from")]
     model: Option<String>,
     /// With --from: the answers of the model, from a file.

@@ -3,7 +3,7 @@
 mod many;
 
 use crate::address::Address;
-use crate::cli::{Drive, Global, Grading};
+use crate::cli::{Drive, Global, Grading, model_set};
 use crate::commands::{changed, check, diff};
 use crate::error::{CommandError, Exit};
 use crate::grading::{self, Sheet};
@@ -41,7 +41,7 @@ pub(crate) struct RerunArgs {
     /// Set a value of the definition: `models.default.model=gpt-5-nano`. May be given more than once.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Ask this model: short for `--set models.default.model=NAME`.
+    /// Ask this model: short for `--set models.default.model=NAME`; `local` is any model of a server on this computer.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Another definition: a file, or a folder with a steersman.yaml.
@@ -292,7 +292,7 @@ impl Changes {
             values.push((path.to_owned(), words::value(value)));
         }
         if let Some(model) = &args.model {
-            values.push(("models.default.model".to_owned(), model.as_str().into()));
+            values.push(model_set(model));
         }
         let people = match &*args.people {
             "recorded" => People::Recorded,

@@ -54,7 +54,8 @@ pub(crate) struct RunArgs {
     /// Give a value of `config`, before the environment and the default. May be given more than once.
     #[arg(long, value_name = "NAME=VALUE", conflicts_with_all = ["resume", "all"])]
     set: Vec<String>,
-    /// Ask this model instead of the one that the definition names for `default`, or for the name before `=`.
+    /// Ask this model instead of the one that the definition names for `default`, or for the name before `=`. `local` is any model
+    /// of a server on this computer: Ollama, llama.cpp, vLLM.
     #[arg(long, value_name = "[NAME=]MODEL", conflicts_with_all = ["resume", "all"])]
     model: Vec<String>,
     /// The role in which you talk and decide [default: user].

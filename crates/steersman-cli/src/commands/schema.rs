@@ -15,6 +15,6 @@ pub(crate) async fn run(
     _global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    printer.data(format!("{:#}", steersman_definition::schema()))?;
+    printer.whole(format!("{:#}", steersman_definition::schema()))?;
     Ok(Exit::Answered)
 }

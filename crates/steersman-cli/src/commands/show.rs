@@ -8,11 +8,13 @@ use crate::commands::branching::not_adoptable;
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, Sight, branch_name};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
+use crate::tell::remedy::remedy;
 use crate::tell::row::{Form, day_of, print};
 use crate::words::{ago, count, digits, money, width, wrap};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steersman::views::cause::Reason;
 use steersman::views::page::{BranchRow, Page, Subject};
 use steersman::views::story::Row;
 use steersman_machine::network::Network;
@@ -349,6 +351,16 @@ impl Screen<'_> {
         Some(above)
     }
 
+    /// Returns the cause and remedy if the branch stopped, and the commands that help.
+    fn remedy(&self) -> Option<(String, Vec<String>)> {
+        let (seen, branch) = (self.subject.seen, self.subject.branch);
+        if branch.id == seen.current {
+            remedy(&seen.settled, Reason::of(seen).as_ref(), self.short)
+        } else {
+            remedy(&seen.settled_on(branch), None, self.short)
+        }
+    }
+
     fn next(&self, printer: &Printer) {
         let (short, name) = (self.short, &self.name);
         if let Some(line) = self.subject.line {
@@ -371,6 +383,11 @@ impl Screen<'_> {
         for waits in self.subject.pending() {
             let commands = asked::commands(short, waits).into_iter();
             rows.extend(commands.map(|c| (c, "")));
+        }
+        if let Some((sentence, commands)) = self.remedy() {
+            printer.talk("");
+            printer.talk(sentence);
+            rows.extend(commands.into_iter().map(|command| (command, "")));
         }
         if self.page.row.status == "interrupted" {
             rows.push((

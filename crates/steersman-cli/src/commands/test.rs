@@ -304,7 +304,7 @@ async fn record(
     let name = format!("session_{short}");
     let test = Box::pin(place.steersman.record_test(&info.id, &name)).await?;
     let Some(out) = out else {
-        printer.data(test.trim_end())?;
+        printer.whole(test.trim_end())?;
         return Ok(Exit::Answered);
     };
     write_new(out, &test)?;

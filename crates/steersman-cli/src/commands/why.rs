@@ -5,9 +5,11 @@ use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::place::{self, Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, cyan, dim, typed};
+use crate::tell::remedy::remedy;
 use crate::words::{fold, width};
 use serde_json::json;
 use std::sync::Arc;
+use steersman::views::cause::Reason;
 use steersman::views::log::Log;
 use steersman::views::why::{Act, Past, Step};
 use steersman_machine::stored::commit::LogLine;
@@ -83,6 +85,20 @@ pub(crate) async fn run(
     for (k, step) in steps.iter().enumerate() {
         for row in rows(step, k > 0) {
             printer.data(row)?;
+        }
+    }
+    if args.id.is_none() && line.is_none() {
+        let (settled, first) = if branch.id == inspection.current {
+            (inspection.settled.clone(), Reason::of(&inspection))
+        } else {
+            (inspection.settled_on(branch), None)
+        };
+        if let Some((sentence, commands)) = remedy(&settled, first.as_ref(), &short) {
+            printer.talk("");
+            printer.talk(sentence);
+            for command in commands {
+                printer.talk(typed(&command));
+            }
         }
     }
     tell(&past, &others, &short, &steps, printer);

@@ -281,6 +281,7 @@ mod tests {
             json: false,
             quiet: false,
             color: Color::Auto,
+            columns: None,
             driven: Driven::default(),
         };
         let mut live = Live::new(&Printer::new(&global));

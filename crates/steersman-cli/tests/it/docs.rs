@@ -4,6 +4,7 @@ use crate::readme::transcript_is_true;
 use crate::world::{self, Service, World};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use steersman::views::remedy::{self, Part};
 use steersman_definition::{Files, Severity, compile, compile_with_tests};
 use steersman_machine::stored::codes::{Code, FailureCode};
 use steersman_testkit::case;
@@ -283,18 +284,43 @@ fn the_guide_to_patterns_is_true() {
 /// A person who looks for the code of a stop finds its cause and its remedy.
 #[test]
 fn every_code_of_a_stop_has_a_remedy() {
-    let page = world::root().join("docs/guides/troubleshooting.md");
-    let page = std::fs::read_to_string(page).unwrap();
     let codes = FailureCode::ALL.iter().map(|code| code.text());
     let named = Code::ALL.iter().filter(|code| code.may_be_caught_by_name());
     let codes = codes.chain(named.map(|code| code.text()));
-    let rows = page.lines().filter_map(|row| row.strip_prefix("| "));
-    let first: Vec<&str> = rows.filter_map(|row| row.split(" |").next()).collect();
-    let first = first.join("\n");
     let missing: Vec<&str> = codes
-        .filter(|code| !first.contains(&format!("`{code}`")))
+        .filter(|code| remedy::of(code).next().is_none())
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// The tables of the guide to troubleshooting are those of the program. `UPDATE=1` writes them.
+#[test]
+fn the_guide_to_troubleshooting_has_the_remedies_of_the_program() {
+    let file = world::root().join("docs/guides/troubleshooting.md");
+    let page = std::fs::read_to_string(&file).unwrap();
+    let mut wanted = page.clone();
+    for part in Part::ALL {
+        let heading = match part {
+            Part::Model => "## A model call failed\n",
+            Part::Limit => "## A limit was reached\n",
+            Part::Call => "## A call of a tool failed\n",
+        };
+        let section = wanted.find(heading).expect(heading);
+        let head = "| code | cause | remedy |\n|---|---|---|\n";
+        let start = section + wanted[section..].find(head).expect(head) + head.len();
+        let end = start + wanted[start..].find("\n\n").unwrap_or(0) + 1;
+        let end = if wanted[start..].starts_with('\n') {
+            start
+        } else {
+            end
+        };
+        wanted.replace_range(start..end, &remedy::table(part));
+    }
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(file, wanted).unwrap();
+    } else {
+        assert_eq!(page, wanted);
+    }
 }
 
 #[test]

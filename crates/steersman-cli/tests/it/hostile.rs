@@ -4,7 +4,7 @@ use crate::world::{Ran, World};
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_machine::stored::ids::Time;
@@ -313,7 +313,7 @@ fn request(stream: &TcpStream) -> String {
 
 /// A server that answers each request with what `answer` makes of its first line: a status, more headers, a body. Returns
 /// its address.
-fn server(
+pub(crate) fn server(
     mut answer: impl FnMut(String) -> (&'static str, &'static str, String) + Send + 'static,
 ) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -512,21 +512,38 @@ pub(crate) fn on_terminal_of(world: &World, width: usize, args: &[&str]) -> Stri
     typed_on_terminal(world, &typed)
 }
 
+/// Runs on a terminal what is typed there, with the program's path for `steersman`. Returns what is written there.
+pub(crate) fn typed_on_terminal_of(world: &World, width: usize, typed: &str) -> String {
+    typed_on_terminal(world, &format!("stty cols {width}; {typed}"))
+}
+
+/// Begins on a terminal what is typed there. What is written there can be read while it runs.
+pub(crate) fn on_terminal_while(world: &World, width: usize, typed: &str) -> Child {
+    let mut command = terminal(world, &format!("stty cols {width}; {typed}"));
+    command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
 fn typed_on_terminal(world: &World, typed: &str) -> String {
+    let ran = terminal(world, typed).output().unwrap();
+    let shown = String::from_utf8(ran.stdout).unwrap();
+    assert!(!shown.is_empty(), "{typed} wrote nothing");
+    shown
+}
+
+/// A terminal in which something is typed.
+fn terminal(world: &World, typed: &str) -> Command {
     let ours = world.command(&[]);
     let mut command = Command::new("script");
     command
-        .args(["-qec", typed, "/dev/null"])
+        .args(["-qefc", typed, "/dev/null"])
         .current_dir(&world.folder)
         .env_clear()
         .stdin(Stdio::null());
     for (name, value) in ours.get_envs().filter(|(name, _)| *name != "NO_COLOR") {
         command.env(name, value.unwrap());
     }
-    let ran = command.env("TERM", "xterm").output().unwrap();
-    let shown = String::from_utf8(ran.stdout).unwrap();
-    assert!(!shown.is_empty(), "{typed} wrote nothing");
-    shown
+    command.env("TERM", "xterm");
+    command
 }
 
 /// Lines with controls that a terminal obeys, other than our own styles, the status line and ends of lines.

@@ -25,7 +25,7 @@ tools:
   look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, \"{{ args.what }}\"] }
   pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: true, command: [echo, paid] }
 agents:
-  desk: { system: You settle., tools: [look, pay], memory: { scope: desk } }
+  desk: { system: You settle., tools: [look, pay, memory] }
 tests:
   looks: { script: { desk: [ { call: { look: { what: tea } } }, Tea. ] }, tools: { look: [ tea ] }, steps: [ { say: Look. } ], expect: [ { answer: Tea. } ] }
 ";
@@ -33,10 +33,12 @@ tests:
 const SCRIPT: &str = "desk: [ { call: { look: { what: tea } } }, Tea., { call: { pay: { cents: 5 } } }, Paid., More., Still more. ]\n";
 
 /// A line for each command; some are refused, which must open nothing either.
-const COMMANDS: &[&str] = &[
+pub(crate) const COMMANDS: &[&str] = &[
     "demo",
     "new other",
+    "new third --from Answers.",
     "check .",
+    "run --input Look.",
     "run --script-all script.yaml --input Look.",
     "sessions",
     "show last",
@@ -64,19 +66,23 @@ const COMMANDS: &[&str] = &[
     "adopt last:b",
     "rewind last @2",
     "rerun last --definition steersman.yaml",
-    "search last --max-nodes 2 --script-all script.yaml",
+    "rerun last --live",
+    "search last --method best_of --n 2 --score 1 --script-all script.yaml",
     "cancel last",
     "test .",
+    "test . --grade",
     "simulate . --seeds 2",
     "import agents.json",
     "export last",
     "migrate --where status=answered",
     "gc",
     "schedule",
+    "schedule steersman.yaml",
     "top",
     "fsck",
     "backup copy.db",
     "key",
+    "key rotate",
     "doctor",
     "schema",
     "lsp",
@@ -128,7 +134,7 @@ fn counted(world: &World, seconds: u64, commands: &[&str]) -> Vec<(u64, u64, Str
         .collect()
 }
 
-fn desk() -> World {
+pub(crate) fn desk() -> World {
     let world = World::new();
     world.write("steersman.yaml", DESK);
     world.write("script.yaml", SCRIPT);

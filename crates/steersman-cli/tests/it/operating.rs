@@ -1,8 +1,14 @@
 //! Screens that operators read: rows that fit the screen, times, reasons, sums, progress.
 
-use crate::hostile::on_terminal_of;
+use crate::hostile::{on_terminal_of, on_terminal_while, server, typed_on_terminal_of};
+use crate::network;
 use crate::world::World;
+use serde_json::json;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 /// A desk that asks for an approval with long arguments, and says much.
 const DESK: &str = r#"name: desk
@@ -34,9 +40,13 @@ fn desk() -> World {
 
 /// The rows of a command's data on a terminal of this width, without colours.
 fn rows(world: &World, width: usize, args: &[&str]) -> Vec<String> {
-    let shown = on_terminal_of(world, width, args);
+    plain(&on_terminal_of(world, width, args))
+}
+
+/// The rows on a terminal without colours. A status that replaces another one is a row of its own.
+fn plain(shown: &str) -> Vec<String> {
     let mut plain = String::new();
-    let mut rest = shown.as_str();
+    let mut rest = shown;
     while let Some(at) = rest.find('\u{1b}') {
         plain.push_str(&rest[..at]);
         let end = rest[at..].find(|c: char| c.is_ascii_alphabetic());
@@ -45,6 +55,7 @@ fn rows(world: &World, width: usize, args: &[&str]) -> Vec<String> {
     plain.push_str(rest);
     plain
         .lines()
+        .flat_map(|line| line.trim_end_matches('\r').split('\r'))
         .map(|line| line.trim_end().to_owned())
         .collect()
 }
@@ -83,6 +94,423 @@ fn rows_boxes_and_tables_fit_the_terminal() {
     let file = world.run(&["show", "last"]).out;
     assert!(file.lines().all(|row| row.chars().count() <= 90), "{file}");
     assert!(file.lines().any(|row| row.chars().count() == 88), "{file}");
+}
+
+/// What people take as a whole, and what a program reads.
+const WHOLE: [&str; 5] = ["completions", "export", "import", "lsp", "schema"];
+
+/// All that any command says on a narrow terminal fits it, but for commands to copy.
+#[test]
+fn what_any_command_says_fits_a_narrow_terminal() {
+    let world = network::desk();
+    let mut wide = Vec::new();
+    for typed in network::COMMANDS {
+        let name = typed.split(' ').next().unwrap();
+        if WHOLE.contains(&name) {
+            continue;
+        }
+        let live = if name == "top" {
+            " --every 250ms --refreshes 1"
+        } else {
+            ""
+        };
+        let typed = format!("steersman {typed}{live} </dev/null");
+        for row in plain(&typed_on_terminal_of(&world, 60, &typed)) {
+            if row.chars().count() > 60 && !row.contains("steersman ") {
+                wide.push(format!("{typed}: {row}"));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "{wide:#?}");
+}
+
+/// A list of many tools is folded on a terminal, below its beginning. A pipe has it on one row.
+#[test]
+fn a_long_list_goes_on_below_its_beginning() {
+    let world = World::new();
+    let tools: Vec<String> = (0..100)
+        .map(|n| {
+            format!("  look_{n}: {{ description: Looks., effect: read, command: [\"true\"] }}\n")
+        })
+        .collect();
+    let names: Vec<String> = (0..100).map(|n| format!("look_{n}")).collect();
+    world.write(
+        "steersman.yaml",
+        &format!(
+            "tools:\n{}agents: {{ desk: {{ system: You look., tools: [{}] }} }}\n",
+            tools.concat(),
+            names.join(", ")
+        ),
+    );
+    let rows = rows(&world, 60, &["check"]);
+    let first = rows
+        .iter()
+        .position(|row| row.starts_with("  read "))
+        .unwrap();
+    assert!(rows.len() > 20, "{rows:#?}");
+    assert!(
+        rows[first + 1].starts_with("              look_"),
+        "{rows:#?}"
+    );
+    assert!(
+        rows.iter().all(|row| row.chars().count() <= 60),
+        "{rows:#?}"
+    );
+    let piped = world.run(&["check"]).out;
+    assert!(
+        piped
+            .lines()
+            .any(|row| row.contains("look_0, ") && row.contains("look_99")),
+        "{piped}"
+    );
+}
+
+/// `check` counts each limit that may end an answer.
+#[test]
+fn the_worst_case_has_the_limits_of_the_session_and_of_agents() {
+    let world = World::new();
+    let agents = |limits: &str| format!("agents: {{ desk: {{ system: You help.{limits} }} }}\n");
+    let session = "limits: { model_calls: { max: 1, per: session, on_limit: fail } }\n";
+    for (definition, wanted) in [
+        (
+            format!("{session}{}", agents("")),
+            "1 model call a session, then it fails\n              2,000,000 tokens a session\n",
+        ),
+        (
+            format!(
+                "limits: {{ model_calls: {{ max: 40, per: session }} }}\n{}",
+                agents(", limits: { model_calls: 5, tokens: 1000, wall_time: 2m }")
+            ),
+            "5 model calls an answer, then a forced answer; of all agents 40 model calls a session, then a forced answer\n              \
+             1,000 tokens a session; 2 min a session\n",
+        ),
+    ] {
+        world.write("steersman.yaml", &definition);
+        let checked = world.run(&["check"]);
+        assert!(checked.out.contains(wanted), "{checked:?}");
+    }
+}
+
+/// The cause of a stop and what to do are said where it is met, with commands that work.
+#[test]
+fn a_stop_says_its_cause_its_remedy_and_the_command() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "agents: { desk: { system: You help. } }\n",
+    );
+    world.write("script.yaml", "desk: [ { error: invalid_request } ]\n");
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Hello."]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let cause = "The provider refuses the request";
+    for said in [
+        ran,
+        world.run(&["show", "last"]),
+        world.run(&["why", "last"]),
+    ] {
+        assert!(said.err.contains(cause), "{said:?}");
+        assert!(said.err.contains("steersman context "), "{said:?}");
+    }
+
+    world.write(
+        "script.yaml",
+        "desk: [ { error: provider_error }, Done. ]\n",
+    );
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Hello."]);
+    assert!(ran.err.contains("Next:  steersman retry "), "{ran:?}");
+    world.write("script.yaml", "desk: [ Done. ]\n");
+    let retried = world.run(&["retry", "last", "--script-all", "script.yaml"]);
+    assert_eq!(
+        (retried.code, retried.out.trim()),
+        (Some(0), "Done."),
+        "{retried:?}"
+    );
+
+    let explained = world.run(&["explain", "provider_overloaded"]);
+    assert_eq!(explained.code, Some(0), "{explained:?}");
+    assert!(
+        explained.out.contains("the server or the network"),
+        "{explained:?}"
+    );
+    assert!(
+        explained.out.contains("steersman retry SESSION"),
+        "{explained:?}"
+    );
+    // Two parts of a session have this code.
+    let (_, both) = world.json(&["explain", "timeout"]);
+    assert_eq!(both["remedies"][0]["of"], "model", "{both}");
+    assert_eq!(both["remedies"][1]["of"], "call", "{both}");
+    assert_eq!(world.run(&["explain", "e0101"]).code, Some(0));
+    assert_eq!(world.run(&["explain", "nosuch"]).code, Some(2));
+
+    // A network fails of what its member failed of.
+    world.write("steersman.yaml", ROUTED);
+    world.write("script.yaml", "worker: [ { error: provider_error } ]\n");
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Hello."]);
+    for said in [
+        ran,
+        world.run(&["show", "last"]),
+        world.run(&["why", "last"]),
+    ] {
+        assert!(said.err.contains("The server or the network"), "{said:?}");
+        assert!(said.err.contains("steersman retry "), "{said:?}");
+    }
+
+    // A limit says how to go on beyond it.
+    world.write(
+        "steersman.yaml",
+        "agents: { desk: { system: You help., tools: [look], limits: { model_calls: { max: 1, on_limit: fail } } } }\n\
+         tools: { look: { description: Looks., effect: read, command: [\"true\"] } }\n",
+    );
+    world.write("script.yaml", "desk: [ { call: { look: {} } }, Done. ]\n");
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Hello."]);
+    assert!(ran.err.contains("--rebind --input"), "{ran:?}");
+    assert!(ran.err.contains("raise it in `limits`"), "{ran:?}");
+}
+
+/// A model call that took long has its duration in the row of its answer.
+#[test]
+fn a_long_model_call_has_its_duration() {
+    let world = World::new();
+    world.write("clock", "2026-11-21T10:00:00Z");
+    let clock = world.folder.join("clock");
+    let address = server(move |first| {
+        if !first.starts_with("POST ") || !first.contains("/chat/completions ") {
+            return ("404 Not Found", "", String::new());
+        }
+        std::fs::write(&clock, "2026-11-21T10:00:04Z").unwrap();
+        let delta = json!({ "role": "assistant", "content": "Four seconds." });
+        let piece = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": "stop" }] });
+        let body = format!("data: {piece}\n\ndata: [DONE]\n\n");
+        ("200 OK", "content-type: text/event-stream\r\n", body)
+    });
+    world.write(
+        "steersman.yaml",
+        &format!(
+            "models: {{ default: {{ provider: compatible, model: m, url: \"{address}/v1\" }} }}\n\
+             agents: {{ desk: {{ system: You help. }} }}\n"
+        ),
+    );
+    let ran = world.run(&["run", "--input", "Wait.", "--clock", "clock"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let shown = world.run(&["show", "last"]).out;
+    let row = shown
+        .lines()
+        .find(|row| row.contains("Four seconds."))
+        .unwrap();
+    assert!(row.ends_with("model 4 s"), "{shown}");
+}
+
+/// A lead that calls three agents at once.
+const THREE: &str = "agents:
+  lead: { system: You lead., tools: [ant, bee, cat] }
+  ant: { description: Works., system: You are ant. }
+  bee: { description: Works., system: You are bee. }
+  cat: { description: Works., system: You are cat. }
+entry: lead
+";
+
+/// How far a test has seen the screen. What waits for it ends after a minute, so that a failing test ends, too.
+#[derive(Clone, Default)]
+struct Seen(Arc<(Mutex<u8>, Condvar)>);
+
+impl Seen {
+    fn now(&self, stage: u8) {
+        *self.0.0.lock().unwrap() = stage;
+        self.0.1.notify_all();
+    }
+    fn wait(&self, stage: u8) {
+        let at = self.0.0.lock().unwrap();
+        let minute = Duration::from_secs(60);
+        drop(
+            self.0
+                .1
+                .wait_timeout_while(at, minute, |at| *at < stage)
+                .unwrap(),
+        );
+    }
+}
+
+/// Answers a request of the model of [`THREE`]. The agents stop in the middle of their answers until the screen has shown them.
+fn three(stream: TcpStream, seen: &Seen) {
+    let mut reader = BufReader::new(&stream);
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap() > 0 {
+        let line = head.lines().last().unwrap_or_default().to_ascii_lowercase();
+        if let Some(n) = line.strip_prefix("content-length:") {
+            length = n.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let body = String::from_utf8(body).unwrap();
+    let mut to = &stream;
+    if !head.starts_with("POST ") || !head.contains("/chat/completions ") {
+        return to
+            .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .unwrap();
+    }
+    to.write_all(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
+    )
+    .unwrap();
+    let say = |delta: serde_json::Value, end: Option<&str>| {
+        let piece = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": end }] });
+        (&stream)
+            .write_all(format!("data: {piece}\n\n").as_bytes())
+            .unwrap();
+    };
+    let agent = ["ant", "bee", "cat"]
+        .into_iter()
+        .find(|name| body.contains(&format!("You are {name}.")));
+    match agent {
+        None if body.contains("tool_call_id") => {
+            say(json!({ "content": "All work is done." }), Some("stop"))
+        }
+        None => {
+            let calls = ["ant", "bee", "cat"]
+                .iter()
+                .enumerate()
+                .map(|(index, name)| {
+                    let function = json!({ "name": name, "arguments": "{\"message\": \"Work.\"}" });
+                    json!({ "index": index, "id": name, "type": "function", "function": function })
+                });
+            say(
+                json!({ "tool_calls": calls.collect::<Vec<_>>() }),
+                Some("tool_calls"),
+            );
+        }
+        Some(name) => {
+            say(json!({ "content": format!("I {name} begin.") }), None);
+            seen.wait(1);
+            if name == "cat" {
+                say(json!({ "content": " It grows".repeat(40) }), None);
+                seen.wait(2);
+            }
+            say(json!({ "content": " The end." }), Some("stop"));
+        }
+    }
+    to.write_all(b"data: [DONE]\n\n").unwrap();
+}
+
+/// On a terminal each agent at work has a row with its answer so far, and a single answer grows over several rows.
+#[test]
+fn agents_at_work_have_rows_that_grow_on_a_terminal() {
+    let world = World::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let seen = Seen::default();
+    let told = seen.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, told) = (stream.unwrap(), told.clone());
+            std::thread::spawn(move || three(stream, &told));
+        }
+    });
+    let models = format!(
+        "models: {{ default: {{ provider: compatible, model: m, url: \"http://{address}/v1\" }} }}\n"
+    );
+    world.write("steersman.yaml", &format!("{models}{THREE}"));
+    let mut process = on_terminal_while(&world, 80, "steersman run --input Work. </dev/null");
+    let mut shown = String::new();
+    let mut stages = [
+        "  ant: I ant begin.\r\n  bee: I bee begin.\r\n  cat: I cat begin.",
+        "\r\n  grows It grows",
+    ]
+    .into_iter()
+    .zip(1..)
+    .peekable();
+    let mut screen = process.stdout.take().unwrap();
+    let mut bytes = [0; 4096];
+    loop {
+        let n = screen.read(&mut bytes).unwrap();
+        if n == 0 {
+            break;
+        }
+        shown.push_str(&String::from_utf8_lossy(&bytes[..n]));
+        while let Some((_, stage)) = stages.next_if(|(wanted, _)| shown.contains(wanted)) {
+            seen.now(stage);
+        }
+    }
+    assert!(process.wait().unwrap().success(), "{shown:?}");
+    assert_eq!(stages.next(), None, "{shown:?}");
+    assert!(shown.contains("All work is done."), "{shown:?}");
+}
+
+/// Rows of `run --all` begin with their time where that is wanted.
+#[test]
+fn the_rows_of_all_sessions_have_their_times() {
+    let world = World::new();
+    world.write("steersman.yaml", MAIL);
+    world.write("script.yaml", "desk: [ Thanks. ]");
+    world.write("clock", "2026-11-20T10:00:07Z");
+    let drive = |times: &[&str], id: &str| {
+        let event = format!(r#"{{"id": "{id}"}}"#);
+        let sent = world.run(&[
+            "send",
+            ".",
+            "--event",
+            "mail",
+            &event,
+            "--no-run",
+            "--clock",
+            "clock",
+            "--script-all",
+            "script.yaml",
+        ]);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        let all = [
+            "run",
+            "--all",
+            "--until-idle",
+            "--verbose",
+            "--clock",
+            "clock",
+            "--script-all",
+            "script.yaml",
+        ];
+        let ran = world.run(&[&all[..], times].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.out
+    };
+    let out = drive(&["--times"], "1");
+    let thanks = out.lines().find(|row| row.contains("Thanks.")).unwrap();
+    assert!(thanks.contains(":00:07"), "{out}");
+    assert!(!drive(&[], "2").contains(":00:07"));
+}
+
+/// The progress of all sessions is one line on a terminal, and counts those that wait.
+#[test]
+fn the_progress_counts_sessions_that_wait() {
+    let world = desk();
+    world.write(
+        "more.yaml",
+        &DESK.replace("approve: { when: \"true\" }", "approve: true"),
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ Hello., { call: { pay: { to: a, about: b } } } ]\n",
+    );
+    let ran = world.run(&[
+        "run",
+        "more.yaml",
+        "--script-all",
+        "script.yaml",
+        "--input",
+        "Hello.",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let sent = world.run(&["send", "last", "Pay.", "--no-run"]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let typed = "steersman run --all --until-idle --script-all script.yaml </dev/null";
+    let shown = typed_on_terminal_of(&world, 80, typed);
+    assert!(shown.contains("\r\u{1b}[K  0/1, 0.0000"), "{shown:?}");
+    let last = plain(&shown)
+        .into_iter()
+        .rfind(|row| row.starts_with("1/1"))
+        .unwrap();
+    assert_eq!(last, "1/1, 1 waiting, 0.0000", "{shown:?}");
+    assert!(shown.contains("steersman pending"), "{shown:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::hostile::on_terminal_of;
 use crate::world::World;
+use std::process::Stdio;
 
 const CLERK: &str = r#"name: clerk
 timezone: Europe/Oslo
@@ -97,6 +98,35 @@ fn schedules_are_put_into_the_store_begun_shown_and_deleted() {
     world.write("clock", "2026-11-29T11:00:00Z");
     let idle = world.run(&DRIVE);
     assert!(idle.out.contains("0/0"), "{idle:?}");
+}
+
+/// Each time begins one session, however many processes drive the store.
+#[test]
+fn two_processes_begin_one_session_for_each_time() {
+    let world = clerk();
+    let put = world.run(&[&["schedule", "."][..], &CLOCK].concat());
+    assert_eq!(put.code, Some(0), "{put:?}");
+    for hour in 11..15 {
+        world.write("clock", &format!("2026-11-27T{hour}:30:00Z"));
+        let both = [(); 2].map(|()| {
+            let mut command = world.command(&DRIVE);
+            command
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap()
+        });
+        for mut process in both {
+            assert!(process.wait().unwrap().success());
+        }
+        let sessions = world.json_lines(&["sessions"]);
+        let begun = sessions.iter().filter(|row| row["session"].is_string());
+        assert_eq!(begun.count(), hour - 10, "{sessions:?}");
+        assert!(
+            sessions.iter().all(|row| row["status"] != "failed"),
+            "{sessions:?}"
+        );
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Check<'_> {
                 continue;
             }
             let provider = match &def.provider {
-                Provider::Scripted => continue,
+                Provider::Scripted | Provider::Local => continue,
                 Provider::Named(name) if hosted::is_listed(name) => Some(name),
                 Provider::Named(_) | Provider::Auto => None,
             };

@@ -102,7 +102,11 @@ impl Check<'_> {
         let none = foreign::is_none(root).then_some("none");
         let near = none.or(entry.as_deref()).or(near);
         let known = list_of(known.iter().copied());
-        self.say(Diagnostic::unknown_root(at, root, near, &known));
+        let mut found = Diagnostic::unknown_root(at, root, near, &known);
+        if root == "event" && scope.answer {
+            found = found.of_an_event();
+        }
+        self.say(found);
     }
 
     fn state(&mut self, scope: &Scope, name: &str, at: Span) -> Root {
@@ -143,6 +147,7 @@ impl Check<'_> {
                 self.say(Diagnostic::state_not_above(at, name, &owner, declared));
                 Root::Wrong
             }
+            (None, None) if self.merged.unread("state") => Root::Wrong,
             (None, None) => {
                 let names = self.entries.keys().map(|name| &**name);
                 let near = self.sources.near(name, names);
@@ -156,6 +161,9 @@ impl Check<'_> {
     fn config(&mut self, scope: &Scope, name: &str, at: Span) -> Root {
         let network = &self.lowered.network;
         let Some(config) = network.config.get(name) else {
+            if self.merged.unread("config") {
+                return Root::Wrong;
+            }
             let known = || network.config.keys().map(|name| &**name);
             let (near, known) = (self.sources.near(name, known()), list_of(known()));
             let at = self.place(at);
@@ -179,6 +187,9 @@ impl Check<'_> {
     fn secret(&mut self, name: &str, at: Span) -> Root {
         let network = &self.lowered.network;
         let Some(secret) = network.secrets.get(name) else {
+            if self.merged.unread("secrets") {
+                return Root::Wrong;
+            }
             let known = || network.secrets.keys().map(|name| &**name);
             let (near, known) = (self.sources.near(name, known()), list_of(known()));
             let at = self.place(at);

@@ -87,6 +87,13 @@ impl Diagnostic {
             None => diagnostic.note(format!("here have a meaning: {known}")),
         }
     }
+    /// Adds how the fields of an event reach a place where the event itself has no meaning.
+    pub(crate) fn of_an_event(self) -> Self {
+        self.help(
+            "an event's fields come to a session as arguments of its agent: `start: { args: { NAME: \"{{ event.FIELD }}\" } }`, and \
+             `args.NAME` here",
+        )
+    }
     pub(crate) fn seen_twice(at: At, name: &str) -> Self {
         Self::new(
             "E0210",

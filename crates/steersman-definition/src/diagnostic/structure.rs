@@ -1,6 +1,6 @@
 //! Diagnostics E01xx: the text is not a valid definition.
 
-use super::{Diagnostic, Place};
+use super::{Diagnostic, Place, quoted};
 
 type At = Option<Place>;
 
@@ -9,6 +9,17 @@ impl Diagnostic {
         let mut diagnostic = Self::new("E0101", at, format!("this is no YAML: {message}"));
         diagnostic.help = help;
         diagnostic
+    }
+    /// A line that a tab indents. `changes`: spaces for all such tabs, if it is known how many.
+    pub(crate) fn tab(at: At, changes: Vec<(Place, String)>) -> Self {
+        Self::new("E0101", at, "this is no YAML: a tab indents this line")
+            .changes("indent with spaces", changes)
+    }
+    /// An unquoted text with a colon. `advice` says what to write; `with` is that, if it can stand in place of the text.
+    pub(crate) fn unquoted_colon(at: At, advice: String, with: Option<String>) -> Self {
+        let what = "this is no YAML: it reads an unquoted text with `: ` in it as a map";
+        let changes = at.clone().zip(with).into_iter().collect();
+        Self::new("E0101", at, what).changes(advice, changes)
     }
     pub(crate) fn too_big(at: At, what: String, most: String) -> Self {
         Self::new("E0102", at, what).note(most)
@@ -64,6 +75,20 @@ impl Diagnostic {
             format!("{wanted} is expected here, not {found}"),
         )
     }
+    /// A list where each entry has its name as its key. `named`: the entries have a key `name`. `changes`: the same as a map, if it
+    /// can be made of the list.
+    pub(crate) fn list_of_named(at: At, named: bool, changes: Vec<(Place, String)>) -> Self {
+        let advice = if named {
+            "make each `name` the key of its entry: `NAME: { .. }`"
+        } else {
+            "each entry has its name as its key: `NAME: ..`"
+        };
+        Self::wrong_kind(at, "a map", "a list").changes(advice, changes)
+    }
+    /// Adds what to write instead.
+    pub(crate) fn instead(self, advice: &str, at: At, with: String) -> Self {
+        self.patch(advice, at, with)
+    }
     pub(crate) fn key_is_no_text(at: At, found: &str) -> Self {
         Self::new("E0106", at, format!("a key is text, not {found}"))
     }
@@ -104,13 +129,7 @@ impl Diagnostic {
         let diagnostic = Self::new("E0112", at.clone(), "YAML reads an unquoted `{{` as a map");
         match text {
             Some(text) if text.contains("}}") => {
-                // within `"` both have an escape, within `'` only `'` has one
-                let quoted = if text.contains(['"', '\\']) {
-                    format!("'{}'", text.replace('\'', "''"))
-                } else {
-                    format!("\"{text}\"")
-                };
-                diagnostic.patch("quote the whole text", at, quoted)
+                diagnostic.patch("quote the whole text", at, quoted(&text))
             }
             _ => diagnostic.help("quote the whole text"),
         }
@@ -172,6 +191,11 @@ impl Diagnostic {
     }
     pub(crate) fn yaml_tag(at: At, tag: &str) -> Self {
         Self::new("E0119", at, format!("tags such as `{tag}` are not allowed"))
+    }
+    /// A negation as other languages write it, which YAML reads as a tag. `with`: the expression that was probably meant.
+    pub(crate) fn tag_for_not(at: At, tag: &str, advice: &str, with: &str) -> Self {
+        let what = format!("YAML reads `{tag}` as a tag, and tags are not allowed");
+        Self::new("E0119", at.clone(), what).patch(advice, at, with)
     }
     pub(crate) fn second_document(at: At) -> Self {
         Self::new(

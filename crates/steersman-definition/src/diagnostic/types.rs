@@ -11,6 +11,17 @@ impl Diagnostic {
     pub(crate) fn template_syntax(at: At, message: &str) -> Self {
         Self::new("E0301", at, format!("this is no template: {message}"))
     }
+    /// An operator of another language. `what`: the kind of text it stands in. `changes`: what stands for it here, if that is known.
+    pub(crate) fn foreign_operator(
+        at: At,
+        what: &str,
+        operator: &str,
+        advice: &str,
+        changes: Vec<(Place, String)>,
+    ) -> Self {
+        let message = format!("this is no {what}: `{operator}` is an operator of other languages");
+        Self::new("E0301", at, message).changes(advice, changes)
+    }
     /// A statement of a template that is not closed. `end`: the statement that closes it.
     pub(crate) fn unclosed(at: At, open: &str, end: &str) -> Self {
         Self::new(

@@ -11,7 +11,7 @@ use super::tool::{Render, Tool};
 use crate::hosted::PROVIDERS;
 use crate::source::Key;
 use steersman_machine::network::budget::{OnSpent, Per};
-use steersman_machine::network::{AUTO, CallStyle, ModelRetry as Retry, Provider, SCRIPTED};
+use steersman_machine::network::{AUTO, CallStyle, LOCAL, ModelRetry as Retry, Provider, SCRIPTED};
 use steersman_machine::stored::interaction::Class;
 
 words! {
@@ -49,6 +49,7 @@ impl ProviderWord {
     pub(crate) fn provider(self) -> Provider {
         match self.0 {
             AUTO => Provider::Auto,
+            LOCAL => Provider::Local,
             SCRIPTED => Provider::Scripted,
             name => Provider::Named(name.into()),
         }

@@ -284,7 +284,10 @@ impl Lower<'_> {
         };
         let models = self.file.models();
         let known = || each(models).map(|(key, _)| &*key.name);
-        if &*name != "default" && !known().any(|model| model == &*name) {
+        if &*name != "default"
+            && !self.merged.unread("models")
+            && !known().any(|model| model == &*name)
+        {
             // the provider's name of a model that is declared under another one
             let meant = each(models).find(|(_, model)| {
                 let at = model.model();
@@ -500,6 +503,7 @@ impl Lower<'_> {
         match sort {
             Some(Sort::Tool) => Some(Offer::Tool(name.clone())),
             Some(Sort::Agent | Sort::Person) => Some(Offer::Agent(name.clone())),
+            None if self.merged.unread("tools") || self.merged.unread("agents") => None,
             None => {
                 let declared = self.out.declared.keys().map(|name| &**name);
                 let near = self

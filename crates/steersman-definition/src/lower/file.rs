@@ -19,7 +19,7 @@ use steersman_machine::network::schedule::{Rule, ScheduleDef, Times};
 use steersman_machine::network::texts;
 use steersman_machine::network::texts::{Sentence, Texts, Words};
 use steersman_machine::network::{
-    AgentDef, Config, EventDef, ModelDef, ModelRetry, Network, PersonDef, Record, Secret,
+    AgentDef, Config, EventDef, ModelDef, ModelRetry, Network, PersonDef, Provider, Record, Secret,
     SecretSource, Silence, StartDef,
 };
 use steersman_machine::stored::ids::{Digest, Name};
@@ -230,8 +230,18 @@ impl Lower<'_> {
             ..Scope::default()
         };
         let retry = model.retry().unwrap_or_else(keys::ModelRetry::empty);
+        let provider = model.provider().value.provider();
+        if provider == Provider::Local {
+            for key in ["url", "key"] {
+                self.meaningless(
+                    model,
+                    key,
+                    "a model of a server on this computer that is looked for",
+                );
+            }
+        }
         ModelDef {
-            provider: model.provider().value.provider(),
+            provider,
             model: self.text_of(model.model(), &named),
             url: self.text_of(model.url(), &scope),
             key: self.text_of(model.key(), &scope),

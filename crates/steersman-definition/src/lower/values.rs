@@ -317,7 +317,7 @@ impl Lower<'_> {
     /// Returns true if a state entry of this name is declared; otherwise reports it.
     pub(super) fn is_entry(&mut self, name: &Name, span: Span) -> bool {
         let known = self.out.entries.contains(name);
-        if !known {
+        if !known && !self.merged.unread("state") {
             let entries = self.out.entries.iter().map(|name| &**name);
             let near = self.sources.near(name, entries).map(str::to_owned);
             let at = self.place(span);

@@ -1,6 +1,7 @@
 //! Builds the tree from the parser's events and reports faults of the text.
 
-use super::super::diagnostic::{Diagnostic, Place};
+use super::super::diagnostic::{Diagnostic, Place, quoted};
+use super::super::meant::{self, applied};
 use super::{
     Key, Kind, MAX_BYTES, MAX_DEPTH, MAX_NODES, Node, Scalar, Sources, Span, Style, Value,
     ceil_char, plain,
@@ -94,10 +95,10 @@ impl Builder<'_> {
             let start = span.start.byte_offset().unwrap_or_default();
             let end = span.end.byte_offset().unwrap_or(start).max(start);
             let span = Span::new(self.file, start..end);
-            if let Some(tag) = tag(&event) {
-                let place = self.sources.place(span);
-                self.diagnostics.push(Diagnostic::yaml_tag(place, &tag));
-            }
+            let (event, span) = match tag(&event) {
+                Some(tag) => self.tagged(text, event, &tag, span),
+                None => (event, span),
+            };
             match event {
                 Event::DocumentStart(..) => {
                     documents += 1;
@@ -139,6 +140,44 @@ impl Builder<'_> {
             }
         }
         Some(self.root.take().unwrap_or_else(Node::null))
+    }
+
+    /// Reports a tag. `!state.done` is one to YAML: where a negation was probably meant, the value is read as that.
+    fn tagged<'t>(
+        &mut self,
+        text: &str,
+        event: Event<'t>,
+        tag: &str,
+        span: Span,
+    ) -> (Event<'t>, Span) {
+        let range = span.range();
+        // what looks like an anchor may stand between the tag and the value
+        let line = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+        let start = text[line..range.start].rfind(tag);
+        let negated = start.and_then(|start| {
+            let path = tag.trim_start_matches(['!', '(']);
+            let root = path.split_once('.').map(|(root, _)| root);
+            root.filter(|root| meant::ROOTS.contains(root))?;
+            let whole = line + start..range.end;
+            let meant = meant::expression(&text[whole.clone()])?;
+            let negated = applied(&text[whole.clone()], &meant.changes);
+            (!meant.changes.is_empty()).then_some((whole, meant.advice, negated))
+        });
+        match (event, negated) {
+            (Event::Scalar(_, ScalarStyle::Plain, anchor, _), Some((whole, advice, negated))) => {
+                let span = Span::new(self.file, whole);
+                let place = self.sources.place(span);
+                let diagnostic = Diagnostic::tag_for_not(place, tag, &advice, &negated);
+                self.diagnostics.push(diagnostic);
+                let event = Event::Scalar(negated.into(), ScalarStyle::Plain, anchor, None);
+                (event, span)
+            }
+            (event, _) => {
+                let place = self.sources.place(span);
+                self.diagnostics.push(Diagnostic::yaml_tag(place, tag));
+                (event, span)
+            }
+        }
     }
 
     fn open(&mut self, start: usize, anchor: usize, content: Content) {
@@ -267,6 +306,15 @@ impl Builder<'_> {
                 .push(Diagnostic::too_big(place, what, most));
             return;
         }
+        if let Some(tabs) = tabs(text, start) {
+            let first = self.sources.place(Span::new(self.file, tabs.first));
+            let changes = tabs.changes.into_iter().filter_map(|(range, with)| {
+                Some((self.sources.place(Span::new(self.file, range))?, with))
+            });
+            let diagnostic = Diagnostic::tab(first, changes.collect());
+            self.diagnostics.push(diagnostic);
+            return;
+        }
         let line = &text[start..line_end];
         if let Some(open) = unquoted_braces(line) {
             let value = value_around(line, open);
@@ -281,6 +329,12 @@ impl Builder<'_> {
             self.diagnostics.push(Diagnostic::cut(at, rest));
             return;
         }
+        if let Some(colon) = colon_in_text(text, start, at) {
+            let place = self.sources.place(Span::new(self.file, colon.value));
+            let diagnostic = Diagnostic::unquoted_colon(place, colon.advice, colon.with);
+            self.diagnostics.push(diagnostic);
+            return;
+        }
         let brackets = line[..at - start].contains('{') && text[at..].starts_with(['[', '{']);
         let help = brackets.then(|| {
             "in `{ .. }` an expression with brackets, braces, commas or colons stands in quotes"
@@ -289,6 +343,90 @@ impl Builder<'_> {
         self.diagnostics
             .push(Diagnostic::yaml_syntax(place, error.info(), help));
     }
+}
+
+/// Returns the offset at which a text stops to be YAML; `None` if all of it is.
+fn breaks_at(text: &str) -> Option<usize> {
+    let error = Parser::new_from_str(text).find_map(Result::err)?;
+    Some(error.marker().byte_offset().unwrap_or_default())
+}
+
+/// Tabs that indent lines.
+struct Tabs {
+    /// The first of them.
+    first: Range<usize>,
+    /// Spaces for all of them; empty if it is open how many are meant.
+    changes: Vec<(Range<usize>, String)>,
+}
+
+/// Returns the tabs that indent lines of a text, if one does so at a place where the text is no YAML, or on a line next to it.
+fn tabs(text: &str, start: usize) -> Option<Tabs> {
+    let mut indents = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
+        if line[..indent].contains('\t') {
+            indents.push(at..at + indent);
+        }
+        at += line.len();
+    }
+    let line_of = |at: usize| text[..at].matches('\n').count();
+    let near = |indent: &&Range<usize>| line_of(indent.start).abs_diff(line_of(start)) <= 1;
+    let tab = indents.iter().find(near)?;
+    let first = tab.start + text[tab.clone()].find('\t')?;
+    let spaced = ["  ", "    ", "        "].into_iter().map(|spaces| {
+        let spaced =
+            |indent: &Range<usize>| (indent.clone(), text[indent.clone()].replace('\t', spaces));
+        indents.iter().map(spaced).collect::<Vec<_>>()
+    });
+    let mut reads = spaced.filter(|changes| breaks_at(&applied(text, changes)).is_none());
+    Some(Tabs {
+        first: first..first + 1,
+        changes: reads.next().unwrap_or_default(),
+    })
+}
+
+/// An unquoted text with a colon, which YAML reads as a map.
+struct Colon {
+    value: Range<usize>,
+    /// What to do, as text for people.
+    advice: String,
+    /// What stands for the value then, if the text goes on as YAML with that.
+    with: Option<String>,
+}
+
+/// Returns the text around the colon at which a text stops to be YAML.
+fn colon_in_text(text: &str, start: usize, at: usize) -> Option<Colon> {
+    let line = text[start..].lines().next()?;
+    let colon = at - start;
+    let rest = line[colon..].strip_prefix(": ")?;
+    let value = value_around(line, colon).start;
+    let in_flow = line[..value].contains(['{', '[']);
+    let end = if in_flow {
+        rest.find([',', '}', ']'])
+    } else {
+        rest.find(" #")
+    };
+    let rest = rest[..end.unwrap_or(rest.len())].trim_end();
+    let value = start + value..at + ": ".len() + rest.len();
+    let written = &text[value.clone()];
+    let choice = meant::expression(written).filter(|meant| !meant.changes.is_empty());
+    let (advice, with) = match choice {
+        Some(meant) => (meant.advice, quoted(&applied(written, &meant.changes))),
+        None => ("quote the whole text".to_owned(), quoted(written)),
+    };
+    let after = applied(text, &[(value.clone(), with.clone())]);
+    // a text that goes on in the next line is not in quotes as a whole
+    let next_lines = after[value.start + with.len()..]
+        .split_inclusive('\n')
+        .take(2);
+    let behind = value.start + with.len() + next_lines.map(str::len).sum::<usize>();
+    let further = breaks_at(&after).is_none_or(|later| later > behind);
+    Some(Colon {
+        value,
+        advice,
+        with: further.then_some(with),
+    })
 }
 
 /// Returns the offset of `{{` outside quotes, on a line that is not valid YAML.

@@ -1,8 +1,9 @@
 //! Mistakes of users, one in each definition of `tests/mistakes`: each is reported with its code, at its line, and alone. A line
-//! of such a definition has a margin of five characters, in which the code stands at the line that is wrong.
+//! of such a definition has a margin of five characters, in which the code stands at the line that is wrong. The lines behind a
+//! definition with the margin `help:` are what is said about a way out; `UPDATE=1` writes them.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use steersman_definition::{
     Diagnostic, Files, Patch, Severity, codes, compile_with_tests, explain,
 };
@@ -13,13 +14,34 @@ struct Case {
     text: String,
     /// The code, and the line at which it is reported, from 1. `None`: nothing is reported.
     wanted: Option<(String, usize)>,
+    /// The sentences that name a way out.
+    help: Vec<String>,
+}
+
+const FILES: [&str; 6] = [
+    "langgraph.txt",
+    "crewai.txt",
+    "autogen.txt",
+    "agentkit.txt",
+    "pydantic_ai.txt",
+    "other_languages.txt",
+];
+
+/// Margin of a sentence that names a way out.
+const HELP: &str = "help:";
+
+#[expect(clippy::disallowed_methods, reason = "tests read their cases")]
+fn read(file: &str) -> String {
+    std::fs::read_to_string(folder().join(file)).expect("a readable file")
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mistakes")
 }
 
 /// Reads the cases of a file of `tests/mistakes`.
-#[expect(clippy::disallowed_methods, reason = "tests read their cases")]
 fn cases(file: &str) -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mistakes");
-    let text = std::fs::read_to_string(folder.join(file)).expect("a readable file");
+    let text = read(file);
     let mut cases: Vec<Case> = Vec::new();
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("== ") {
@@ -27,11 +49,16 @@ fn cases(file: &str) -> Vec<Case> {
                 name: format!("{file}: {name}"),
                 text: String::new(),
                 wanted: None,
+                help: Vec::new(),
             });
         } else if let Some((margin, line)) = line.split_once('|')
             && let Some(case) = cases.last_mut()
         {
             assert_eq!(margin.len(), 5, "{}: {line}", case.name);
+            if margin == HELP {
+                case.help.push(line.to_owned());
+                continue;
+            }
             case.text += line;
             case.text.push('\n');
             if !margin.trim().is_empty() {
@@ -45,14 +72,7 @@ fn cases(file: &str) -> Vec<Case> {
 }
 
 fn mistakes() -> Vec<Case> {
-    let files = [
-        "langgraph.txt",
-        "crewai.txt",
-        "autogen.txt",
-        "agentkit.txt",
-        "pydantic_ai.txt",
-    ];
-    files.into_iter().flat_map(cases).collect()
+    FILES.into_iter().flat_map(cases).collect()
 }
 
 fn check(text: &str) -> Vec<Diagnostic> {
@@ -67,9 +87,9 @@ fn shown(found: &[Diagnostic]) -> String {
 }
 
 #[test]
-fn a_hundred_mistakes_are_reported_at_their_line_and_nothing_else_is() {
+fn mistakes_are_reported_at_their_line_and_nothing_else_is() {
     let cases = mistakes();
-    assert_eq!(cases.len(), 100);
+    assert_eq!(cases.len(), 127);
     let mut wrong = String::new();
     for case in cases {
         let (code, line) = case.wanted.expect("a mistake");
@@ -85,6 +105,64 @@ fn a_hundred_mistakes_are_reported_at_their_line_and_nothing_else_is() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// The sentences of a diagnostic that name a way out: its label, if that proposes a name, its advice, and the title of its fix.
+fn help(of: &Diagnostic) -> Vec<String> {
+    let fix = of.patch.as_ref().map(|patch| &patch.title);
+    let label = of.label.as_ref().filter(|label| Some(*label) != fix);
+    let label = label.filter(|label| label.ends_with('?'));
+    let all = [label, of.help.as_ref(), fix];
+    all.into_iter().flatten().cloned().collect()
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment asks for the sentences to be written"
+)]
+fn each_mistake_has_its_way_out() {
+    let update = std::env::var_os("UPDATE").is_some();
+    let mut wrong = String::new();
+    for file in FILES {
+        let cases = cases(file);
+        for case in &cases {
+            let (code, _) = case.wanted.as_ref().expect("a mistake");
+            let found = check(&case.text);
+            let given = found.iter().find(|d| d.code == code).map(help);
+            if given.as_deref() != Some(&case.help) {
+                let name = &case.name;
+                writeln!(wrong, "## {name}\nsaid: {given:?}\nwanted: {:?}", case.help)
+                    .expect("a string takes it");
+            }
+        }
+        if update {
+            update_help(file, &cases);
+        }
+    }
+    assert!(update || wrong.is_empty(), "{wrong}");
+}
+
+/// Writes the sentences behind each definition of a file.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests write their cases where that is asked for"
+)]
+fn update_help(file: &str, cases: &[Case]) {
+    let text = read(file);
+    let own = text.lines().filter(|line| !line.starts_with(HELP));
+    let own = own.fold(String::new(), |text, line| text + line + "\n");
+    let mut blocks = own.split("\n== ");
+    let mut out = blocks.next().unwrap_or_default().to_owned();
+    for (block, case) in blocks.zip(cases) {
+        let (code, _) = case.wanted.as_ref().expect("a mistake");
+        let said = check(&case.text).iter().find(|d| d.code == code).map(help);
+        out = out + "\n== " + block.trim_end() + "\n";
+        for sentence in said.unwrap_or_default() {
+            out = out + HELP + "|" + &sentence + "\n";
+        }
+    }
+    std::fs::write(folder().join(file), out).expect("a file that can be written");
 }
 
 #[test]

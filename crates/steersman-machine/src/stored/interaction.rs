@@ -449,6 +449,13 @@ pub enum Choice {
     Answer(Body),
 }
 
+impl Choice {
+    /// Returns the choice of one member, which acts next.
+    pub fn to(member: impl Into<Name>) -> Self {
+        Self::Agents(vec![member.into()])
+    }
+}
+
 /// Kinds of ends of a `Finished`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum End {

@@ -181,8 +181,8 @@ impl Router for Turns {
 
     fn route(&self, _view: &RouteView<'_>) -> Result<Choice, String> {
         match self.0.fetch_add(1, Ordering::Relaxed) {
-            0 => Ok(Choice::Agents(vec!["one".into()])),
-            1 => Ok(Choice::Agents(vec!["two".into()])),
+            0 => Ok(Choice::to("one")),
+            1 => Ok(Choice::to("two")),
             _ => Ok(Choice::Finish),
         }
     }
@@ -218,8 +218,8 @@ entry: both
 async fn a_router_in_rust_reads_the_newest_message() {
     let network = Network::from_yaml(ROUTED).route("both", 7, |view| {
         Ok(match (view.count(), view.message().contains("two")) {
-            (0, false) => Choice::Agents(vec!["one".into()]),
-            (0, true) => Choice::Agents(vec!["two".into()]),
+            (0, false) => Choice::to("one"),
+            (0, true) => Choice::to("two"),
             _ => Choice::Finish,
         })
     });
@@ -250,10 +250,8 @@ tests:
 async fn a_replay_finds_a_router_that_is_not_pure() {
     let pure = Network::from_yaml(ROUTED).route("both", 7, |view| {
         Ok(match view.last() {
-            None => Choice::Agents(vec!["one".into()]),
-            Some((last, Some(gave))) if last == "one" && gave == "Here." => {
-                Choice::Agents(vec!["two".into()])
-            }
+            None => Choice::to("one"),
+            Some((last, Some(gave))) if last == "one" && gave == "Here." => Choice::to("two"),
             Some(_) => Choice::Finish,
         })
     });

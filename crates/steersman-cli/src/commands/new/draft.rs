@@ -1,5 +1,6 @@
 //! `new NAME --from TEXT`: a model drafts the definition, and mends it until `check` finds nothing.
 
+use crate::cli::model_set;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, bold, dim, green, yellow};
@@ -73,7 +74,7 @@ pub(super) async fn draft(
     let steersman = asking(script, printer);
     let mut network = drafter()?;
     if let Some(model) = model {
-        network = network.with_set(&[("models.default.model".to_owned(), model.into())])?;
+        network = network.with_set(&[model_set(model)])?;
     }
     let session = steersman.start(&network).await?;
     let wish = format!("The network is called `{name}`. It should do this:\n\n{wish}");
@@ -180,7 +181,7 @@ fn tell(
     } else {
         printer.talk(yellow(&format!("{made}. These are left to mend:")));
         for wrong in checked.faults() {
-            printer.complain(wrong.render(false));
+            printer.excerpt(wrong.render(false));
         }
     }
     if !checked.draft.open.is_empty() {

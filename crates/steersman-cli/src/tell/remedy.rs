@@ -1,0 +1,35 @@
+//! What to do after a stop: the commands of the acts that help.
+
+use steersman::runtime::session::Settled;
+use steersman::views::cause::Reason;
+use steersman::views::remedy::{Act, of_stop};
+
+/// Returns the command of an act, for a session as people type it.
+pub(crate) fn command(act: Act, session: &str) -> String {
+    match act {
+        Act::Doctor => "steersman doctor".to_owned(),
+        Act::Retry => format!("steersman retry {session}"),
+        Act::Resume => format!("steersman run --resume {session}"),
+        Act::Rebind => format!("steersman run --resume {session} --rebind"),
+        Act::RebindAndSay => format!("steersman run --resume {session} --rebind --input \"...\""),
+        Act::Say => format!("steersman send {session} \"...\""),
+        Act::Fork => format!("steersman fork {session} --say \"...\""),
+        Act::Context => format!("steersman context {session}"),
+        Act::Show => format!("steersman show {session}"),
+        Act::Pending => "steersman pending".to_owned(),
+    }
+}
+
+/// Returns for a session that stopped the cause and remedy as a sentence, and the commands that help; nothing for another one.
+/// `first`: what failed first, if that is known.
+pub(crate) fn remedy(
+    settled: &Settled,
+    first: Option<&Reason>,
+    session: &str,
+) -> Option<(String, Vec<String>)> {
+    let remedy = of_stop(settled, first)?;
+    let commands = remedy.acts.iter().map(|act| command(*act, session));
+    let mut sentence = remedy.sentence();
+    sentence[..1].make_ascii_uppercase();
+    Some((format!("{sentence}."), commands.collect()))
+}
