@@ -1,12 +1,11 @@
 //! Runs the stages of CI in order. Each stage prints its time and has a budget.
 
 use crate::counterpart::{self, Counterparts};
-use crate::{counts, dist, features, run_within, say, tidy};
+use crate::{counts, features, run_within, say, tidy};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A stage that needs only the repository, the toolchain, and tools that the system has: valgrind for the counts, dpkg and buildah
-/// for the release.
+/// A stage that needs only the repository, the toolchain, and for the counts valgrind.
 struct Stage {
     name: &'static str,
     does: Does,
@@ -23,7 +22,7 @@ enum Does {
 
 /// The stages. A budget is the wall time that a stage may take on two cores with nothing built. The aim for everything together is
 /// 20 minutes on idle cores. The budgets add up to more, because other load on a processor lengthens processor time, too.
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 6] = [
     Stage {
         name: "format",
         does: Does::Cargo(&["fmt", "--all", "--check"]),
@@ -55,12 +54,6 @@ const STAGES: [Stage; 7] = [
     Stage {
         name: "counts",
         does: Does::Task(|| counts::check(false)),
-        budget: Duration::from_mins(2),
-    },
-    // Its program, too.
-    Stage {
-        name: "dist",
-        does: Does::Task(|| dist::dist(&["--try"])),
         budget: Duration::from_mins(2),
     },
     Stage {

@@ -58,14 +58,14 @@ fn say(text: &str) {
 
 /// Builds with cargo. Returns the path of the program that belongs to a target.
 fn built(args: &[&str], target: &str) -> Result<PathBuf, String> {
-    built_by(Command::new("cargo").args(args), target)
+    let mut cargo = Command::new("cargo");
+    built_by(cargo.args(args).arg("--message-format=json"), target)
 }
 
-/// Builds with a command that takes the options of cargo. Returns the path of the program that belongs to a target.
+/// Builds with a command that prints the JSON messages of cargo. Returns the path of the program that belongs to a target.
 fn built_by(command: &mut Command, target: &str) -> Result<PathBuf, String> {
     let out = command
         .current_dir(tidy::root())
-        .arg("--message-format=json")
         .stderr(Stdio::inherit())
         .output()
         .map_err(|e| format!("{command:?} could not be started: {e}"))?;

@@ -50,11 +50,15 @@ pub(super) fn optimised(
     places: &Places,
 ) -> Result<PathBuf, String> {
     let mut cargo = Command::new(zig()?.join("cargo-zigbuild"));
-    cargo.args(["zigbuild", "--locked", "--release", "--target", target]);
+    cargo.args(["rustc", "--locked", "--release", "--target", target]);
     cargo.args(["--package", "steersman-cli", "--bin", "steersman"]);
     if options.builds_std {
         // The compiler takes this option only if it is told to take unstable ones.
         cargo.arg("-Zbuild-std=std").env("RUSTC_BOOTSTRAP", "1");
+        // The sources have no objects that start a program; zig has them.
+        cargo.args(["--message-format=json", "--", "-Clink-self-contained=no"]);
+    } else {
+        cargo.arg("--message-format=json");
     }
     let path = std::env::var("PATH").unwrap_or_default();
     cargo
