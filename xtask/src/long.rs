@@ -134,10 +134,11 @@ const ALL: [Campaign; 9] = [
 /// The variable that has the minutes of the soak.
 const SOAK: &str = "STEERSMAN_SOAK";
 
-/// Runs what the words after `long` say: the named campaigns, or all. `fuzz` and `soak` take words of their own.
+/// Runs what the words after `long` say: the named campaigns, or all. `fuzz`, `dist` and `soak` take words of their own.
 pub(crate) fn all(words: &[&str]) -> Result<(), String> {
     match words {
         ["fuzz", rest @ ..] => crate::fuzz::campaign(rest),
+        ["dist", rest @ ..] => crate::dist::dist(rest),
         ["soak", minutes] if minutes.parse::<f64>().is_ok() => {
             let soak = ALL.iter().find(|campaign| campaign.name == "soak");
             let soak = soak.expect("the soak is a campaign");
@@ -145,7 +146,8 @@ pub(crate) fn all(words: &[&str]) -> Result<(), String> {
         }
         [] => {
             run_campaigns(&[])?;
-            crate::fuzz::campaign(&[])
+            crate::fuzz::campaign(&[])?;
+            crate::dist::dist(&[])
         }
         names => run_campaigns(names),
     }
@@ -180,7 +182,7 @@ fn run_campaigns(names: &[&str]) -> Result<(), String> {
     {
         let known: Vec<&str> = ALL.iter().map(|campaign| campaign.name).collect();
         return Err(format!(
-            "`{other}` is not a campaign; the campaigns are {}, fuzz",
+            "`{other}` is not a campaign; the campaigns are {}, dist, fuzz",
             known.join(", ")
         ));
     }

@@ -5,6 +5,7 @@ mod bench;
 mod ci;
 mod counterpart;
 mod counts;
+mod dist;
 mod features;
 mod fuzz;
 mod graph;
@@ -22,7 +23,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | mutants [NAME]... | tidy | api | house [CRATE] | counts [--write] | bench [OPTION]...";
+const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | long dist [OPTION]... | mutants [NAME]... | tidy | api | house [CRATE] | counts [--write] | bench [OPTION]... | dist [OPTION]...";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         ["counts"] => counts::check(false),
         ["counts", "--write"] => counts::check(true),
         ["bench", ref rest @ ..] => bench::bench(rest),
+        ["dist", ref rest @ ..] => dist::dist(rest),
         ["api"] => api::check(&tidy::root(), true),
         _ => Err(USE.to_owned()),
     };
@@ -56,13 +58,17 @@ fn say(text: &str) {
 
 /// Builds with cargo. Returns the path of the program that belongs to a target.
 fn built(args: &[&str], target: &str) -> Result<PathBuf, String> {
-    let out = Command::new("cargo")
+    let mut cargo = Command::new("cargo");
+    built_by(cargo.args(args).arg("--message-format=json"), target)
+}
+
+/// Builds with a command that prints the JSON messages of cargo. Returns the path of the program that belongs to a target.
+fn built_by(command: &mut Command, target: &str) -> Result<PathBuf, String> {
+    let out = command
         .current_dir(tidy::root())
-        .args(args)
-        .arg("--message-format=json")
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|e| format!("`cargo` could not be started: {e}"))?;
+        .map_err(|e| format!("{command:?} could not be started: {e}"))?;
     let messages = String::from_utf8_lossy(&out.stdout);
     let messages = messages
         .lines()

@@ -103,4 +103,40 @@ mod tests {
         grouped.sort_unstable();
         assert_eq!(shown, grouped);
     }
+
+    /// `cargo xtask dist` names the folder; the pages come into the folders of an installation.
+    #[test]
+    fn the_pages_of_all_commands_are_written() {
+        use clap_complete::Shell;
+        let named = std::env::var_os("STEERSMAN_PAGES").map(PathBuf::from);
+        let own = format!("steersman-pages-{}", std::process::id());
+        let folder = named.clone().unwrap_or(std::env::temp_dir().join(own));
+        let share = folder.join("share");
+        for (shell, path) in [
+            (Shell::Bash, "bash-completion/completions/steersman"),
+            (Shell::Zsh, "zsh/site-functions/_steersman"),
+            (Shell::Fish, "fish/vendor_completions.d/steersman.fish"),
+        ] {
+            let path = share.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command(), "steersman", &mut script);
+            std::fs::write(&path, &script).unwrap();
+            let script = String::from_utf8(script).unwrap();
+            assert!(script.contains("pending") && script.contains("until-idle"));
+        }
+        let manual = share.join("man/man1");
+        std::fs::create_dir_all(&manual).unwrap();
+        clap_mangen::generate_to(command(), &manual).unwrap();
+        for (name, _) in GROUPS.iter().flat_map(|(_, commands)| *commands) {
+            let page = manual.join(format!("steersman-{name}.1"));
+            let page = std::fs::read_to_string(page).unwrap();
+            let name = name.replace('-', "\\-");
+            assert!(page.contains(&format!("steersman\\-{name} \\- ")), "{page}");
+            assert!(page.contains(".SH SYNOPSIS"), "{page}");
+        }
+        if named.is_none() {
+            std::fs::remove_dir_all(&folder).unwrap();
+        }
+    }
 }

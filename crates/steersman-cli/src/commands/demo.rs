@@ -24,22 +24,16 @@ const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.
 
 /// The definition of `examples/support`.
 const FILES: &[(&str, &str)] = &[
-    (
-        "steersman.yaml",
-        include_str!("../../../../examples/support/steersman.yaml"),
-    ),
+    ("steersman.yaml", include_str!("../../demo/steersman.yaml")),
     (
         "prompts/desk.md",
-        include_str!("../../../../examples/support/prompts/desk.md"),
+        include_str!("../../demo/prompts/desk.md"),
     ),
     (
         "prompts/policy.md",
-        include_str!("../../../../examples/support/prompts/policy.md"),
+        include_str!("../../demo/prompts/policy.md"),
     ),
-    (
-        "script.yaml",
-        include_str!("../../../../examples/support/script.yaml"),
-    ),
+    ("script.yaml", include_str!("../../demo/script.yaml")),
 ];
 
 /// Number of characters of a session's id that are typed; enough to be unique in practice.

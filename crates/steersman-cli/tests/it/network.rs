@@ -1,7 +1,8 @@
-//! No command opens a connection that neither the definition, nor a flag, nor the environment names. The commands run in a network
-//! of their own, whose only way out ends in nothing, and what they send and open is counted.
+//! No command opens a connection that neither the definition, nor a flag, nor the environment names. The commands and the examples
+//! run in a network of their own, whose only way out ends in nothing, and what they send and open is counted.
 
-use crate::world::World;
+use crate::docs::blocks;
+use crate::world::{World, examples};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
@@ -91,12 +92,12 @@ pub(crate) const COMMANDS: &[&str] = &[
     "erase last --yes",
 ];
 
-/// Runs commands in a network of their own, each for at most so many seconds. Returns a row for each: connections opened, packets sent, and what was typed.
-fn counted(world: &World, seconds: u64, commands: &[&str]) -> Vec<(u64, u64, String)> {
-    let mut script = NETWORK.to_owned();
+/// Runs commands in a network of their own, after `first` of the shell, each for at most so many seconds. Returns a row for each: connections opened, packets sent, and the command.
+fn counted(world: &World, first: &str, seconds: u64, commands: &[&str]) -> Vec<(u64, u64, String)> {
+    let mut script = format!("{NETWORK}{first}");
     for typed in commands {
         let row = format!(
-            "timeout {seconds} steersman {typed} >/dev/null 2>&1\necho \"$(opened) $(sent) {typed}\"\n"
+            "timeout {seconds} steersman {typed} >/dev/null 2>&1\necho \"$(opened) $(sent)\"\n"
         );
         script.push_str(&row);
     }
@@ -114,12 +115,11 @@ fn counted(world: &World, seconds: u64, commands: &[&str]) -> Vec<(u64, u64, Str
         .output()
         .unwrap();
     let text = String::from_utf8(ran.stdout).unwrap();
-    let rows: Vec<(u64, u64, String)> = text
+    let rows: Vec<(u64, u64)> = text
         .lines()
         .map(|line| {
-            let mut words = line.splitn(3, ' ');
-            let mut number = || words.next().unwrap().parse().unwrap();
-            (number(), number(), words.next().unwrap().to_owned())
+            let (opened, sent) = line.split_once(' ').unwrap();
+            (opened.parse().unwrap(), sent.parse().unwrap())
         })
         .collect();
     assert_eq!(
@@ -128,9 +128,9 @@ fn counted(world: &World, seconds: u64, commands: &[&str]) -> Vec<(u64, u64, Str
         "{}",
         String::from_utf8_lossy(&ran.stderr)
     );
-    let before = std::iter::once((0, 0)).chain(rows.iter().map(|row| (row.0, row.1)));
-    let each = rows.iter().zip(before);
-    each.map(|(row, before)| (row.0 - before.0, row.1 - before.1, row.2.clone()))
+    let before = std::iter::once((0, 0)).chain(rows.clone());
+    let each = rows.iter().zip(before).zip(commands);
+    each.map(|((row, before), typed)| (row.0 - before.0, row.1 - before.1, (*typed).to_owned()))
         .collect()
 }
 
@@ -155,7 +155,7 @@ fn no_command_opens_a_connection_that_nothing_names() {
         .filter_map(|typed| typed.split(' ').next())
         .collect();
     assert_eq!(run, listed, "each command is run");
-    for (opened, sent, typed) in counted(&world, 60, COMMANDS) {
+    for (opened, sent, typed) in counted(&world, "", 60, COMMANDS) {
         assert_eq!(sent, 0, "{typed}: nothing leaves this machine");
         // The demo talks to a service that it starts itself, and `doctor` looks for servers of models on this machine.
         let may = ["demo", "doctor"].contains(&&*typed);
@@ -171,8 +171,53 @@ fn a_connection_that_a_definition_names_is_counted() {
         "away.yaml",
         "name: away\nmodels: { default: { url: \"http://10.9.9.9/v1\", model: m } }\nagents: { a: { system: s } }\n",
     );
-    let [(opened, sent, _)] = &counted(&world, 2, &["run away.yaml --input Hi "])[..] else {
+    let [(opened, sent, _)] = &counted(&world, "", 2, &["run away.yaml --input Hi "])[..] else {
         panic!("one command");
     };
     assert!(*opened > 0 && *sent > 0, "{opened} {sent}");
+}
+
+/// What each README of an example shows is run. Its definition names the service that it calls, or none.
+#[test]
+fn no_example_opens_a_connection_that_its_definition_does_not_name() {
+    let folders = std::fs::read_dir(examples()).unwrap();
+    let folders = folders.map(|entry| entry.unwrap().path());
+    let mut connected = 0;
+    for folder in folders.filter(|path| path.is_dir()) {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let world = World::example(name);
+        let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
+        let blocks = blocks(&readme);
+        let lines = blocks.iter().flat_map(|block| block.text.lines());
+        let typed = lines.map(|line| line.strip_prefix("$ ").unwrap_or(line));
+        let typed: Vec<&str> = typed
+            .filter_map(|line| line.strip_prefix("steersman "))
+            .collect();
+        let is_service = |typed: &&&str| typed.starts_with("example-service");
+        // Without a script, `run` looks for servers of models on this machine, because no model is named.
+        let asks_a_model = |typed: &str| {
+            typed.starts_with("run ")
+                && !typed.contains(" --script-all ")
+                && !typed.contains(" --resume ")
+        };
+        let shown = typed.iter().filter(|typed| !is_service(typed));
+        let shown: Vec<&str> = shown
+            .copied()
+            .filter(|typed| !asks_a_model(typed))
+            .collect();
+        assert!(shown.len() > 1, "the README of {name} shows commands");
+        // A service says where it listens as soon as it does.
+        let first = typed.iter().find(is_service).map_or_else(String::new, |service| {
+            format!("mkfifo up\nsteersman {service} >up 2>/dev/null &\nread at <up\ntrap 'kill $!' EXIT\n")
+        });
+        let rows = counted(&world, &first, 60, &shown);
+        let definition = std::fs::read_to_string(folder.join("steersman.yaml")).unwrap();
+        let names_one = definition.contains("http://127.0.0.1");
+        for (opened, sent, typed) in &rows {
+            assert_eq!(*sent, 0, "{name}: {typed}: nothing leaves this machine");
+            assert!(*opened == 0 || names_one, "{name}: {typed} opened {opened}");
+        }
+        connected += usize::from(rows.iter().any(|row| row.0 > 0));
+    }
+    assert_eq!(connected, 3, "three examples call a service of their own");
 }

@@ -1,0 +1,355 @@
+//! The crates whose code is in the program: their licences as a text for people, and all of them as a bill of materials (SBOM) in
+//! CycloneDX.
+
+use super::{VERSION, at, build, said};
+use crate::tidy::root;
+use serde_json::{Value as Json, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Beginnings of the names of files with the terms of a crate.
+const TERMS: [&str; 6] = [
+    "LICENSE",
+    "LICENCE",
+    "COPYING",
+    "COPYRIGHT",
+    "NOTICE",
+    "UNLICENSE",
+];
+
+/// A crate whose code is in the program.
+pub(super) struct Part {
+    id: String,
+    pub(super) name: String,
+    pub(super) version: String,
+    /// An SPDX expression.
+    licence: String,
+    folder: PathBuf,
+    is_ours: bool,
+    /// The SHA-256 of its package, as `Cargo.lock` has it.
+    checksum: Option<String>,
+    /// The ids of the crates that it uses.
+    uses: Vec<String>,
+}
+
+/// Code in the program that no crate of the list has.
+struct Other {
+    name: &'static str,
+    version: String,
+    licence: &'static str,
+    about: String,
+}
+
+/// Everything in the program of one target.
+pub(super) struct Parts {
+    pub(super) crates: Vec<Part>,
+    others: Vec<Other>,
+}
+
+/// Asks cargo for the crates in the program of a target.
+pub(super) fn of(target: &str) -> Result<Parts, String> {
+    let tree = said(
+        Command::new("cargo")
+            .current_dir(root())
+            .args(["tree", "--locked", "--package", "steersman-cli"])
+            // The code of procedural macros and of build scripts runs in the compiler.
+            .args(["--edges", "normal,no-proc-macro", "--target", target])
+            .args(["--prefix", "none", "--format", "{p}"]),
+    )?;
+    let inside: BTreeSet<(&str, &str)> = tree.lines().filter_map(name_and_version).collect();
+    let metadata = said(Command::new("cargo").current_dir(root()).args([
+        "metadata",
+        "--locked",
+        "--format-version",
+        "1",
+    ]))?;
+    let metadata: Json = serde_json::from_str(&metadata).map_err(|e| e.to_string())?;
+    let lock = fs::read_to_string(root().join("Cargo.lock")).map_err(|e| e.to_string())?;
+    let checksums = checksums(&lock);
+    let of = |value: &Json, key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let packages = packages.filter(|package| {
+        let (name, version) = (of(package, "name"), of(package, "version"));
+        inside.contains(&(&*name, &*version))
+    });
+    let mut crates: Vec<Part> = packages
+        .map(|package| {
+            let (name, version) = (of(package, "name"), of(package, "version"));
+            let manifest = PathBuf::from(of(package, "manifest_path"));
+            Part {
+                id: of(package, "id"),
+                checksum: checksums.get(&(name.as_str(), version.as_str())).cloned(),
+                name,
+                version,
+                // A form that older manifests have.
+                licence: of(package, "license").replace('/', " OR "),
+                folder: manifest.parent().unwrap_or(Path::new("")).to_owned(),
+                is_ours: package["source"].is_null(),
+                uses: Vec::new(),
+            }
+        })
+        .collect();
+    crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
+    if crates.len() != inside.len() {
+        return Err(format!(
+            "cargo knows {} crates of the program, and its tree has {}",
+            crates.len(),
+            inside.len()
+        ));
+    }
+    learn_uses(&mut crates, &metadata["resolve"]);
+    Ok(Parts {
+        crates,
+        others: others(target)?,
+    })
+}
+
+/// Reads `name v1.2.3 (..)`, a row of `cargo tree`.
+fn name_and_version(row: &str) -> Option<(&str, &str)> {
+    let mut words = row.split(' ');
+    Some((words.next()?, words.next()?.strip_prefix('v')?))
+}
+
+/// The checksums in `Cargo.lock`, by name and version.
+fn checksums(lock: &str) -> BTreeMap<(&str, &str), String> {
+    let mut found = BTreeMap::new();
+    for package in lock.split("[[package]]").skip(1) {
+        let of = |key: &str| {
+            let row = package
+                .lines()
+                .find_map(|row| row.strip_prefix(key)?.strip_prefix(" = "));
+            row.map(|value| value.trim_matches('"'))
+        };
+        if let (Some(name), Some(version), Some(sum)) = (of("name"), of("version"), of("checksum"))
+        {
+            found.insert((name, version), sum.to_owned());
+        }
+    }
+    found
+}
+
+/// Adds which crates use which, without those that only tests and build scripts use.
+fn learn_uses(crates: &mut [Part], resolve: &Json) {
+    let ids: BTreeSet<String> = crates.iter().map(|part| part.id.clone()).collect();
+    let nodes = resolve["nodes"].as_array().into_iter().flatten();
+    let mut uses: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for node in nodes {
+        let used = node["deps"].as_array().into_iter().flatten();
+        let used = used.filter(|used| {
+            let mut kinds = used["dep_kinds"].as_array().into_iter().flatten();
+            kinds.any(|kind| kind["kind"].is_null())
+        });
+        let used = used.filter_map(|used| used["pkg"].as_str());
+        let mut used: Vec<String> = used
+            .filter(|id| ids.contains(*id))
+            .map(str::to_owned)
+            .collect();
+        used.sort();
+        uses.insert(node["id"].as_str().unwrap_or_default(), used);
+    }
+    for part in crates {
+        part.uses = uses.remove(part.id.as_str()).unwrap_or_default();
+    }
+}
+
+/// The code in the program that comes with the tools of its build.
+fn others(target: &str) -> Result<Vec<Other>, String> {
+    let rustc = said(Command::new("rustc").arg("--version"))?;
+    let mut others = vec![Other {
+        name: "rust-std",
+        version: rustc.replace("rustc ", ""),
+        licence: "MIT OR Apache-2.0",
+        about: "The terms of the standard library and of what is in it are in RUST.html.\n".into(),
+    }];
+    if target.ends_with("musl") {
+        others.push(Other {
+            name: "musl",
+            version: "1.2".into(),
+            licence: "MIT",
+            about: build::licence_of_musl()?,
+        });
+        others.push(Other {
+            name: "llvm-libunwind",
+            version: "of zig".into(),
+            licence: "Apache-2.0 WITH LLVM-exception",
+            about: "Part of LLVM. Compiled code may be passed on without its terms.\n".into(),
+        });
+    }
+    Ok(others)
+}
+
+impl Parts {
+    /// The terms of all parts, each text once, with the parts that it belongs to.
+    pub(super) fn notices(&self) -> Result<String, String> {
+        let mut list = String::new();
+        let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for part in self.crates.iter().filter(|part| !part.is_ours) {
+            let named = format!("{} {}", part.name, part.version);
+            let terms = terms_in(&part.folder)?;
+            let bare = if terms.is_empty() {
+                " (has no file with its terms)"
+            } else {
+                ""
+            };
+            let _ = writeln!(list, "{named}: {}{bare}", part.licence);
+            for text in terms {
+                texts.entry(text).or_default().push(named.clone());
+            }
+        }
+        for other in &self.others {
+            let named = format!("{} {}", other.name, other.version);
+            let _ = writeln!(list, "{named}: {}", other.licence);
+            texts.entry(other.about.clone()).or_default().push(named);
+        }
+        let mut page = format!(
+            "The program steersman {VERSION} contains code of the following packages. Behind the list come the terms under which they are \
+             passed on.\nSQLite, which is in libsqlite3-sys, is in the public domain.\n\n{list}"
+        );
+        let mut texts: Vec<(String, Vec<String>)> = texts.into_iter().collect();
+        texts.sort_by(|a, b| a.1.cmp(&b.1));
+        for (text, names) in texts {
+            let line = "-".repeat(80);
+            let (names, text) = (names.join(", "), text.trim());
+            let _ = write!(page, "\n{line}\n{names}\n{line}\n\n{text}\n");
+        }
+        Ok(page)
+    }
+
+    /// The bill of materials: CycloneDX 1.5 as JSON.
+    pub(super) fn sbom(&self) -> Json {
+        let whole = self.crates.iter().find(|part| part.name == "steersman-cli");
+        let mut components: Vec<Json> = self
+            .crates
+            .iter()
+            .filter(|part| part.name != "steersman-cli")
+            .map(Part::component)
+            .collect();
+        components.extend(self.others.iter().map(|other| {
+            json!({
+                "type": "library",
+                "bom-ref": other.name,
+                "name": other.name,
+                "version": other.version,
+                "licenses": [{ "expression": other.licence }],
+            })
+        }));
+        let names: BTreeMap<&str, String> = self
+            .crates
+            .iter()
+            .map(|part| (part.id.as_str(), part.address()))
+            .collect();
+        let uses: Vec<Json> = self
+            .crates
+            .iter()
+            .map(|part| {
+                let uses: Vec<&String> = part.uses.iter().map(|id| &names[id.as_str()]).collect();
+                json!({ "ref": part.address(), "dependsOn": uses })
+            })
+            .collect();
+        json!({
+            "bomFormat": "CycloneDX",
+            "specVersion": "1.5",
+            "version": 1,
+            "metadata": { "component": {
+                "type": "application",
+                "bom-ref": whole.map(Part::address),
+                "name": "steersman",
+                "version": VERSION,
+                "licenses": [{ "expression": "MIT OR Apache-2.0" }],
+            } },
+            "components": components,
+            "dependencies": uses,
+        })
+    }
+}
+
+impl Part {
+    /// Its package URL, which is also its name within the bill.
+    fn address(&self) -> String {
+        format!("pkg:cargo/{}@{}", self.name, self.version)
+    }
+
+    fn component(&self) -> Json {
+        let mut component = json!({
+            "type": "library",
+            "bom-ref": self.address(),
+            "name": self.name,
+            "version": self.version,
+            "purl": self.address(),
+            "licenses": [{ "expression": self.licence }],
+        });
+        if let Some(sum) = &self.checksum {
+            component["hashes"] = json!([{ "alg": "SHA-256", "content": sum }]);
+        }
+        component
+    }
+}
+
+/// The texts of the files with terms in a folder.
+fn terms_in(folder: &Path) -> Result<Vec<String>, String> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .map_err(at(folder))?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let name = name.to_uppercase();
+            path.is_file() && TERMS.iter().any(|begin| name.starts_with(begin))
+        })
+        .collect();
+    files.sort();
+    let texts = files.iter().map(|file| {
+        let bytes = fs::read(file).map_err(at(file))?;
+        Ok(String::from_utf8_lossy(&bytes).replace("\r\n", "\n"))
+    });
+    texts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_file_gives_the_checksum_of_a_version() {
+        let lock = "[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nsource = \"r\"\nchecksum = \"x\"\n\n[[package]]\nname = \"a\"\nversion = \"2.0.0\"\n";
+        let found = checksums(lock);
+        assert_eq!(found.get(&("a", "1.0.0")).map(String::as_str), Some("x"));
+        assert_eq!(found.get(&("a", "2.0.0")), None);
+    }
+
+    /// Each crate is named with its terms, and the bill names its users.
+    #[test]
+    fn the_program_has_notices_and_a_bill_of_materials() {
+        let parts = of(&build::this_machine().unwrap()).unwrap();
+        let (notices, bill) = (parts.notices().unwrap(), parts.sbom());
+        for name in ["serde", "ring", "libsqlite3-sys", "imbl"] {
+            let part = parts.crates.iter().find(|part| part.name == name).unwrap();
+            assert!(
+                notices.contains(&format!("\n{name} {}: ", part.version)),
+                "{name}"
+            );
+            assert!(
+                !part.licence.is_empty() && part.checksum.is_some(),
+                "{name}"
+            );
+        }
+        assert!(
+            !notices.contains("serde_derive"),
+            "its code runs in the compiler"
+        );
+        let components = bill["components"].as_array().unwrap();
+        assert_eq!(
+            components.len(),
+            parts.crates.len() - 1 + parts.others.len()
+        );
+        let uses = bill["dependencies"].as_array().unwrap();
+        let machine = format!("pkg:cargo/steersman-machine@{VERSION}");
+        let users = uses.iter().filter(|row| {
+            let used = row["dependsOn"].as_array().unwrap();
+            used.iter().any(|used| used == &*machine)
+        });
+        assert!(users.count() > 3, "{machine} is used");
+    }
+}
