@@ -381,6 +381,7 @@ impl End {
         Raw::Made {
             result: Json::from(told),
             made: vec![content],
+            writes: Vec::new(),
             mode: None,
         }
     }

@@ -297,6 +297,7 @@ fn done(headers: &HeaderMap, bytes: &[u8], place: &Place<'_>) -> Raw {
         Raw::Made {
             result: Json::from(result),
             made: vec![content],
+            writes: Vec::new(),
             mode: None,
         }
     };

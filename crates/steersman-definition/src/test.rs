@@ -6,6 +6,7 @@ use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::search::{draw, pick};
 use steersman_machine::stored::ids::Name;
+use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::values::expression::{Expr, Template};
 
 /// One test: scripted answers of models and tools, steps, and expectations.
@@ -21,6 +22,8 @@ pub struct Test {
     pub tools: BTreeMap<Name, Vec<ToolOutcome>>,
     /// Memories that exist before the test begins.
     pub memory: Vec<Remembered>,
+    /// The conversation that precedes the session.
+    pub history: ChatHistory,
     /// Steps of the test, in order.
     pub steps: Vec<Step>,
     /// Expectations at the end.

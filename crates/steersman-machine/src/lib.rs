@@ -51,6 +51,7 @@
 //! use steersman_machine::stored::outcome::{Answer, Outcome};
 //! use steersman_machine::stored::parts::Parts;
 //! use steersman_machine::tick::effect::{Offered, Said, Start, Step, Work};
+//! use steersman_machine::tick::history::ChatHistory;
 //! use steersman_machine::tick::{tick, wishes};
 //! use steersman_machine::view::Cx;
 //!
@@ -102,6 +103,7 @@
 //!     args: None,
 //!     message: Some(message),
 //!     came: Vec::new(),
+//!     history: ChatHistory::default(),
 //!     binding: Binding {
 //!         network: network.name.clone(),
 //!         digest: network.digest,

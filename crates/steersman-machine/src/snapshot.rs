@@ -5,7 +5,9 @@ pub mod checkpoint;
 pub mod fold;
 mod uses;
 
-pub use agent::{Agent, Context, Draft, Family, Gave, Input, Stack, Stands, Sum, Turn, Weight};
+pub use agent::{
+    Agent, Context, Draft, Family, Gave, Input, LATELY, Stack, Stands, Sum, Turn, Weight,
+};
 pub use uses::Uses;
 
 use crate::stored::commit::{Binding, Want};

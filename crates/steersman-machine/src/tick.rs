@@ -12,6 +12,7 @@ mod compact;
 pub mod effect;
 mod extract;
 mod finish;
+pub mod history;
 pub mod hooks;
 pub mod join;
 mod limits;

@@ -16,7 +16,7 @@ use crate::stored::commit::{
 };
 use crate::stored::ids::{Bodies, Body, Id, Line, Name};
 use crate::stored::interaction::{
-    Call, CallResult, Cause, Covers, End, Interaction, Reduce, Target, Write,
+    Call, CallResult, Cause, Covers, Earlier, End, Interaction, Reduce, Target, Write,
 };
 use crate::stored::words::{cause_word, end_word, how_word, release_word, why_word};
 pub use routes::chosen;
@@ -133,6 +133,8 @@ fn letter(
         Interaction::Result(result) => calls.get(&result.call).map_or("R", |(l, _)| l.result()),
         Interaction::Route(_) => "Ro",
         Interaction::Summary(_) => "S",
+        Interaction::Earlier(Earlier::User(_)) => "EU",
+        Interaction::Earlier(Earlier::Assistant { .. }) => "EA",
         Interaction::Finished { .. } => "F",
     }
 }
@@ -141,7 +143,7 @@ fn letter(
 fn rests_above(interaction: &Interaction, before: bool) -> bool {
     match interaction {
         Interaction::Finished { end, .. } => *end != End::Draft,
-        Interaction::Summary(_) => before,
+        Interaction::Summary(_) | Interaction::Earlier(_) => before,
         Interaction::UserMessage { .. }
         | Interaction::AssistantMessage { .. }
         | Interaction::Call(_)
@@ -522,6 +524,18 @@ impl Trace {
                     "{letter}({} {} of {covers} {body})",
                     summary.effect, summary.policy
                 )
+            }
+            Interaction::Earlier(Earlier::User(body)) => {
+                format!("{letter}({})", quoted(bodies, *body))
+            }
+            Interaction::Earlier(Earlier::Assistant { text, calls }) => {
+                let text = text.iter().map(|text| quoted(bodies, *text));
+                let calls = calls.iter().map(|call| {
+                    let (args, result) = (plain(bodies, call.args), quoted(bodies, call.result));
+                    format!("{} {args} {result}", call.name)
+                });
+                let all: Vec<String> = text.chain(calls).collect();
+                format!("{letter}({})", all.join(" "))
             }
             Interaction::Finished {
                 end,

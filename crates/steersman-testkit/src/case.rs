@@ -46,6 +46,7 @@ pub fn run(network: Arc<Network>, test: &Test) -> Result<Ran, Fault> {
 fn run_once(network: Arc<Network>, test: &Test, undisturbed: Option<&World>) -> Result<Ran, Fault> {
     let mut world = World::new(network);
     world.players.script(test.script.clone(), Line::NONE);
+    world.history = test.history.clone();
     for (tool, outcomes) in &test.tools {
         world.players.tool(tool, outcomes.clone());
     }

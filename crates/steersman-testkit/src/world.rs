@@ -29,6 +29,7 @@ use steersman_machine::tick::branch::{adopted_up_to, awaited, awaits};
 use steersman_machine::tick::effect::{
     BranchEnd, Fact, Known, Offered, Opened, Request, Step, Until, Wish, Work,
 };
+use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::tick::hooks::before_models;
 use steersman_machine::tick::join::Stands;
 use steersman_machine::tick::tick;
@@ -113,6 +114,8 @@ pub struct World {
     pub players: Players,
     /// The trace of all lines.
     pub printed: String,
+    /// The conversation that precedes the session.
+    pub history: ChatHistory,
     /// True if each commit is checked; false if only speed counts.
     pub checked: bool,
     lines: Vec<LogLine>,
@@ -189,6 +192,7 @@ impl World {
             now: Time(1_767_225_600_000),
             players: Players::default(),
             printed: String::new(),
+            history: ChatHistory::default(),
             checked: true,
             lines: Vec::new(),
             after: Vec::new(),

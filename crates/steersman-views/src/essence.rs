@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Body, Id};
-use steersman_machine::stored::interaction::{Interaction, Target};
+use steersman_machine::stored::interaction::{Earlier, Interaction, Target};
 
 /// Returns the entries of a stack with results in the order of their calls, whichever closed first. An entry may
 /// hold more than an interaction, for example its line; `of` returns its interaction. The flag of an entry is true for calls to
@@ -68,6 +68,14 @@ pub fn essential(interaction: &Interaction, of_branches: bool, bodies: &dyn Bodi
             )
         }
         Interaction::Summary(summary) => format!("S {}", bodies.text(summary.body)),
+        Interaction::Earlier(Earlier::User(body)) => format!("EU {}", bodies.text(*body)),
+        Interaction::Earlier(Earlier::Assistant { text: said, calls }) => {
+            let calls = calls.iter().map(|call| {
+                let (args, result) = (bodies.text(call.args), bodies.text(call.result));
+                format!(" {} {args} {result}", call.name)
+            });
+            format!("EA {}{}", text(*said), calls.collect::<String>())
+        }
         Interaction::Finished {
             end,
             cause,

@@ -11,7 +11,9 @@ use steersman_machine::stored::commit::{
     Admitted, Commit, Hold, LedgerEntry, LogLine, Release, Why,
 };
 use steersman_machine::stored::ids::{Id, Line, Name};
-use steersman_machine::stored::interaction::{Cause, Class, How, Interaction, Origin, Target};
+use steersman_machine::stored::interaction::{
+    Cause, Class, Earlier, How, Interaction, Origin, Target,
+};
 use steersman_machine::stored::words::why_word;
 
 /// A call, a result or an end that failed, or a decision against an effect.
@@ -351,6 +353,8 @@ impl Lanes {
             Interaction::Summary(summary) => {
                 (Kind::Summary, flag(summary.covers.is_nothing(), FAILED))
             }
+            Interaction::Earlier(Earlier::User(_)) => (Kind::Message, flag(true, BY_PERSON)),
+            Interaction::Earlier(Earlier::Assistant { .. }) => (Kind::Answer, 0),
             Interaction::Finished { cause, .. } => {
                 let failed = matches!(cause, Cause::Failed | Cause::Limit | Cause::Deadlock);
                 let cancelled = *cause == Cause::Cancelled;

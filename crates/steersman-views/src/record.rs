@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::{Body, Id, Line};
-use steersman_machine::stored::interaction::{Call, Interaction, calls_of_answer};
+use steersman_machine::stored::interaction::{Call, Earlier, Interaction, calls_of_answer};
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Engine, EngineError, Inspection};
 use steersman_runtime::known::Known;
@@ -194,7 +194,10 @@ impl Recorded {
                     ..
                 } = pushed
                 else {
-                    messages.extend(self.message(pushed));
+                    match pushed {
+                        Interaction::Earlier(earlier) => messages.extend(self.earlier(earlier)),
+                        _ => messages.extend(self.message(pushed)),
+                    }
                     continue;
                 };
                 let following = stack[at..].iter().take_while(|(n, _)| n == line);
@@ -236,6 +239,27 @@ impl Recorded {
         })
     }
 
+    /// Returns a message of a conversation that was held elsewhere, with the results of its calls.
+    fn earlier(&self, earlier: &Earlier) -> Vec<Json> {
+        let (text, calls) = match earlier {
+            Earlier::User(body) => {
+                return vec![json!({ "role": "user", "content": self.text(*body) })];
+            }
+            Earlier::Assistant { text, calls } => (text.map(|body| self.text(body)), calls),
+        };
+        let made = calls.iter().map(|call| {
+            let function = json!({ "name": call.name, "arguments": self.text(call.args) });
+            json!({ "id": call.label, "type": "function", "function": function })
+        });
+        let made: Vec<Json> = made.collect();
+        let answer = json!({ "role": "assistant", "content": text, "tool_calls": made });
+        let results = calls.iter().map(|call| {
+            let content = self.text(call.result);
+            json!({ "role": "tool", "tool_call_id": call.label, "content": content })
+        });
+        std::iter::once(answer).chain(results).collect()
+    }
+
     fn message(&self, pushed: &Interaction) -> Option<Json> {
         Some(match pushed {
             Interaction::UserMessage { body, .. } => {
@@ -260,9 +284,10 @@ impl Recorded {
             Interaction::AssistantMessage { text, .. } => {
                 json!({ "role": "assistant", "content": text.map(|body| self.text(body)), "tool_calls": [] })
             }
-            Interaction::Call(_) | Interaction::Route(_) | Interaction::Finished { .. } => {
-                return None;
-            }
+            Interaction::Call(_)
+            | Interaction::Route(_)
+            | Interaction::Earlier(_)
+            | Interaction::Finished { .. } => return None,
         })
     }
 

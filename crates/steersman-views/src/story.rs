@@ -20,13 +20,14 @@ use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::questions::judgement;
 use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{
     Admitted, Commit, LedgerEntry, LogLine, Probing, Push, Want,
 };
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Body, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{
-    Call, CallResult, Cause, End, How, Interaction, Origin, Target,
+    Call, CallResult, Cause, Earlier, End, How, Interaction, Origin, Target,
 };
 use steersman_runtime::engine::EngineError;
 
@@ -325,6 +326,9 @@ impl Story {
                         );
                     }
                 }
+                Interaction::Earlier(earlier) => {
+                    rows.push(self.earlier(line, push.agent, earlier, texts));
+                }
                 Interaction::Summary(summary) => {
                     let (text, note, tone) = memory::summed(summary, texts);
                     rows.push(row(line, self.agent(push.agent), text, note, tone));
@@ -403,6 +407,23 @@ impl Story {
             Some(row(line, self.agent(agent), text, note, tone)),
             shows_end,
         )
+    }
+
+    /// Returns the row of a message that came with a conversation held elsewhere.
+    fn earlier(&self, line: &LogLine, agent: Id, earlier: &Earlier, texts: &dyn Bodies) -> Row {
+        let (who, text) = match earlier {
+            Earlier::User(body) => (speaker(&By::default()), texts.text(*body).to_string()),
+            Earlier::Assistant { text, calls } => {
+                let said = text.iter().map(|body| texts.text(*body).to_string());
+                let calls = calls.iter().map(|call| {
+                    let args = texts.text(call.args);
+                    format!("{}({})", call.name, arguments(&args))
+                });
+                let all: Vec<String> = said.chain(calls).collect();
+                (self.agent(agent).to_owned(), all.join("; "))
+            }
+        };
+        row(line, &who, text, "before this session".into(), Tone::Said)
     }
 
     fn message(

@@ -17,7 +17,7 @@ use steersman_machine::stored::engine::Judged;
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Id, Line, Time};
 use steersman_machine::stored::interaction::{
-    Call, Cause, Choice, End, How, Interaction, Origin, Target,
+    Call, Cause, Choice, Earlier, End, How, Interaction, Origin, Target,
 };
 
 /// Maximum number of characters of a text; `show` and `log` have all of it.
@@ -160,6 +160,22 @@ impl Past<'_> {
 
     // ---- one step --------------------------------------------------------------------------------------------
 
+    /// Returns the step of a message that came with a conversation held elsewhere.
+    fn earlier(&self, place: Place, who: &str, earlier: &Earlier) -> Step {
+        let (kind, who, how, text) = match earlier {
+            Earlier::User(body) => ("message", "user", "said", Some(*body)),
+            Earlier::Assistant { text, .. } => ("answer", who, "answered", *text),
+        };
+        let text = text.map(|body| quoted(&self.texts().text(body)));
+        let text = text.unwrap_or_else(|| "calls".to_owned());
+        self.blank(
+            place.line,
+            kind,
+            who,
+            format!("{how} before this session: {text}"),
+        )
+    }
+
     fn step(&self, act: Act) -> Step {
         let place = match act {
             Act::Push(place) => place,
@@ -220,6 +236,7 @@ impl Past<'_> {
                 step.facts = self.of_route(place, push.agent, route);
                 step
             }
+            Interaction::Earlier(earlier) => self.earlier(place, &who, earlier),
             Interaction::Summary(summary) => {
                 let text = quoted(&self.texts().text(summary.body));
                 self.blank(

@@ -121,6 +121,7 @@ pub use steersman_machine::network::join::JoinOn;
 pub use steersman_machine::network::nets::NetView;
 pub use steersman_machine::network::nets::states::{Ended, Next};
 pub use steersman_machine::network::search::{Method as SearchMethod, Plan as SearchPlan, Scorer};
+pub use steersman_machine::tick::history::{ChatHistory, HistoryError};
 pub use steersman_machine::view::artifact::Content;
 pub use steersman_runtime::engine::{Durability, StartOptions};
 pub use steersman_runtime::erase::{Erased, What};

@@ -356,6 +356,14 @@ impl ToolError {
         }
     }
 
+    /// A write that does not fit.
+    fn no_write(entry: &str, why: &str) -> Self {
+        Self {
+            happened: Happened::AsItsClass,
+            ..Self::not_performed(format!("set `{entry}`: {why}")).code(Code::Misfit.text())
+        }
+    }
+
     /// The session refused a step.
     fn refused_step(step: &str, fault: Fault) -> Self {
         Self::no_step(step, &fault.message).code(&fault.code)
@@ -494,9 +502,16 @@ impl Toolset for RustTools {
                 }
             };
             match ended {
-                Ok(Ok(result)) => match (cx.take_made(), cx.take_mode()) {
-                    (made, None) if made.is_empty() => Raw::Done(result),
-                    (made, mode) => Raw::Made { result, made, mode },
+                Ok(Ok(result)) => match (cx.take_made(), cx.take_writes(), cx.take_mode()) {
+                    (made, writes, None) if made.is_empty() && writes.is_empty() => {
+                        Raw::Done(result)
+                    }
+                    (made, writes, mode) => Raw::Made {
+                        result,
+                        made,
+                        writes,
+                        mode,
+                    },
                 },
                 Ok(Err(error)) => error.raw(*class),
                 // A tool without effects would panic again, so it is not retried.

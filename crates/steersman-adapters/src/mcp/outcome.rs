@@ -121,6 +121,7 @@ pub(super) async fn result(
         Raw::Made {
             result: json,
             made,
+            writes: Vec::new(),
             mode: None,
         }
     }

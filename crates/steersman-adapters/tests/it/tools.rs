@@ -69,6 +69,7 @@ pub(crate) fn run_of(network: &Arc<Network>, tool: &str, names: Json, env: &Env)
         artifacts: Artifacts::new(Arc::new(MemoryStore::new()), Snapshot::empty(), None),
         scope: Arc::new(scope.expect("the secrets are there")),
         steps: None,
+        writes: None,
     }
 }
 

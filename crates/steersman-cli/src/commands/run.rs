@@ -13,15 +13,19 @@ use crate::{asked, attach, words};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::PathBuf;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::Settled;
 use steersman::runtime::store::MAX_VALUE;
-use steersman::{Act, By, Error, Resolution, Session, StartOptions};
+use steersman::{Act, By, ChatHistory, Error, Resolution, Session, StartOptions};
 use steersman_machine::stored::ids::{Line, Name};
 use steersman_machine::values::types::TypeKind;
+use steersman_runtime::files;
+
+/// Maximum size, in bytes, of a file with a history. What is kept of it is bounded by [`ChatHistory::read`].
+const HISTORY_FILE: usize = 8 << 20;
 
 pub(crate) const LISTED: &str = "Talk to a definition, or go on with a session";
 
@@ -51,6 +55,9 @@ pub(crate) struct RunArgs {
     /// The agent to talk to, if the definition has several entries.
     #[arg(long, value_name = "AGENT")]
     entry: Option<String>,
+    /// Begin with a conversation that was held elsewhere: a JSON array of chat messages, or one message a line.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "all"])]
+    history: Option<PathBuf>,
     /// Give a value of `config`, before the environment and the default. May be given more than once.
     #[arg(long, value_name = "NAME=VALUE", conflicts_with_all = ["resume", "all"])]
     set: Vec<String>,
@@ -119,8 +126,10 @@ pub(crate) async fn run(
                 .hint(format!("there is: {}", network.checked().entry.join(", "))),
         );
     }
+    let history = history(args.history.as_deref(), printer)?;
     let place = Place::open(global, &args.drive).await?;
     let options = StartOptions {
+        history,
         agent: args.entry.as_deref().map(Into::into),
         say: input.clone(),
         files: attach::to_message(&args.file)?,
@@ -203,6 +212,35 @@ fn config(
         }
     }
     Ok(values)
+}
+
+/// Reads the conversation that precedes the session.
+fn history(path: Option<&Path>, printer: &Printer) -> Result<ChatHistory, CommandError> {
+    let Some(path) = path else {
+        return Ok(ChatHistory::default());
+    };
+    let shown = path.display();
+    let bytes = files::named(path, HISTORY_FILE).map_err(|error| {
+        CommandError::usage(match error.kind() {
+            ErrorKind::FileTooLarge => format!("`{shown}` has more than {HISTORY_FILE} bytes"),
+            _ => format!("`{shown}` cannot be read: {error}"),
+        })
+    })?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        CommandError::usage(format!("`{shown}` is not UTF-8 text"))
+            .hint("convert it, for example with iconv")
+    })?;
+    let history = ChatHistory::read(&text).map_err(|unfit| {
+        CommandError::usage(format!("`{shown}`, {unfit}")).hint(unfit.fix.clone())
+    })?;
+    let left_out = history.left_out();
+    if left_out > 0 {
+        let them = words::count(left_out as u64, "system message");
+        printer.talk(yellow(&format!(
+            "{them} of `{shown}` left out: the definition has the system prompt"
+        )));
+    }
+    Ok(history)
 }
 
 /// Returns the names of models that `--model` gives, by the name in the definition.

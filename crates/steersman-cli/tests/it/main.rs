@@ -27,6 +27,7 @@ mod examples;
 mod files;
 mod graded;
 mod help;
+mod histories;
 mod hostile;
 mod import;
 mod joins;

@@ -164,6 +164,10 @@ impl Diagnostic {
     pub(crate) fn malformed(at: At, text: &str, wanted: &str) -> Self {
         Self::new("E0115", at, format!("`{text}` is not {wanted}"))
     }
+    /// A message of a history is not a chat message.
+    pub(crate) fn no_message(at: At, why: &str, fix: &str) -> Self {
+        Self::new("E0115", at, why.to_owned()).help(fix)
+    }
     pub(crate) fn import_circle(at: At, path: &str) -> Self {
         Self::new(
             "E0116",

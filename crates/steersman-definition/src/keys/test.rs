@@ -71,6 +71,8 @@ section! {
         tools: Answers<'a>, "Outcomes of tools, in order.", names Tool;
         memory: List<'a, Remembered<'a>> | "nothing",
             "What is in memory before the first step. A test has a memory of its own.";
+        history: List<'a, Any<'a>> | "nothing",
+            "A conversation that was held elsewhere and precedes the session: chat messages with `role` and `content`.";
         steps: List<'a, Step<'a>>, "What happens.";
         expect: List<'a, Expect<'a>>, "At the end.";
     }

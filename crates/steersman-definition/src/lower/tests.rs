@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Class;
+use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::view::rating::BEST;
 
 impl Lower<'_> {
@@ -39,11 +40,25 @@ impl Lower<'_> {
             script: self.script(test.script(), &scope),
             tools: self.tool_outcomes(test.tools()),
             memory: each(test.memory()).map(|of| self.remembered(of)).collect(),
+            history: self.history(test.history()),
             steps: each(test.steps())
                 .map(|step| self.step(step, &scope))
                 .collect(),
             expect: self.expects(test.expect(), &scope),
         }
+    }
+
+    fn history(&mut self, written: Option<List<'_, kinds::Any<'_>>>) -> ChatHistory {
+        let messages: Vec<kinds::Any<'_>> = each(written).collect();
+        let read = ChatHistory::from_messages(messages.iter().map(|message| message.to_json()));
+        read.unwrap_or_else(|unfit| {
+            let at = unfit.message.saturating_sub(1);
+            if let Some(message) = messages.get(at) {
+                let at = self.place(message.0.span);
+                self.say(Diagnostic::no_message(at, &unfit.to_string(), &unfit.fix));
+            }
+            ChatHistory::default()
+        })
     }
 
     fn remembered(&mut self, of: keys::Remembered<'_>) -> Remembered {

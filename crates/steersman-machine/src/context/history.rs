@@ -12,7 +12,7 @@ use crate::snapshot::Snapshot;
 use crate::stored::by::By;
 use crate::stored::codes::REVISE;
 use crate::stored::ids::{Body, Id, Line};
-use crate::stored::interaction::{Call, CallResult, How, Origin};
+use crate::stored::interaction::{Call, CallResult, EARLIER, Earlier, EarlierCall, How, Origin};
 use crate::values::expression::{EvalError, Template, shown_json};
 use crate::values::json::SEALED;
 use crate::view::{Read, View};
@@ -177,6 +177,8 @@ impl At<'_> {
         let contents = match &unit.what {
             What::Message { from, body } => vec![Content::User(self.message(from, *body))],
             What::Summary(body) => vec![Content::User(summary(self.history, *body))],
+            What::Earlier(Earlier::User(body)) => vec![Content::User(self.text(*body).to_string())],
+            What::Earlier(Earlier::Assistant { text, calls }) => self.earlier(*text, calls),
             What::Engine(calls) => {
                 let mut lines = Vec::new();
                 // The results of tools that ran before this turn are part of `now`, so they are left out here.
@@ -292,6 +294,27 @@ impl At<'_> {
             contents.push(Content::User(as_text.join("\n")));
         }
         Ok(contents)
+    }
+
+    /// Renders an answer that was given elsewhere, with the results of its calls.
+    fn earlier(&self, text: Option<Body>, calls: &[EarlierCall]) -> Vec<Content> {
+        let specs = calls.iter().map(|call| CallSpec {
+            label: call.label.to_string(),
+            name: crate::network::wire_name(&call.name),
+            args: self.text(call.args).to_string(),
+        });
+        let answer = Content::Assistant {
+            text: text.map(|text| self.text(text).to_string()),
+            calls: specs.collect(),
+            opaque: None,
+        };
+        let results = calls.iter().map(|call| Content::Result {
+            label: call.label.to_string(),
+            name: crate::network::wire_name(&call.name),
+            text: self.text(call.result).to_string(),
+            error: false,
+        });
+        std::iter::once(answer).chain(results).collect()
     }
 
     /// Returns the aging policy of a call's tool, if the call is old.
@@ -500,6 +523,17 @@ impl At<'_> {
         match &unit.what {
             What::Message { from, body } => line("user", &self.message(from, *body)),
             What::Summary(body) => line("summary", &self.text(*body)),
+            What::Earlier(Earlier::User(body)) => line("user", &self.text(*body)),
+            What::Earlier(Earlier::Assistant { text, calls }) => {
+                if let Some(text) = text {
+                    line(EARLIER, &self.text(*text));
+                }
+                for call in calls {
+                    let called = format!("{} {}", call.name, self.text(call.args));
+                    line("assistant called", &called);
+                    line(&call.name, &self.text(call.result));
+                }
+            }
             What::Answer { text, calls, .. } => {
                 if let Some(text) = text {
                     line("assistant", &self.text(*text));

@@ -6,8 +6,9 @@ use super::units::{self, Units};
 use super::{At, History, history};
 use crate::network::{Network, Seen, ToolDef, notes};
 use crate::snapshot::Snapshot;
+use crate::stored::by::By;
 use crate::stored::ids::{Body, Id, Line, Name};
-use crate::stored::interaction::{End, Interaction, Number, Origin};
+use crate::stored::interaction::{EARLIER, Earlier, End, Interaction, Number, Origin};
 use crate::view::Cx;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -159,7 +160,13 @@ impl Transcript {
                         }));
                     }
                 }
-                units::What::Summary(body) => drop(seen.insert(*body)),
+                units::What::Summary(body) | units::What::Earlier(Earlier::User(body)) => {
+                    seen.insert(*body);
+                }
+                units::What::Earlier(Earlier::Assistant { text, calls }) => {
+                    seen.extend(*text);
+                    seen.extend(calls.iter().map(|call| call.result));
+                }
                 units::What::Answer { text, calls, .. } => {
                     seen.extend(*text);
                     let results = calls.iter().filter_map(|chain| chain.result.as_ref());
@@ -347,7 +354,12 @@ impl Own {
                     });
                 }
             }
+            Interaction::Earlier(Earlier::User(body)) => add(&By::default().role, *body, true),
+            Interaction::Earlier(Earlier::Assistant {
+                text: Some(text), ..
+            }) => add(&EARLIER.into(), *text, true),
             Interaction::AssistantMessage { text: None, .. }
+            | Interaction::Earlier(_)
             | Interaction::Route(_)
             | Interaction::Summary(_) => {}
         }

@@ -14,7 +14,7 @@
 
 use super::units::{Chain, Unit};
 use crate::network::{Aging, Beyond, Compact, ModelAgent, Network};
-use crate::snapshot::{Agent, Snapshot, Sum};
+use crate::snapshot::{Agent, LATELY, Snapshot, Sum};
 use crate::stored::commit::{Kind, Watermark};
 use crate::stored::engine::{COMPACT, KEEP_EXCHANGES};
 use crate::stored::ids::{Body, Id, Name};
@@ -148,6 +148,9 @@ pub fn due_watermarks(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Vec<Waterm
     if !lags.iter().any(|lag| lag.due) {
         return Vec::new();
     }
+    // Exchanges up to this number are not shown, and need no summary.
+    let kept = lags.iter().find(|lag| *lag.policy == *KEEP_EXCHANGES);
+    let shown = hidden(snapshot, agent).max(kept.map_or(0, |lag| lag.to));
     let mut marks = Vec::new();
     for lag in lags {
         if lag.to <= mark(snapshot, agent, &lag.policy) {
@@ -155,6 +158,7 @@ pub fn due_watermarks(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Vec<Waterm
         }
         // An agent's last model call does not wait for a summary.
         let sums = summary_policy(cx, &lag.policy).filter(|_| !state.counters.last_call);
+        let sums = sums.filter(|policy| covers_more(cx, state, policy, lag.to, shown));
         let watermark = |policy| Watermark {
             agent,
             policy,
@@ -209,6 +213,31 @@ fn summary_policy(cx: &Cx<'_>, policy: &str) -> Option<Name> {
     };
     let aging = cx.network.tools.get(tool)?.render.age.as_ref()?;
     (aging.beyond == Beyond::Summary).then(|| summary_of(tool))
+}
+
+/// Returns true if a summary up to this boundary would cover a shown result that the last try did not cover.
+fn covers_more(cx: &Cx<'_>, state: &Agent, policy: &str, to: u32, hidden: u32) -> bool {
+    let Some(tool) = summed_tool(policy) else {
+        return false;
+    };
+    let aging = cx.network.tools.get(tool);
+    let aging = aging.and_then(|tool| tool.render.age.as_ref());
+    let own = aging.is_some_and(|aging| aging.own);
+    let tried = sum(state, policy).tried;
+    let times = state.context.used.get(&tool.into());
+    let lately = state.context.lately.get(tool);
+    let lately = lately.map_or(&[][..], |lately| lately);
+    // Numbers of the exchanges as the horizon counts them, and as the agent does.
+    let newest_first = lately.iter().rev().zip((1..=times).rev());
+    let mut newest_first = newest_first.map(|(exchange, nth)| {
+        let at = if own { nth } else { *exchange };
+        (at, *exchange)
+    });
+    let is_new = |at: u32| at > tried && at <= to;
+    // If there were more exchanges than are known, one of those may be meant.
+    let oldest = newest_first.clone().last().map_or(0, |(at, _)| at);
+    let are_more = lately.len() == LATELY && times as usize > LATELY && oldest > tried + 1;
+    are_more || newest_first.any(|(at, exchange)| is_new(at) && exchange > hidden)
 }
 
 fn compaction(snapshot: &Snapshot, state: &Agent, compact: &Compact) -> Option<Lag> {

@@ -3,7 +3,9 @@
 use super::History;
 use crate::network::{Seen, ViewDef};
 use crate::stored::ids::{Body, Id, Line, Name};
-use crate::stored::interaction::{Call, CallResult, Choice, End, Interaction, Origin, Target};
+use crate::stored::interaction::{
+    Call, CallResult, Choice, EARLIER, Earlier, End, Interaction, Origin, Target,
+};
 use imbl::Vector;
 use std::sync::Arc;
 
@@ -167,6 +169,15 @@ impl Talk {
                 after: self.entries.len(),
             }),
             Interaction::Result(result) => self.ended(history, line, result),
+            Interaction::Earlier(Earlier::User(body)) => {
+                self.enter(said(Who::Outside(None), *body));
+            }
+            Interaction::Earlier(Earlier::Assistant { text, .. }) => {
+                let who = Who::Member(EARLIER.into());
+                if let Some(body) = text {
+                    self.enter(said(who, *body));
+                }
+            }
             Interaction::Route(_)
             | Interaction::AssistantMessage { .. }
             | Interaction::Summary(_)

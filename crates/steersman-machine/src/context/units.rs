@@ -6,7 +6,7 @@ use super::again::Again;
 use super::policies::Age;
 use crate::snapshot::Uses;
 use crate::stored::ids::{Body, Id, Line, Name};
-use crate::stored::interaction::{Call, CallResult, Covers, Interaction, Origin};
+use crate::stored::interaction::{Call, CallResult, Covers, Earlier, Interaction, Origin};
 use crate::view::Read;
 use imbl::{OrdMap, Vector};
 use std::collections::BTreeMap;
@@ -48,6 +48,8 @@ pub(super) enum What {
     },
     /// Calls that the engine opened.
     Engine(Vec<Chain>),
+    /// A message of a conversation that was held elsewhere.
+    Earlier(Earlier),
 }
 
 /// A call with the calls that followed it.
@@ -238,10 +240,17 @@ impl Units {
                         wanted.retain(|id| *id != call.id);
                         wanted.extend(call.chain());
                     }
+                    Interaction::Earlier(Earlier::Assistant { .. }) => {
+                        if exchanges <= head.before && wanted.is_empty() {
+                            break 'down;
+                        }
+                        exchanges = exchanges.saturating_sub(1);
+                    }
                     Interaction::UserMessage { .. }
                     | Interaction::AssistantMessage { .. }
                     | Interaction::Route(_)
                     | Interaction::Summary(_)
+                    | Interaction::Earlier(Earlier::User(_))
                     | Interaction::Finished { .. } => {}
                 }
                 shown.push(interaction.clone());
@@ -290,6 +299,14 @@ impl Units {
                 self.tail = Tail::Opening;
             }
             Interaction::Result(result) => self.result(result),
+            Interaction::Earlier(earlier) => {
+                self.unit(What::Earlier(earlier.clone()));
+                if let Earlier::Assistant { .. } = earlier {
+                    self.exchanges += 1;
+                    let unit = self.list.back_mut().map(Arc::make_mut);
+                    unit.expect("pushed a moment ago").closes = self.exchanges;
+                }
+            }
             Interaction::Route(_) | Interaction::Finished { .. } => {}
         }
     }
@@ -401,7 +418,7 @@ impl Unit {
     pub(super) fn calls(&self) -> &[Chain] {
         match &self.what {
             What::Answer { calls, .. } | What::Engine(calls) => calls,
-            What::Message { .. } | What::Summary(_) => &[],
+            What::Message { .. } | What::Summary(_) | What::Earlier(_) => &[],
         }
     }
 
@@ -414,7 +431,7 @@ impl Unit {
     fn chains(&mut self) -> &mut [Chain] {
         match &mut self.what {
             What::Answer { calls, .. } | What::Engine(calls) => calls,
-            What::Message { .. } | What::Summary(_) => &mut [],
+            What::Message { .. } | What::Summary(_) | What::Earlier(_) => &mut [],
         }
     }
 
@@ -427,7 +444,9 @@ impl Unit {
     fn chains_mut(&mut self) -> &mut Vec<Chain> {
         match &mut self.what {
             What::Answer { calls, .. } | What::Engine(calls) => calls,
-            What::Message { .. } | What::Summary(_) => unreachable!("only exchanges have calls"),
+            What::Message { .. } | What::Summary(_) | What::Earlier(_) => {
+                unreachable!("only exchanges have open calls")
+            }
         }
     }
 

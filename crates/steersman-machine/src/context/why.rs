@@ -9,6 +9,7 @@ use crate::questions::{Purpose, judgement};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::engine::{COMPACT, Judged, KEEP_EXCHANGES};
 use crate::stored::ids::{Body, Id, Line, Name};
+use crate::stored::interaction::Earlier;
 use crate::values::expression::{EvalError, Template};
 use crate::view::{Cx, Read, Trace, View};
 use std::sync::Arc;
@@ -237,9 +238,9 @@ impl All<'_> {
 
     fn origin(&self, unit: &Unit, content: &Content, reads: &[Read]) -> Origin {
         let calls = match &unit.what {
-            What::Message { body, .. } | What::Summary(body) => {
+            What::Message { .. } | What::Summary(_) | What::Earlier(_) => {
                 return Origin {
-                    lines: vec![body.line()],
+                    lines: lines(unit).0.into_iter().collect(),
                     ..Origin::default()
                 };
             }
@@ -400,7 +401,13 @@ impl All<'_> {
 /// Returns the first and the last line of a unit.
 fn lines(unit: &Unit) -> (Option<Line>, Option<Line>) {
     let (text, calls) = match &unit.what {
-        What::Message { body, .. } | What::Summary(body) => (Some(*body), &[][..]),
+        What::Message { body, .. } | What::Summary(body) | What::Earlier(Earlier::User(body)) => {
+            (Some(*body), &[][..])
+        }
+        What::Earlier(Earlier::Assistant { text, calls }) => (
+            text.or_else(|| calls.first().map(|call| call.args)),
+            &[][..],
+        ),
         What::Answer {
             text,
             opaque,

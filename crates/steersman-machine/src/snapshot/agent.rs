@@ -145,11 +145,17 @@ pub struct Context {
     pub bare: bool,
     /// Number of exchanges in which it called a tool, by tool.
     pub used: Uses,
+    /// The newest of these exchanges, by their numbers, at most [`LATELY`] for each tool: a summary is asked for only if it covers
+    /// one that the summary before did not.
+    pub lately: OrdMap<Name, Arc<[u32]>>,
     /// Summaries of the older part, by policy.
     pub sums: OrdMap<Name, Sum>,
     /// Size of the context.
     pub weight: Arc<Weight>,
 }
+
+/// Most exchanges in [`Context::lately`] of a tool.
+pub const LATELY: usize = 64;
 
 /// State of the summaries of one policy. A boundary is a number of exchanges, counted as the policy counts them.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

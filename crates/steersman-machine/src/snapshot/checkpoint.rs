@@ -5,7 +5,7 @@ use crate::stored::codec::{Hash, decode_checkpoint, encode_checkpoint};
 use crate::stored::ids::Line;
 
 /// Version of the form of snapshots in checkpoints, and of the meaning of the fold. Checkpoints of other versions are discarded.
-pub const SNAPSHOT_VERSION: u8 = 16;
+pub const SNAPSHOT_VERSION: u8 = 17;
 
 /// Encodes a checkpoint of a branch: its snapshot, the last line on the branch (the snapshot's own, or a later one that holds
 /// ledger entries only), and the hash of that line.

@@ -64,7 +64,8 @@ pub fn phase<'a>(kind: Kind, stack: impl IntoIterator<Item = &'a Interaction>) -
             Interaction::Finished {
                 end: End::Draft, ..
             }
-            | Interaction::Summary(_) => {}
+            | Interaction::Summary(_)
+            | Interaction::Earlier(_) => {}
         }
     }
     phase
@@ -206,6 +207,7 @@ impl Snapshot {
             Interaction::Result(result) => self.push_result(line, now, push.agent, result, bodies),
             Interaction::Route(route) => self.push_route(line, now, push.agent, route, bodies),
             Interaction::Summary(summary) => self.push_summary(now, push.agent, summary),
+            Interaction::Earlier(_) => {}
             Interaction::Finished {
                 end,
                 cause,
@@ -721,7 +723,7 @@ fn hear(agent: &mut Agent, line: Line, now: Time, from: &Origin, body: Body) {
         Origin::Reflect {
             tool: Some(tool), ..
         } => agent.turn.send_back(tool),
-        Origin::Outside(_) if agent.stack.height == 1 => agent.input.args = Some(body),
+        Origin::Outside(_) if agent.input.args.is_none() => agent.input.args = Some(body),
         Origin::Outside(_)
         | Origin::Agent(_)
         | Origin::Released(_)

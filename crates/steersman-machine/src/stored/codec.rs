@@ -40,7 +40,7 @@ pub const VERSION: u8 = 1;
 /// Number of the newest stored form: raised whenever an enum of lines grows, or the version of lines or snapshots changes. Each
 /// owner writes its own number into its first line, and a store notes it, so that an older program does not take the session. A
 /// program with a lower number reads no line from there on.
-pub const REVISION: u16 = 2;
+pub const REVISION: u16 = 3;
 
 /// The hash of a line. The hash of `Line::NONE` is all zeros.
 pub type Hash = [u8; 32];
@@ -427,7 +427,8 @@ fn values(commit: &Commit) -> Vec<Body> {
             Interaction::UserMessage { .. }
             | Interaction::AssistantMessage { .. }
             | Interaction::Call(_)
-            | Interaction::Summary(_) => {}
+            | Interaction::Summary(_)
+            | Interaction::Earlier(_) => {}
         }
     }
     if let Some(adoption) = &commit.adoption {

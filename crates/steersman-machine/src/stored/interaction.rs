@@ -1,4 +1,4 @@
-//! The seven kinds of interactions on stacks, and their parts. **Stored**: enums are append-only.
+//! The kinds of interactions on stacks, and their parts. **Stored**: enums are append-only.
 //!
 //! Stored forms contain names and never indexes, so a log can be read without its definition.
 
@@ -51,6 +51,38 @@ pub enum Interaction {
         /// agent's state for its next task.
         writes: Vec<Write>,
     },
+    /// A message of a conversation that was held elsewhere, before the session began. It asks for nothing: no phase changes.
+    Earlier(Earlier),
+}
+
+/// The name under which people and models see a model that answered elsewhere.
+pub const EARLIER: &str = "assistant";
+
+/// A message of a conversation that was held elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Earlier {
+    /// The words of a person.
+    User(Body),
+    /// An answer of a model. It is an exchange, with the results of its calls.
+    Assistant {
+        /// Text of the answer. `None` if it consists of calls alone.
+        text: Option<Body>,
+        /// Calls of the answer, in order.
+        calls: Vec<EarlierCall>,
+    },
+}
+
+/// A call in an answer that was given elsewhere. It names no tool of the definition, and counts nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierCall {
+    /// The provider's id of the call.
+    pub label: Name,
+    /// Name of the tool, as that model knew it.
+    pub name: Name,
+    /// JSON object of the arguments.
+    pub args: Body,
+    /// Text of the result.
+    pub result: Body,
 }
 
 impl Interaction {
@@ -61,15 +93,23 @@ impl Interaction {
 
     /// Returns the texts of the interaction that its agent's model may see.
     pub(crate) fn shown(&self) -> impl Iterator<Item = Body> {
+        let earlier = match self {
+            Self::Earlier(Earlier::Assistant { calls, .. }) => &calls[..],
+            _ => &[],
+        };
+        let earlier = earlier.iter().flat_map(|call| [call.args, call.result]);
         let parts = match self {
-            Self::UserMessage { body, .. } => [Some(*body), None],
+            Self::UserMessage { body, .. } | Self::Earlier(Earlier::User(body)) => {
+                [Some(*body), None]
+            }
             Self::AssistantMessage { text, opaque, .. } => [*text, *opaque],
             Self::Call(call) => [Some(call.args), None],
             Self::Result(result) => [result.body, None],
             Self::Summary(summary) if !summary.covers.is_nothing() => [Some(summary.body), None],
+            Self::Earlier(Earlier::Assistant { text, .. }) => [*text, None],
             Self::Summary(_) | Self::Route(_) | Self::Finished { .. } => [None, None],
         };
-        parts.into_iter().flatten()
+        parts.into_iter().flatten().chain(earlier)
     }
 }
 

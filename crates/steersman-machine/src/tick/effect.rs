@@ -181,6 +181,8 @@ pub struct Start {
     /// Artifacts that came with it; their contents are blobs already. They belong to the arguments, or without arguments to the
     /// message.
     pub came: Vec<NewArtifact>,
+    /// A conversation that was held elsewhere. The root agent has it ahead of everything else.
+    pub history: crate::tick::history::ChatHistory,
     /// The binding of the session. Its `values` is ignored; the text is in `values` below.
     pub binding: crate::stored::commit::Binding,
     /// The bound values as JSON text.

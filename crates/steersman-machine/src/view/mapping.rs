@@ -34,12 +34,14 @@ const _: () = assert!(VALUE_DEPTH == 64, "the words say so");
 pub enum Raw {
     /// It happened, with this result.
     Done(Json),
-    /// It happened, and gave more than a result: contents, which become artifacts, or a mode.
+    /// It happened, and gave more than a result: contents, which become artifacts, writes of state, or a mode.
     Made {
         /// Result of the tool.
         result: Json,
         /// The contents, in their order.
         made: Vec<Content>,
+        /// Entries of state and their new values, in order. They follow the writes of the tool's `set`. `null` unsets an entry.
+        writes: Vec<(String, Json)>,
         /// The next mode of the caller, if the tool sets one.
         mode: Option<String>,
     },
@@ -102,8 +104,13 @@ pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> 
     let at = At::new(cx, snapshot, open);
     match raw {
         Raw::Done(result) => at.done(result, How::Done),
-        Raw::Made { result, made, mode } => {
-            let mapped = at.made(result, made);
+        Raw::Made {
+            result,
+            made,
+            writes,
+            mode,
+        } => {
+            let mapped = at.made(result, made, writes);
             let said = mode.clone().filter(|_| mapped.how == How::Done);
             Mapped {
                 mode: said.or(mapped.mode),
@@ -308,7 +315,7 @@ impl<'a> At<'a> {
 
     // --- calls that happened
 
-    fn made(&self, result: &Json, made: &[Content]) -> Mapped {
+    fn made(&self, result: &Json, made: &[Content], writes: &[(String, Json)]) -> Mapped {
         for content in made {
             let size = content.bytes.len();
             let why = artifact::misnamed(&content.name).or_else(|| {
@@ -322,6 +329,17 @@ impl<'a> At<'a> {
         }
         let mut mapped = self.done(result, How::Done);
         if mapped.how != How::Done {
+            return mapped;
+        }
+        for (name, value) in writes {
+            let owner = self.open.owner;
+            let name = Name::from(name.as_str());
+            match write(self.cx, self.snapshot, owner, &name, value.clone()) {
+                Ok(write) => mapped.writes.push(write),
+                Err(fault) => return self.unfit(&fault.message),
+            }
+        }
+        if made.is_empty() {
             return mapped;
         }
         // Name the artifacts that the text does not mention, so that the model can find them.
@@ -621,8 +639,12 @@ fn write_of(
     write(cx, snapshot, writer, name, value)
 }
 
-/// Checks a value and makes it a write of its entry.
-pub(crate) fn write(
+/// Checks a value and makes it a write of its entry: the nearest one of this name, from the writer outward. A null unsets the
+/// entry.
+///
+/// # Errors
+/// No entry has this name here, or the value does not fit it.
+pub fn write(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
     writer: Id,

@@ -9,6 +9,7 @@ mod codec;
 mod codes;
 mod context;
 mod expression;
+mod history;
 mod judges;
 mod lengthy;
 mod limits;

@@ -42,12 +42,13 @@ tools:
     command: [pay]
     simulate: { paid: "{{ args.cents }}", to: "{{ args.to }}" }
     on_error: { "*": { result: "{{ error.code }}!" , set: { status: closed } } }
+  login_again: { description: Logs in again., effect: read, command: [login], set: { token: again } }
   plain: { description: Plain., effect: pure, command: [plain], set: { tags: "{{ result }}" } }
   wait_for: { description: Waits., parameters: { t: string }, wait: { event: e, match: { t: "{{ args.t }}" }, timeout: 1h, on_timeout: "No answer to {{ args.t }}." }, result: "{{ result.text }}" }
   wait_bare: { description: Waits., wait: { time: 1h } }
 events: { e: { fields: { t: string, text: string }, id: "{{ event.t }}" } }
 agents:
-  desk: { system: You help., tools: [login, balance, pay, plain, wait_for, wait_bare, after] }
+  desk: { system: You help., tools: [login, login_again, balance, pay, plain, wait_for, wait_bare, after] }
 entry: desk
 "#;
 
@@ -106,6 +107,41 @@ fn a_token_written_to_a_secret_is_sealed_and_masked() {
     );
     let rest = format!("{:?}", (&mapped.shown, &mapped.then, &others));
     assert!(!rest.contains("s3cr3t"));
+}
+
+/// What a tool writes itself follows the writes of its `set`, and is checked like these.
+#[test]
+fn a_tool_writes_more_than_its_set_says() {
+    let made = |writes: &[(&str, Json)]| Raw::Made {
+        result: json!({ "cents": 900 }),
+        made: Vec::new(),
+        writes: writes
+            .iter()
+            .map(|(n, v)| ((*n).to_owned(), v.clone()))
+            .collect(),
+        mode: None,
+    };
+    let mapped = tool(
+        "balance",
+        made(&[("token", json!("s3cr3t")), ("balance", json!(null))]),
+    );
+    assert_eq!(mapped.shown.as_deref(), Some(r#"{"cents":900}"#));
+    assert_eq!(
+        mapped.writes,
+        [
+            write("balance", json!(900), false),
+            write("token", json!("s3cr3t"), true),
+            write("balance", json!(null), false),
+        ]
+    );
+    for (name, value) in [("balanse", json!(1)), ("balance", json!("much"))] {
+        let mapped = tool("login_again", made(&[(name, value)]));
+        assert_eq!(
+            (mapped.how, mapped.code.as_deref()),
+            (How::Failed, Some("misfit"))
+        );
+        assert!(mapped.writes.is_empty());
+    }
 }
 
 #[test]

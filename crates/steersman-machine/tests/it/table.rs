@@ -8,6 +8,7 @@ use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Body, Digest, Id, Line};
 use steersman_machine::stored::outcome::Outcome;
 use steersman_machine::tick::effect::{Cancelled, OfferKind, Offered, Opened, Said, Start};
+use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::tick::table::{Event, judge, rule};
 
 const PHASES: [Phase; 4] = [
@@ -97,6 +98,7 @@ fn offers() -> Vec<Offered> {
             args: None,
             message: None,
             came: Vec::new(),
+            history: ChatHistory::default(),
             binding: Binding {
                 digest: Digest::of(b""),
                 source: [0; 32],

@@ -20,6 +20,7 @@ use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::outcome::{NewArtifact, NewWrite};
 use steersman_machine::tick::allowed;
 use steersman_machine::tick::effect::{Offered, Said, Start, Work};
+use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::values::expression::Data;
 use steersman_machine::values::types::{Parameters, equal, misfit};
 use steersman_machine::view::mapping::{Fault, Raw};
@@ -263,11 +264,20 @@ impl Job<'_, '_> {
                 return self.refuse(message, &why);
             }
         };
+        let history = begin.history.as_deref().map(ChatHistory::read);
+        let history = match history.transpose() {
+            Ok(history) => history.unwrap_or_default(),
+            Err(e) => {
+                let why = format!("the history cannot be read: {e}");
+                return self.refuse(message, &why);
+            }
+        };
         let said = begin.say.map(|text| Said {
             by,
             ..said(&message, text)
         });
         let start = Start {
+            history,
             agent: begin.agent,
             args,
             message: said,

@@ -454,6 +454,7 @@ impl Job<'_, '_> {
             artifacts: self.artifacts(id),
             scope,
             steps: None,
+            writes: None,
         }
     }
 

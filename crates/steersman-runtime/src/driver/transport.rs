@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::past::Past;
 use crate::seal::{SealError, Sealer};
 use crate::secrets::{self, mask_text};
+use crate::toolset::Writes;
 use minijinja::Value;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use steersman_machine::stored::outcome::{Mapped, NewArtifact};
 use steersman_machine::stored::parts::NewPart;
 use steersman_machine::values::expression::Scope;
 use steersman_machine::view::artifact::Content;
-use steersman_machine::view::mapping::{Fault, Raw};
+use steersman_machine::view::mapping::{self, Fault, Raw};
 use steersman_machine::view::{Cx, Transport, View};
 
 /// Gives the arguments of a call. Most calls have no field that reads them, so they are parsed only for one that does.
@@ -155,6 +156,17 @@ impl Scope for TransportScope {
             return Some((Value::UNDEFINED, read));
         }
         found
+    }
+}
+
+impl Writes for TransportScope {
+    fn check(&self, name: &str, value: &Json) -> Result<(), Fault> {
+        let cx = Cx {
+            network: &self.network,
+            bodies: &*self.past,
+        };
+        let (name, value) = (Name::from(name), value.clone());
+        mapping::write(&cx, &self.snapshot, self.agent, &name, value).map(drop)
     }
 }
 

@@ -40,6 +40,7 @@ use steersman_machine::network::Network;
 use steersman_machine::network::manifest::Manifest;
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Digest, Line, Name, Time};
+use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::values::types::arguments_misfit;
 use steersman_machine::view::artifact;
 use steersman_machine::view::artifact::Content;
@@ -82,6 +83,8 @@ pub struct StartOptions {
     pub args: Option<Json>,
     /// Text of the first message.
     pub say: Option<String>,
+    /// A conversation that was held elsewhere and precedes the session. The root agent has it ahead of the first message.
+    pub history: ChatHistory,
     /// Id of the first message, accepted once. `None` means a random id.
     pub message_id: Option<Name>,
     /// The event that begins the session. Its id is `message_id`; a later event with this id is compared with it.
@@ -327,7 +330,7 @@ impl Engine {
             agent: options.agent,
             args: options.args.map(|a| a.to_string()),
             say: options.say,
-            history: None,
+            history: (!options.history.is_empty()).then(|| options.history.stored()),
             state: Vec::new(),
             scope: Scope::default(),
             occasion: options.occasion,

@@ -234,6 +234,7 @@ pub(super) fn run(
             return Some(ended(scope.explains(Raw::NotPerformed(fault))));
         }
         run.steps = Some(steps.clone());
+        run.writes = Some(scope.clone());
         let recording = Recording(steps);
         tokio::select! {
             biased;

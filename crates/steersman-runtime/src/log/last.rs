@@ -20,7 +20,7 @@ pub(crate) fn last(snapshot: &Snapshot, history: &dyn History) -> Arc<str> {
         Interaction::Call(call) => Some(call.called()),
         Interaction::Result(result) => result.body.map(|body| history.text(body)),
         Interaction::Finished { body, .. } => body.map(|body| history.text(body)),
-        Interaction::Route(_) | Interaction::Summary(_) => None,
+        Interaction::Route(_) | Interaction::Summary(_) | Interaction::Earlier(_) => None,
     });
     shortened(&said.unwrap_or_default())
 }

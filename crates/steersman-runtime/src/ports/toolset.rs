@@ -115,6 +115,17 @@ pub struct ToolRun {
     pub scope: Arc<dyn Scope + Send + Sync>,
     /// Records the steps of the attempt. `None` for tools that the engine runs for itself: their steps are not recorded.
     pub steps: Option<Arc<dyn Steps>>,
+    /// Checks what the attempt writes to state. `None` for tools that the engine runs for itself: they write nothing.
+    pub writes: Option<Arc<dyn Writes>>,
+}
+
+/// Checks the writes of an attempt before it reports them with its result.
+pub trait Writes: Send + Sync + 'static {
+    /// Checks that the calling agent sees an entry of this name, and that the value fits it. A null unsets the entry.
+    ///
+    /// # Errors
+    /// The reason why the write would be a misfit.
+    fn check(&self, name: &str, value: &serde_json::Value) -> Result<(), Fault>;
 }
 
 /// Maximum size, in bytes, of the result of a step as JSON.

@@ -84,6 +84,7 @@ fn write(args: &Json) -> Raw {
     Raw::Made {
         result: json!(format!("Kept as `{name}`, {} bytes.", content.len())),
         made: vec![made],
+        writes: Vec::new(),
         mode: None,
     }
 }

@@ -169,6 +169,7 @@ fn agent(world: &World, snapshot: &Snapshot, id: Id) -> Result<(), Fault> {
             | Interaction::UserMessage { .. }
             | Interaction::Route(_)
             | Interaction::Summary(_)
+            | Interaction::Earlier(_)
             | Interaction::Finished { .. } => {}
         }
     }
@@ -197,7 +198,8 @@ fn began(stack: &[(Line, Interaction)]) -> Line {
             Interaction::Finished {
                 end: End::Draft, ..
             }
-            | Interaction::Summary(_) => {}
+            | Interaction::Summary(_)
+            | Interaction::Earlier(_) => {}
             Interaction::UserMessage { .. }
             | Interaction::AssistantMessage { .. }
             | Interaction::Call(_)

@@ -51,6 +51,7 @@ impl World {
             args: None,
             message,
             came: Vec::new(),
+            history: self.history.clone(),
             binding: Binding {
                 digest: self.network.digest,
                 source: [0; 32],

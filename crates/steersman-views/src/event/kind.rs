@@ -76,6 +76,16 @@ pub enum EventKind {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         parts: Vec<SaidPart>,
     },
+    /// A message of a conversation that was held elsewhere, before the session began. The agent has it in its context.
+    Earlier {
+        /// True for an answer of the model of that conversation, false for words of the user.
+        by_agent: bool,
+        /// The text of the message.
+        text: Arc<str>,
+        /// The names of the tools that the answer called. Their results are in the context, too.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<Name>,
+    },
     /// A piece of the text that the agent's model streams. Provisional.
     Piece {
         /// The id of the model call.

@@ -16,7 +16,7 @@ use steersman_machine::stored::commit::{
 };
 use steersman_machine::stored::ids::{Body, Id, Line, Name, hex};
 use steersman_machine::stored::interaction::{
-    Artifact, Call, CallResult, Cause, End, How as Ended, Interaction, Origin, Target,
+    Artifact, Call, CallResult, Cause, Earlier, End, How as Ended, Interaction, Origin, Target,
 };
 use steersman_machine::stored::parts::{Part, Parts};
 use steersman_machine::trace::chosen;
@@ -465,6 +465,16 @@ impl Teller {
                     read: serde_json::from_str(&read).unwrap_or_default(),
                 }
             }
+            Interaction::Earlier(Earlier::User(body)) => EventKind::Earlier {
+                by_agent: false,
+                text: self.text(*body).await?,
+                calls: Vec::new(),
+            },
+            Interaction::Earlier(Earlier::Assistant { text, calls }) => EventKind::Earlier {
+                by_agent: true,
+                text: self.text_or_none(*text).await?,
+                calls: calls.iter().map(|call| call.name.clone()).collect(),
+            },
             Interaction::Summary(summary) => EventKind::Summary {
                 policy: summary.policy.clone(),
                 text: self.text(summary.body).await?,

@@ -25,6 +25,8 @@ struct Recorder<'a> {
     script: BTreeMap<String, Vec<Json>>,
     tools: BTreeMap<String, Vec<Json>>,
     steps: Vec<Json>,
+    /// The conversation that precedes the session.
+    history: Vec<Json>,
     /// For each call its tool, and true if the tool reaches outside of the process.
     calls: BTreeMap<Id, (String, bool)>,
     /// The current branch. Steps without `at` act on it.
@@ -46,6 +48,7 @@ pub(super) fn recorded(read: &Recorded) -> Result<Json, NoTest> {
         script: BTreeMap::new(),
         tools: BTreeMap::new(),
         steps: Vec::new(),
+        history: Vec::new(),
         calls: BTreeMap::new(),
         current: Id::MAIN,
     };
@@ -59,6 +62,7 @@ pub(super) fn recorded(read: &Recorded) -> Result<Json, NoTest> {
         script,
         tools,
         steps,
+        history,
         ..
     } = recorder;
     let asked: usize = script.values().map(Vec::len).sum();
@@ -76,6 +80,9 @@ pub(super) fn recorded(read: &Recorded) -> Result<Json, NoTest> {
     let mut test = json!({ "seed": seed, "script": script, "steps": steps, "expect": expect });
     if !tools.is_empty() {
         test["tools"] = json!(tools);
+    }
+    if !history.is_empty() {
+        test["history"] = history.into();
     }
     if let Some(entry) = entry {
         test["entry"] = (&*entry).into();
@@ -244,6 +251,7 @@ impl Recorder<'_> {
             Interaction::Route(route) if route.effect.is_some() => {
                 self.routed(line, commit.pushes[k].agent, route)?;
             }
+            Interaction::Earlier(earlier) => self.history.extend(self.read.earlier(earlier)),
             Interaction::Finished {
                 cause: Cause::Failed,
                 ..

@@ -120,7 +120,9 @@ impl<'a> Past<'a> {
                         self.answers.entry(*effect).or_insert(place);
                     }
                 }
-                Interaction::UserMessage { .. } | Interaction::Summary(_) => {}
+                Interaction::UserMessage { .. }
+                | Interaction::Summary(_)
+                | Interaction::Earlier(_) => {}
             }
         }
     }

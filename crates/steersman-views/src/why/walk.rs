@@ -123,9 +123,9 @@ impl Way<'_, '_> {
                 *stage = Stage::Chose;
                 Next::below(self.past, place)
             }
-            Interaction::AssistantMessage { .. } | Interaction::Summary(_) => {
-                Next::below(self.past, place)
-            }
+            Interaction::AssistantMessage { .. }
+            | Interaction::Summary(_)
+            | Interaction::Earlier(_) => Next::below(self.past, place),
         }
     }
 

@@ -12,6 +12,7 @@ use steersman_machine::stored::interaction::How;
 use steersman_machine::stored::outcome::{Answer, Ask, Mapped, Outcome};
 use steersman_machine::stored::parts::Parts;
 use steersman_machine::tick::effect::{Offered, Opened, Said, Start, Wish, Work};
+use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::tick::tick;
 use steersman_machine::view::Cx;
 use steersman_runtime::bind::{self, Values};
@@ -173,6 +174,7 @@ impl Desk {
             args: None,
             message: Some(said("m1")),
             came: Vec::new(),
+            history: ChatHistory::default(),
             binding,
             values,
         };

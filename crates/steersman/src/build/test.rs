@@ -27,6 +27,7 @@ section! {
         "Answers by agent." script_file "script" text;
         "Outcomes of tools, in order." tools "tools" map_data;
         "What is in memory before the first step. A test has a memory of its own." memory "memory" list(Remembered);
+        "A conversation that was held elsewhere and precedes the session: chat messages with `role` and `content`." history "history" data;
         "What happens." steps "steps" list(Step);
         "At the end." expect "expect" list(Expect);
     }

@@ -495,6 +495,7 @@ impl<'a> Run<'a> {
             let options = StartOptions {
                 agent: self.test.entry.clone(),
                 say: Some(text.to_owned()),
+                history: self.test.history.clone(),
                 by: step.role.clone(),
                 seed: Some(self.test.seed),
                 ..StartOptions::default()

@@ -9,7 +9,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use steersman_machine::stored::bounds::NAME;
+use steersman_machine::stored::bounds::{self, NAME};
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::interaction::Class;
@@ -26,6 +26,7 @@ pub struct ToolContext {
     hear: Hear,
     made: Arc<Mutex<Vec<Content>>>,
     mode: Arc<Mutex<Option<String>>>,
+    writes: Arc<Mutex<Vec<(String, Json)>>>,
     /// Names of the steps and waits of this attempt.
     steps: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -48,6 +49,7 @@ impl ToolContext {
             hear,
             made: Arc::default(),
             mode: Arc::default(),
+            writes: Arc::default(),
             steps: Arc::default(),
         }
     }
@@ -122,6 +124,56 @@ impl ToolContext {
     pub fn mode(&self, mode: impl Into<String>) {
         let mut said = self.mode.lock().unwrap_or_else(PoisonError::into_inner);
         *said = Some(mode.into());
+    }
+
+    /// Writes an entry of state, as `set` in the tool's definition does: the write is part of the call's result. It is on disk
+    /// with that result, in one line, and takes effect when the tool and the other calls of the same answer are done. If the
+    /// tool fails, nothing is written. An attempt that is repeated writes anew what it writes, so nothing is written twice.
+    ///
+    /// The entry is the nearest one of this name: of the calling agent, of its caller, and so on. `None` unsets it. An entry
+    /// with `reduce` joins the value to what it has. Writes of this method follow those of `set`; of two values of one entry
+    /// the last one stays. [`value`](Self::value) reads the state from before the call. A value of a `secret` entry is sealed;
+    /// do not return it as well. All values of a call together have at most 96 KiB as JSON.
+    ///
+    /// ```
+    /// # use schemars::JsonSchema;
+    /// # use serde::Deserialize;
+    /// # use steersman::{ToolError, tool_with};
+    /// # #[derive(Deserialize, JsonSchema)]
+    /// # struct Order { item: String, cents: u64 }
+    /// # async fn charge(_: u64) -> Result<String, ToolError> { Ok("r-1".into()) }
+    /// let order = tool_with("order", 1, |order: Order, cx| async move {
+    ///     let receipt = cx.step("charge", charge(order.cents)).await?;
+    ///     cx.set("receipt", &receipt)?;
+    ///     Ok::<_, ToolError>(receipt)
+    /// });
+    /// # let _ = order;
+    /// ```
+    ///
+    /// # Errors
+    /// No entry of this name is declared where the tool is called, or the value does not fit it. Nothing is written then, and the
+    /// tool may go on. By `?` the call fails with the code `misfit`; an `unsafe` tool is in doubt, as with any error by `?`.
+    pub fn set(&self, name: &str, value: impl Serialize) -> Result<(), ToolError> {
+        let refused = |why: String| ToolError::no_write(name, &why);
+        let value = serde_json::to_value(value).map_err(|e| refused(e.to_string()))?;
+        let Some(state) = &self.run.writes else {
+            return Err(refused(
+                "a tool that the engine runs for itself writes no state".to_owned(),
+            ));
+        };
+        let checked = state.check(name, &value);
+        checked.map_err(|fault| refused(fault.message))?;
+        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = writes.iter().map(|(_, value)| bounds::size(value));
+        let bytes = all.sum::<usize>() + bounds::size(&value);
+        if bytes > bounds::VALUES {
+            let most = bounds::VALUES >> 10;
+            return Err(refused(format!(
+                "the call writes {bytes} bytes, more than {most} KiB"
+            )));
+        }
+        writes.push((name.to_owned(), value));
+        Ok(())
     }
 
     /// Runs a step of the tool once in the session's life, and records its end. If an earlier attempt of the call finished the
@@ -268,6 +320,10 @@ impl ToolContext {
     pub(super) fn take_mode(&self) -> Option<String> {
         let mut said = self.mode.lock().unwrap_or_else(PoisonError::into_inner);
         said.take()
+    }
+
+    pub(super) fn take_writes(&self) -> Vec<(String, Json)> {
+        std::mem::take(&mut *self.writes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn take_made(&self) -> Vec<Content> {

@@ -62,8 +62,13 @@ impl World {
 
     /// A process over the store.
     pub(crate) fn process(&self) -> Steersman {
+        self.process_of("desk: [ { call: { order: { n: 1 } } }, \"{{ request.last }}\" ]")
+    }
+
+    /// A process whose models answer from a script.
+    pub(crate) fn process_of(&self, script: &str) -> Steersman {
         Steersman::options()
-            .script_all("desk: [ { call: { order: { n: 1 } } }, \"{{ request.last }}\" ]")
+            .script_all(script)
             .clock(Arc::new(self.clock.clone()))
             .env(|name| (name == "TOKEN").then(|| "tk-123456".to_owned()))
             .over_shared(self.store.clone(), &[1; 32])

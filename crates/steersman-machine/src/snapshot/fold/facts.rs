@@ -138,12 +138,15 @@ fn of_context(context: &Context, facts: &mut Vec<AgentFact>) {
         exchanges: _,
         bare,
         used,
+        lately,
         sums,
         weight,
     } = context;
     facts.extend(bare.then_some(AgentFact::Bare));
     let used = used.iter();
     facts.extend(used.map(|(name, times)| AgentFact::Used(name.clone(), times)));
+    let lately = lately.iter();
+    facts.extend(lately.map(|(name, all)| AgentFact::UsedIn(name.clone(), all.to_vec())));
     for (policy, sum) in sums {
         let Sum {
             tried,
@@ -339,6 +342,7 @@ fn in_context(context: &mut Context, fact: AgentFact) {
         AgentFact::Exchanges(n) => context.exchanges = n,
         AgentFact::Bare => context.bare = true,
         AgentFact::Used(name, times) => context.used.set(name, times),
+        AgentFact::UsedIn(name, all) => drop(context.lately.insert(name, all.into())),
         AgentFact::Sums(policy, tried, covered, body, failed) => {
             let sum = Sum {
                 tried,
@@ -436,6 +440,7 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             fact @ (AgentFact::Exchanges(_)
             | AgentFact::Bare
             | AgentFact::Used(..)
+            | AgentFact::UsedIn(..)
             | AgentFact::Sums(..)
             | AgentFact::Weighs(..)
             | AgentFact::Exchange(_)) => in_context(context, fact),

@@ -1,10 +1,10 @@
 //! Size of an agent's context and of its closed exchanges, for the policies that shorten the context.
 
-use crate::snapshot::{Context, Snapshot, Sum, Weight};
+use crate::snapshot::{Context, LATELY, Snapshot, Sum, Weight};
 use crate::stored::commit::{Kind, Watermark};
 use crate::stored::engine::{COMPACT, KEEP_EXCHANGES};
 use crate::stored::ids::{Line, Name};
-use crate::stored::interaction::{Interaction, Summary};
+use crate::stored::interaction::{Earlier, Interaction, Summary};
 use imbl::OrdSet;
 use std::sync::Arc;
 
@@ -20,6 +20,9 @@ impl Context {
         if std::mem::take(&mut self.bare) && !what.joins_answer() {
             self.closes(line);
         }
+        if kind == Kind::Model && matches!(what, Interaction::Earlier(Earlier::Assistant { .. })) {
+            self.closed_earlier(line);
+        }
         if kind != Kind::Model || !matches!(what, Interaction::AssistantMessage { .. }) {
             return;
         }
@@ -28,6 +31,14 @@ impl Context {
             let weight = Arc::make_mut(&mut self.weight);
             (weight.tokens, weight.since) = (std::mem::take(&mut weight.asked), 0);
         }
+    }
+
+    /// Counts an exchange that was closed elsewhere. [`Self::grew`] gives it its size.
+    fn closed_earlier(&mut self, line: Line) {
+        self.exchanges += 1;
+        let weight = Arc::make_mut(&mut self.weight);
+        weight.exchanges.push(0);
+        weight.closed = line;
     }
 
     /// Closes an exchange.
@@ -53,14 +64,31 @@ impl Context {
     pub(super) fn uses(&mut self, tools: OrdSet<Name>) {
         for tool in tools {
             let times = self.used.get(&tool) + 1;
-            self.used.set(tool, times);
+            self.used.set(tool.clone(), times);
+            self.used_in(tool, self.exchanges);
         }
     }
 
-    /// Adds the bytes that were pushed in the agent's last line. If an exchange closed in that line, they belong to it.
+    /// Records the newest exchange in which a tool was called.
+    fn used_in(&mut self, tool: Name, exchange: u32) {
+        let known = self.lately.get(&tool).map_or(&[][..], |known| known);
+        let skip = (known.len() + 1).saturating_sub(LATELY);
+        let all = known.iter().skip(skip).copied().chain([exchange]);
+        let all = all.collect();
+        self.lately.insert(tool, all);
+    }
+
+    /// Adds the bytes that were pushed in the agent's last line. If an exchange closed in that line, they belong to it. Exchanges
+    /// that were closed elsewhere came in one line, so each gets an equal part.
     pub(super) fn grew(&mut self, last: Line, bytes: u32) {
         let weight = Arc::make_mut(&mut self.weight);
         weight.since += u64::from(bytes);
+        let all = &mut weight.exchanges;
+        if weight.closed == last && all.len() > 1 && all.iter().all(|bytes| *bytes == 0) {
+            let each = bytes / u32::try_from(all.len()).unwrap_or(u32::MAX);
+            all.fill(each);
+            return;
+        }
         match weight.exchanges.last_mut() {
             Some(exchange) if weight.closed == last => *exchange = exchange.saturating_add(bytes),
             _ => weight.open += u64::from(bytes),

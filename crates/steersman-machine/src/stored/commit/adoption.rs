@@ -179,6 +179,8 @@ pub enum AgentFact {
     Steps(Name, u32),
     /// The end of a call of its state, on which it has not acted: true if it succeeded, code of the failure, and text.
     Gave(bool, Option<Name>, Option<Body>),
+    /// The newest closed exchanges, by their numbers, in which it called this tool.
+    UsedIn(Name, Vec<u32>),
 }
 
 /// State of the judgement of an adopted draft, as in [`crate::snapshot::Stands`].

@@ -5,10 +5,11 @@ use crate::stored::bounds;
 use crate::stored::by::By;
 use crate::stored::commit::{Admission, Admitted, Binding, Change};
 use crate::stored::ids::{Body, Id};
-use crate::stored::interaction::{Artifact, Interaction, Origin};
+use crate::stored::interaction::{Artifact, Earlier, EarlierCall, Interaction, Origin};
 use crate::stored::outcome::NewArtifact;
 use crate::tick::Tick;
 use crate::tick::effect::{Said, Start, Until};
+use crate::tick::history::{self, ChatHistory};
 use crate::tick::take::Taken;
 use crate::values::types::arguments_misfit;
 use crate::view::artifact;
@@ -56,6 +57,7 @@ impl Tick<'_> {
         self.snapshot.binding = Some(Arc::new(binding.clone()));
         self.commit.binding = Some(binding);
         let root = self.make_agent(&def.name, None, None);
+        self.keep_earlier(root, &start.history);
         if let Some(args) = &start.args {
             let text = args.to_string();
             self.admit_as(Admitted::Start, None);
@@ -84,6 +86,27 @@ impl Tick<'_> {
             None => {}
         }
         Ok(())
+    }
+
+    /// Pushes a conversation that was held elsewhere.
+    fn keep_earlier(&mut self, root: Id, history: &ChatHistory) {
+        for said in history.messages() {
+            let earlier = match said {
+                history::Said::User(text) => Earlier::User(self.body(text.clone())),
+                history::Said::Assistant { text, calls } => {
+                    let text = text.as_ref().map(|text| self.body(text.clone()));
+                    let calls = calls.iter().map(|call| EarlierCall {
+                        label: bounds::name(&call.label),
+                        name: bounds::name(&call.name),
+                        args: self.body(call.args.clone()),
+                        result: self.body(call.result.clone()),
+                    });
+                    let calls = calls.collect();
+                    Earlier::Assistant { text, calls }
+                }
+            };
+            self.push(root, Interaction::Earlier(earlier));
+        }
     }
 
     /// Pushes a message and records the artifacts that came with it.

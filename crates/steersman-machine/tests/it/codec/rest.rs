@@ -9,7 +9,7 @@ use steersman_machine::stored::commit::{
 };
 use steersman_machine::stored::ids::{Body, Id, Line, Time};
 use steersman_machine::stored::interaction::{
-    Cause, Choice, End, How, Interaction, Origin, Reduce, Route, Write,
+    Cause, Choice, Earlier, EarlierCall, End, How, Interaction, Origin, Reduce, Route, Write,
 };
 use steersman_machine::stored::parts::{Part, Reference};
 
@@ -24,6 +24,8 @@ pub(super) fn rest() -> Vec<(&'static str, LogLine)> {
         ("search", search()),
         ("steps", steps()),
         ("hooks", hooks()),
+        ("earlier", earlier()),
+        ("uses", uses()),
     ]
 }
 
@@ -127,6 +129,40 @@ pub(super) fn chart() -> Reference {
         hash: [6; 32],
         len: 48_213,
     }
+}
+
+/// A conversation that was held elsewhere.
+fn earlier() -> LogLine {
+    let (agent, n) = (id(1, 0), 1);
+    let body = |k| Body::new(Line(n), k);
+    let looked = EarlierCall {
+        label: name("call_1"),
+        name: name("look_up"),
+        args: body(1),
+        result: body(2),
+    };
+    let said = [
+        Earlier::User(body(0)),
+        Earlier::Assistant {
+            text: None,
+            calls: vec![looked],
+        },
+        Earlier::Assistant {
+            text: Some(body(3)),
+            calls: Vec::new(),
+        },
+    ];
+    let pushes = said.map(|said| Push {
+        agent,
+        prev: Line::NONE,
+        what: Interaction::Earlier(said),
+    });
+    let commit = Commit {
+        pushes: pushes.into(),
+        ..Commit::default()
+    };
+    let texts = ["Where is 4711?", r#"{"n":4711}"#, "sent", "It was sent."];
+    line(n, Some(commit), Vec::new(), &texts)
 }
 
 /// Origins, choices and ends of rare kinds.
@@ -282,6 +318,15 @@ fn adopted() -> LogLine {
         CallFact::Write(write, None),
         CallFact::Gave(said),
     ];
+    line
+}
+
+/// The newest exchanges in which an adopted agent called a tool.
+fn uses() -> LogLine {
+    let mut line = adopted();
+    let adoption = line.commit.as_mut().and_then(|c| c.adoption.as_mut());
+    let agent = &mut adoption.expect("it adopts").agents[0];
+    agent.facts = vec![AgentFact::UsedIn(name("look"), vec![3, 4])];
     line
 }
 

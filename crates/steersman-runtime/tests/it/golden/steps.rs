@@ -237,6 +237,7 @@ impl<'a> Run<'a> {
             id: Some(SESSION.into()),
             agent: self.test.entry.clone(),
             say: Some(say.to_owned()),
+            history: self.test.history.clone(),
             message_id: Some(self.message_id()),
             by: step.role.clone(),
             seed: Some(self.test.seed),
