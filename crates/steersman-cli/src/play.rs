@@ -458,7 +458,7 @@ pub(crate) struct Told {
     /// The name as people type it: the session, with the branch if one is reported.
     pub(crate) name: String,
     pub(crate) settled: Arc<Settled>,
-    /// What failed first, if the session failed.
+    /// The first cause, if the session failed.
     pub(crate) first: Option<Reason>,
     /// If the session waits for branches: the open ones, by name, each with what it waits for.
     pub(crate) waits_for: Vec<(String, Vec<Pending>)>,

@@ -1,4 +1,4 @@
-//! What was probably meant by a text that has the form of another language: operators in an expression, a list of named entries.
+//! Finds the probable meaning of a text in the form of another language: operators in an expression, a list of named entries.
 
 use super::keys::is_name;
 use super::source::{Key, Node};
@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use steersman_machine::values::expression::{Expr, Template};
 
-/// What was probably meant by a text that is not an expression.
+/// The probable meaning of a text that is not an expression.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Meant {
     /// The first operator of another language.
     pub at: Range<usize>,
-    /// What to write for it, as text for people.
+    /// Text for people that says how it is written here.
     pub advice: String,
     /// Changes of the text that make it an expression, in order and apart; empty if none are known.
     pub changes: Vec<(Range<usize>, String)>,

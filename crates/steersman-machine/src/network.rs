@@ -184,8 +184,7 @@ pub enum SecretSource {
 pub struct ModelDef {
     /// Protocol and provider.
     pub provider: Provider,
-    /// Name of the model at the provider: a template over `config`, which is rendered when a session is bound
-    /// ([`Network::with_model_names`]).
+    /// Name of the model at the provider: a template over `config` ([`Network::with_model_names`]).
     pub model: Option<Template>,
     /// Base address of the provider.
     pub url: Option<Template>,
@@ -230,8 +229,7 @@ impl Default for ModelRetry {
 }
 
 impl ModelDef {
-    /// Returns the name of the model at the provider. `None` if the definition gives none, or if it is a template that was not
-    /// rendered.
+    /// Returns the name of the model at the provider, if there is one and it is not a template that was not rendered.
     pub fn named(&self) -> Option<&str> {
         self.model.as_ref()?.text()
     }
@@ -239,7 +237,7 @@ impl ModelDef {
 
 impl Network {
     /// Returns the network with the names of its models rendered in a scope that has `config`. Names of `given` replace those of
-    /// the definition; [`LOCAL`] stands for any chat model of a server on this computer, wherever the definition finds its own.
+    /// the definition; [`LOCAL`] stands for any model of a server on this computer.
     ///
     /// # Errors
     /// A template fails; the model and the reason.
@@ -267,8 +265,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Returns a model and its fallback models in the order in which they are asked. Each model comes once. The fallback models
-    /// of a fallback model are listed after it.
+    /// Returns a model and its fallback models in the order in which they are asked, each once, those of a fallback after it.
     pub fn chain(&self, model: &str) -> Vec<&Name> {
         let mut chain = Vec::new();
         self.link(model, &mut chain);
@@ -368,9 +365,9 @@ impl Network {
 /// Protocol and provider of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// The provider is found at the start of the session: by the keys and addresses of the environment.
+    /// The provider is found at the start of the session, by the environment.
     Auto,
-    /// A server of models on this computer, which is found at the start of the session.
+    /// A server on this computer, found at the start of the session.
     Local,
     /// A provider of the adapters, by its name.
     Named(Name),
@@ -380,10 +377,8 @@ pub enum Provider {
 
 /// Word for [`Provider::Auto`] in definitions.
 pub const AUTO: &str = "auto";
-
 /// Word for [`Provider::Local`] in definitions, and in place of a model's name where a session begins.
 pub const LOCAL: &str = "local";
-
 /// Word for [`Provider::Scripted`] in definitions, and name of that provider in bindings.
 pub const SCRIPTED: &str = "scripted";
 

@@ -15,9 +15,9 @@ pub struct Remedy {
     pub of: Part,
     /// The cause, as part of a sentence.
     pub cause: &'static str,
-    /// What to do, as part of a sentence in Markdown. Links are relative to the folder of the guide.
+    /// The remedy, as part of a sentence in Markdown. Links are relative to the folder of the guide.
     pub remedy: &'static str,
-    /// What a person can do with the session then, in order.
+    /// Acts of a person that help then, in order.
     pub acts: &'static [Act],
 }
 

@@ -157,10 +157,8 @@ pub(crate) fn required(path: &Path, printer: &Printer) -> Result<Network, Comman
     let warnings = from_here(path, network.warnings().to_vec());
     let shown = Shown::of(&warnings);
     for diagnostic in shown.first {
-        if diagnostic.severity == Severity::Warning {
-            if !printer.is_quiet() {
-                printer.excerpt(format!("{diagnostic}\n"));
-            }
+        if diagnostic.severity == Severity::Warning && !printer.is_quiet() {
+            printer.excerpt(format!("{diagnostic}\n"));
         }
     }
     if let Some(rest) = shown.rest() {

@@ -1,4 +1,4 @@
-//! What to do after a stop: the commands of the acts that help.
+//! Commands that help after a stop.
 
 use steersman::runtime::session::Settled;
 use steersman::views::cause::Reason;

@@ -9,6 +9,7 @@
 mod act;
 mod advice;
 mod artifacts;
+mod atwork;
 mod bank;
 mod branches;
 mod budgets;

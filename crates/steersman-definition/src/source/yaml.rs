@@ -389,9 +389,9 @@ fn tabs(text: &str, start: usize) -> Option<Tabs> {
 /// An unquoted text with a colon, which YAML reads as a map.
 struct Colon {
     value: Range<usize>,
-    /// What to do, as text for people.
+    /// Advice, as text for people.
     advice: String,
-    /// What stands for the value then, if the text goes on as YAML with that.
+    /// The text in place of the value, if the file goes on as YAML with that.
     with: Option<String>,
 }
 
