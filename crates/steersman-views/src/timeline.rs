@@ -218,7 +218,7 @@ impl Timeline {
                 };
                 // A call whose place is down, or that waits inside of its tool, goes on after the hold; else it has not begun.
                 if hold.why != Why::Doubt {
-                    for key in self.keys(hold.effect, call) {
+                    for key in keys(hold.effect, call) {
                         if let Some(open) = self.open.get_mut(&key) {
                             open.from = Time(i64::MAX);
                         }
@@ -247,15 +247,9 @@ impl Timeline {
         }
     }
 
-    /// Returns the keys of the spans of an effect at work.
-    fn keys(&self, effect: Id, call: Option<Id>) -> impl Iterator<Item = (Id, What)> + use<> {
-        let tool = call.map(|call| (call, What::Tool));
-        [(effect, What::Model)].into_iter().chain(tool)
-    }
-
     /// An attempt of an effect begins now: earlier ones are not shown.
     fn begins_now(&mut self, effect: Id, call: Option<Id>, now: Time) {
-        for key in self.keys(effect, call) {
+        for key in keys(effect, call) {
             if let Some(open) = self.open.get_mut(&key) {
                 open.from = now;
             }
@@ -492,4 +486,10 @@ fn busy(timeline: &Timeline) -> Vec<(Time, Time)> {
         }
     }
     joined
+}
+
+/// Returns the keys of the spans of an effect at work.
+fn keys(effect: Id, call: Option<Id>) -> impl Iterator<Item = (Id, What)> {
+    let tool = call.map(|call| (call, What::Tool));
+    [(effect, What::Model)].into_iter().chain(tool)
 }

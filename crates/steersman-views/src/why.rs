@@ -14,8 +14,7 @@ use serde::Serialize;
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, LogLine, Want};
 use steersman_machine::stored::engine::Judged;
-use steersman_machine::stored::ids::Bodies;
-use steersman_machine::stored::ids::{Id, Line, Time};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Time};
 use steersman_machine::stored::interaction::{
     Call, Cause, Choice, Earlier, End, How, Interaction, Origin, Target,
 };
@@ -258,26 +257,35 @@ impl Past<'_> {
             }
             Interaction::Finished {
                 cause, body, code, ..
-            } => {
-                let said = body.map_or_else(String::new, |body| {
-                    format!(": {}", quoted(&self.texts().text(body)))
-                });
-                let how = match cause {
-                    Cause::Rounds => stands(code.as_deref()),
-                    cause => ended(*cause).to_owned(),
-                };
-                let mut step = self.blank(place.line, "end", &who, format!("{how}{said}"));
-                if let Some(code) = code {
-                    let word = if matches!(cause, Cause::Limit | Cause::Rounds) {
-                        "limit"
-                    } else {
-                        "code"
-                    };
-                    step.facts.push(Fact::new(word, code.to_string()));
-                }
-                step
-            }
+            } => self.finished(place, &who, *cause, *body, code.as_deref()),
         }
+    }
+
+    fn finished(
+        &self,
+        place: Place,
+        who: &str,
+        cause: Cause,
+        body: Option<Body>,
+        code: Option<&str>,
+    ) -> Step {
+        let said = body.map_or_else(String::new, |body| {
+            format!(": {}", quoted(&self.texts().text(body)))
+        });
+        let how = match cause {
+            Cause::Rounds => stands(code),
+            cause => ended(cause).to_owned(),
+        };
+        let mut step = self.blank(place.line, "end", who, format!("{how}{said}"));
+        if let Some(code) = code {
+            let word = if matches!(cause, Cause::Limit | Cause::Rounds) {
+                "limit"
+            } else {
+                "code"
+            };
+            step.facts.push(Fact::new(word, code.to_owned()));
+        }
+        step
     }
 
     fn blank(&self, line: Line, kind: &'static str, who: &str, text: String) -> Step {
@@ -409,11 +417,7 @@ impl Past<'_> {
         None
     }
 
-    fn chose(
-        &self,
-        choice: &Choice,
-        refused: Option<steersman_machine::stored::ids::Body>,
-    ) -> String {
+    fn chose(&self, choice: &Choice, refused: Option<Body>) -> String {
         if refused.is_some() {
             return "was given an answer that it could not use".to_owned();
         }

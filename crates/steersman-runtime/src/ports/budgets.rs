@@ -42,7 +42,7 @@ pub(crate) struct Share {
 /// The budgets that count a call, and the most that it may use.
 pub(crate) struct Shares {
     store: Arc<dyn Store>,
-    shares: Vec<Share>,
+    all: Vec<Share>,
     most: Used,
     /// A person let the call through: it draws what is there.
     let_through: bool,
@@ -146,13 +146,13 @@ impl Share {
 impl Shares {
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        shares: Vec<Share>,
+        all: Vec<Share>,
         most: Used,
         let_through: bool,
     ) -> Self {
         Self {
             store,
-            shares,
+            all,
             most,
             let_through,
         }
@@ -167,7 +167,7 @@ impl Shares {
     /// nothing stays drawn.
     pub(crate) async fn take(&self, now: Time) -> Result<Taken, Failure> {
         let mut taken = Taken::default();
-        for share in &self.shares {
+        for share in &self.all {
             let Some(period) = share.period(now) else {
                 continue;
             };

@@ -142,17 +142,17 @@ impl Toolset for Tools {
                 return Raw::NotPerformed(fault);
             }
             let outcome = match dice.below(100) {
-                0..8 if self.fails => Err(Raw::NotPerformed(Fault::new(Code::Failed, "it broke"))),
-                8..12 if self.fails => Err(Raw::NotPerformed(Fault {
+                0..8 if self.fails => not_performed(Fault::new(Code::Failed, "it broke")),
+                8..12 if self.fails => not_performed(Fault {
                     again: Some(100_000),
                     ..Fault::new("http_429", "later")
-                })),
-                12..16 if self.fails => Err(Raw::Unknown(Fault::new(Code::Timeout, "no answer"))),
+                }),
+                12..16 if self.fails => unknown(),
                 _ => self.gives(&mut dice, run),
             };
             let result = match outcome {
                 Ok(result) => result,
-                Err(raw) => return raw,
+                Err(raw) => return *raw,
             };
             running.perform(result.clone());
             let answers = self.takes(&mut dice, cancel).await;
@@ -185,17 +185,15 @@ impl Tools {
     }
 
     /// Returns what a run gives: one of the tests' outcomes, what the definition says for dry runs, or something that fits.
-    fn gives(&self, dice: &mut Dice, run: &ToolRun) -> Result<Json, Raw> {
+    fn gives(&self, dice: &mut Dice, run: &ToolRun) -> Result<Json, Box<Raw>> {
         let known = self.stubs.outcomes.get(&run.work.tool);
         if let Some(gives) = dice.pick(known.map_or(&[][..], Vec::as_slice))
             && dice.percent(60)
         {
             return match gives {
                 Gives::Result(result) => Ok(result.clone()),
-                Gives::Error { code, message } => {
-                    Err(Raw::NotPerformed(Fault::new(code, message.clone())))
-                }
-                Gives::Unknown => Err(Raw::Unknown(Fault::new(Code::Timeout, "no answer"))),
+                Gives::Error { code, message } => not_performed(Fault::new(code, message.clone())),
+                Gives::Unknown => unknown(),
             };
         }
         let Some(def) = run.network.tools.get(&run.work.tool) else {
@@ -232,6 +230,17 @@ impl Tools {
         });
         Ok(Json::Object(fields.collect::<Map<_, _>>()))
     }
+}
+
+fn not_performed(fault: Fault) -> Result<Json, Box<Raw>> {
+    Err(Box::new(Raw::NotPerformed(fault)))
+}
+
+fn unknown() -> Result<Json, Box<Raw>> {
+    Err(Box::new(Raw::Unknown(Fault::new(
+        Code::Timeout,
+        "no answer",
+    ))))
 }
 
 /// Returns the fields of its result that a definition reads: `result.number`.

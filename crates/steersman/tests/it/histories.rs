@@ -89,7 +89,7 @@ async fn a_history_is_kept_over_processes_branches_and_reruns() {
     let steersman = process(&store);
     steersman.register(&network());
     let session = steersman.session(&id).await.unwrap();
-    session.ask("Sure?").await.unwrap();
+    let _ = session.ask("Sure?").await.unwrap();
     let seen = saw(&steersman, &id).await;
     let wanted = [
         "Where is 4711?",
@@ -128,7 +128,7 @@ async fn a_history_is_kept_over_processes_branches_and_reruns() {
         ..Fork::default()
     };
     session.fork(fork).await.unwrap();
-    session.settled().await.unwrap();
+    let _ = session.settled().await.unwrap();
     let again = steersman.rerun(&id, Rerun::default()).await.unwrap();
     assert_eq!((again.live_calls, again.diverged), (0, None));
     assert!(

@@ -77,9 +77,7 @@ fn scale(timeline: &Timeline, axis: &Axis, (named, wide): (usize, usize), sums: 
     let row: String = row.into_iter().collect();
     let mut row = format!("{:named$}  {row}", "");
     if sums {
-        for what in SUMS {
-            row += &format!("{:>SUM$}", what.word());
-        }
+        row.extend(SUMS.map(|what| format!("{:>SUM$}", what.word())));
     }
     row.trim_end().to_owned()
 }
