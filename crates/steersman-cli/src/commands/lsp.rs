@@ -88,7 +88,7 @@ fn serve() -> Result<bool, CommandError> {
     Ok(server.over() == Some(true))
 }
 
-/// What the threads of the server tell it.
+/// A message of a thread of the server.
 enum Heard {
     /// A message of the client.
     Message(std::io::Result<Message>),

@@ -74,7 +74,7 @@ fn a_session_has_lanes_on_the_terminal_and_as_a_picture() {
     for class in ["model", "agent", "wait"] {
         assert!(svg.contains(&format!("class=\"{class}")), "{class}: {svg}");
     }
-    // Its own picture is drawn anew, and another file is left alone.
+    // Its own picture is drawn again, and another file is left alone.
     assert_eq!(
         world.run(&["timeline", "last", "-o", "line.svg"]).code,
         Some(0)

@@ -94,7 +94,7 @@ impl Edits {
     }
 }
 
-/// What one hook did at one moment.
+/// The change that one hook made at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ran {
     pub(crate) hook: Name,

@@ -56,9 +56,9 @@ pub struct HistoryError {
     pub line: Option<usize>,
     /// Number of the message, from 1. 0 if none is meant.
     pub message: usize,
-    /// What is wrong.
+    /// The fault, as a clause.
     pub why: String,
-    /// What to do about it.
+    /// The remedy, as a clause.
     pub fix: String,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for HistoryError {
 
 impl std::error::Error for HistoryError {}
 
-/// What is wrong with a message, and what to do about it.
+/// The fault of a message, and its remedy.
 type Wrong = (String, String);
 
 fn wrong<T>(why: impl Into<String>, fix: impl Into<String>) -> Result<T, Wrong> {

@@ -41,7 +41,7 @@ const MAX_MICROS: u64 = 1_000_000_000_000;
 /// the maximum, and some do not count reasoning; none is off by this factor.
 const MAX_TIMES: u64 = 1_000;
 
-/// What is known of the cost of a model call before it is made.
+/// The known part of the cost of a model call before it is made.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Bill {
     price: Option<Price>,

@@ -19,7 +19,7 @@ use steersman_machine::view::iso;
 /// sessions may have given something back, and another version of the definition may allow more.
 const LOOK: u64 = 15 * 60_000;
 
-/// What a model call uses of budgets.
+/// The use of budgets by a model call.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     /// Number of calls: 0 if the call was not made.
@@ -34,7 +34,7 @@ pub(crate) struct Used {
 pub(crate) struct Share {
     name: Name,
     def: BudgetDef,
-    /// What the budget counts here, in words: `all sessions of \`desk\``.
+    /// The sessions that the budget counts, in words: `all sessions of \`desk\``.
     of: String,
     place: [u8; 32],
 }
@@ -48,7 +48,7 @@ pub(crate) struct Shares {
     let_through: bool,
 }
 
-/// What a call has drawn: for each amount of each budget.
+/// The amounts that a call has drawn from each budget.
 #[derive(Default)]
 pub(crate) struct Taken(Vec<(Limit, Drawn, Amount)>);
 

@@ -58,7 +58,7 @@ pub struct Segment {
     pub bytes: u64,
     /// Content of the segment.
     pub content: Content,
-    /// What hooks changed in it.
+    /// The changes that hooks made in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hooked: Option<HookedSegment>,
 }

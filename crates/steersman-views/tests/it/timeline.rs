@@ -115,6 +115,7 @@ entry: boss
 /// Two seconds of work with a day of waiting between them.
 #[test]
 fn a_day_of_waiting_is_shortened_and_places_are_moments() {
+    const DAY: i64 = 86_400_000;
     let span = |what, from, to| Span {
         what,
         name: "x".into(),
@@ -125,7 +126,6 @@ fn a_day_of_waiting_is_shortened_and_places_are_moments() {
         open: false,
         failed: false,
     };
-    const DAY: i64 = 86_400_000;
     let mut timeline = Timeline::of([]);
     (timeline.begins, timeline.ends) = (Time(0), Time(DAY + 2_000));
     let spans = vec![

@@ -128,7 +128,7 @@ impl ToolContext {
 
     /// Writes an entry of state, as `set` in the tool's definition does: the write is part of the call's result. It is on disk
     /// with that result, in one line, and takes effect when the tool and the other calls of the same answer are done. If the
-    /// tool fails, nothing is written. An attempt that is repeated writes anew what it writes, so nothing is written twice.
+    /// tool fails, nothing is written. A repeated attempt begins without writes, so nothing is written twice.
     ///
     /// The entry is the nearest one of this name: of the calling agent, of its caller, and so on. `None` unsets it. An entry
     /// with `reduce` joins the value to what it has. Writes of this method follow those of `set`; of two values of one entry

@@ -185,7 +185,7 @@ async fn a_hook_changes_what_it_sees_at_each_moment_and_the_log_says_so_first() 
     );
     assert_eq!(change(0)["added"], json!(["Be brief."]));
 
-    // The request that left is the one that the log has, and the other one stands beside it.
+    // The request that left is the one that the log has, and the unedited one is shown with it.
     let contexts = contexts(&steersman, session.id()).await;
     assert_eq!(contexts.len(), 2);
     for (context, (n, of)) in contexts.iter().zip([&all[0], &all[4]]) {

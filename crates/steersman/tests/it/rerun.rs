@@ -66,6 +66,7 @@ fn nothing_changed_asks_nobody_and_differs_in_nothing_for_every_example_and_case
 
 /// Sessions that cannot be followed under another definition, with the reason.
 const LEFT: &str = "
+a_summary_is_asked_for_when_it_covers_more: one_that_fails_is_tried_again_with_the_next_result: a model failed
 call_agents: fails: a model failed
 compaction: it_does_not_help: an answer could not be used
 compaction: it_fails_and_is_not_tried_again_at_once: a model failed

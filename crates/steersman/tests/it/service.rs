@@ -217,8 +217,15 @@ fn a_service_embeds_it() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("script.yaml"), SCRIPT).unwrap();
     let guide = guide();
-    let scripts = blocks(&guide, "yaml");
-    assert_eq!(scripts, [SCRIPT.trim_start()]);
+    let yaml = blocks(&guide, "yaml");
+    let [script, hooked] = &yaml[..] else {
+        panic!("{} YAML blocks", yaml.len());
+    };
+    assert_eq!(script, SCRIPT.trim_start());
+    let hooked = format!("steersman: 1\nname: desk\n{hooked}");
+    let redact = steersman::hook("redact", 1).before_call(|_, _| Ok(()));
+    let network = Network::from_yaml(&hooked).unwrap();
+    network.hook(redact).build().unwrap();
     let (requests, answers) = (blocks(&guide, "http"), blocks(&guide, "json"));
     let mut answers = answers
         .iter()

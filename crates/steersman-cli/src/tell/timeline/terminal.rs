@@ -13,7 +13,7 @@ const WITH_SUMS: usize = 90;
 /// Distance of two marks of the scale.
 const MARKS: usize = 16;
 
-/// The sums beside a lane.
+/// The sums at the end of a lane.
 const SUMS: [What; 3] = [What::Model, What::Tool, What::Wait];
 
 /// Returns the rows of the lanes, below a scale.
