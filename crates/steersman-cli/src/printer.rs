@@ -350,6 +350,8 @@ fn fold(line: Vec<Cell>, width: usize) -> String {
     let below = last_column(&line, width / 2);
     let mut out = String::new();
     let mut at = 0;
+    // True at the start of a further row, which begins without the blanks at which the one before was divided.
+    let mut is_start = false;
     // A word is what stands between two blanks at which the row may be divided.
     for word in line.split_inclusive(|cell| cell.blank) {
         let (word, blank) = match word.split_last() {
@@ -362,7 +364,9 @@ fn fold(line: Vec<Cell>, width: usize) -> String {
             out.push('\n');
             out.push_str(&" ".repeat(below));
             at = below;
+            is_start = true;
         }
+        is_start &= needs == 0;
         // A word that is wider than the screen is divided, unless it is to be copied: then the terminal divides it.
         let is_one = word.iter().any(|cell| cell.text == " ");
         for cell in word {
@@ -374,7 +378,7 @@ fn fold(line: Vec<Cell>, width: usize) -> String {
             out.push_str(&cell.text);
             at += cell.columns;
         }
-        if blank > 0 {
+        if blank > 0 && !is_start {
             out.push(' ');
             at += 1;
         }

@@ -79,6 +79,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "gc",
     "schedule",
     "schedule steersman.yaml",
+    "timeline last",
     "top",
     "fsck",
     "backup copy.db",
