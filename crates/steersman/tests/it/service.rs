@@ -224,8 +224,8 @@ fn a_service_embeds_it() {
     assert_eq!(script, SCRIPT.trim_start());
     let hooked = format!("steersman: 1\nname: desk\n{hooked}");
     let redact = steersman::hook("redact", 1).before_call(|_, _| Ok(()));
-    let network = Network::from_yaml(&hooked).unwrap();
-    network.hook(redact).build().unwrap();
+    let network = steersman::Network::from_yaml(hooked).hook(redact);
+    network.build().unwrap();
     let (requests, answers) = (blocks(&guide, "http"), blocks(&guide, "json"));
     let mut answers = answers
         .iter()
