@@ -232,13 +232,13 @@ async fn two_clients_at_once_get_their_own_answers() {
 
 #[tokio::test]
 #[ignore = "needs STEERSMAN_REAL_MODEL: scripts/real-model.sh"]
-async fn auto_finds_it_and_says_what_it_cannot() {
+async fn local_finds_it_and_says_what_it_cannot() {
     let url = url();
     let said = Arc::new(Mutex::new(String::new()));
     let heard = said.clone();
     let catalog = Catalog::default().with_local([url.clone()]);
     let catalog = catalog.heard_by(move |sentence| *heard.lock().unwrap() += sentence);
-    let network = network("agents: { a: { system: Hi. } }");
+    let network = network("models: { default: local }\nagents: { a: { system: Hi. } }");
     let bound = catalog
         .resolve(&network, &env(&[]), Path::new("."))
         .await
