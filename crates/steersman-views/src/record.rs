@@ -9,6 +9,7 @@ use std::sync::Arc;
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::{Body, Id, Line};
 use steersman_machine::stored::interaction::{Call, Earlier, Interaction, calls_of_answer};
+use steersman_machine::tick::history::Said;
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Engine, EngineError, Inspection};
 use steersman_runtime::known::Known;
@@ -241,23 +242,7 @@ impl Recorded {
 
     /// Returns a message of a conversation that was held elsewhere, with the results of its calls.
     fn earlier(&self, earlier: &Earlier) -> Vec<Json> {
-        let (text, calls) = match earlier {
-            Earlier::User(body) => {
-                return vec![json!({ "role": "user", "content": self.text(*body) })];
-            }
-            Earlier::Assistant { text, calls } => (text.map(|body| self.text(body)), calls),
-        };
-        let made = calls.iter().map(|call| {
-            let function = json!({ "name": call.name, "arguments": self.text(call.args) });
-            json!({ "id": call.label, "type": "function", "function": function })
-        });
-        let made: Vec<Json> = made.collect();
-        let answer = json!({ "role": "assistant", "content": text, "tool_calls": made });
-        let results = calls.iter().map(|call| {
-            let content = self.text(call.result);
-            json!({ "role": "tool", "tool_call_id": call.label, "content": content })
-        });
-        std::iter::once(answer).chain(results).collect()
+        Said::of(earlier, |body| self.text(body).into()).messages()
     }
 
     fn message(&self, pushed: &Interaction) -> Option<Json> {

@@ -1,8 +1,8 @@
 //! Hooks in Rust around the life of agents.
 
 use crate::tool::panic_message;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 use steersman_machine::network::hooks;
-use steersman_machine::network::hooks::At as HookAt;
+use steersman_machine::network::hooks::{
+    Answer as HookAnswer, At as HookAt, Request as HookRequest,
+};
 use steersman_machine::stored::commit::Moment;
 
 type Run = Arc<dyn Fn(&HookAt, Json) -> Result<Json, String> + Send + Sync>;
@@ -168,84 +170,6 @@ impl crate::build::Keys for Hook {
     fn at(&mut self, key: &'static str) -> Option<&mut Json> {
         self.keys.get_mut(key)
     }
-}
-
-/// The texts of a request to a model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HookRequest {
-    texts: Vec<HookText>,
-}
-
-impl HookRequest {
-    /// Returns the texts, in the order in which the model reads them.
-    pub fn texts(&self) -> &[HookText] {
-        &self.texts
-    }
-    /// Returns the texts, to be changed.
-    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut HookText> {
-        self.texts.iter_mut()
-    }
-    /// Adds a text of a user at the end.
-    pub fn add(&mut self, text: impl Into<String>) {
-        self.texts.push(HookText {
-            segment: None,
-            of: TextOf::User,
-            text: text.into(),
-        });
-    }
-}
-
-/// One text of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HookText {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    segment: Option<usize>,
-    of: TextOf,
-    /// The text.
-    pub text: String,
-}
-
-impl HookText {
-    /// Returns whose text it is.
-    pub fn of(&self) -> TextOf {
-        self.of
-    }
-}
-
-/// Origin of a text of a request.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TextOf {
-    /// The system prompt.
-    System,
-    /// A person, a caller or the engine.
-    User,
-    /// The model.
-    Assistant,
-    /// The result of a call.
-    Result,
-}
-
-/// An answer of a model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HookAnswer {
-    /// Its text.
-    pub text: Option<String>,
-    /// Its calls, in order. A call that is removed is not made.
-    pub calls: Vec<HookCall>,
-}
-
-/// A call in an answer of a model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HookCall {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    ask: Option<usize>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    label: Option<String>,
-    /// Name of the tool, as the model gave it.
-    pub name: String,
-    /// The arguments: an object, or a text if they are no JSON.
-    pub args: Json,
 }
 
 /// A hook as the machine asks it. Each question runs in a thread of its own, so that a closure that does not end keeps no session

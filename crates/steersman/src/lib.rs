@@ -101,7 +101,7 @@ pub use error::{DefinitionError, Error, ErrorKind};
 pub use event::{EventMessage, Sent, event_message};
 pub use files::media as media_of_file;
 pub use follow::Events;
-pub use hooks::{Hook, HookAnswer, HookCall, HookRequest, HookText, TextOf, hook};
+pub use hooks::{Hook, hook};
 pub use network::{Agent, Builder, Network, agent};
 pub use rerun::Rerun;
 pub use search::Searched;
@@ -116,7 +116,10 @@ pub use steersman_machine as machine;
 pub use steersman_runtime as runtime;
 pub use steersman_views as views;
 
-pub use steersman_machine::network::hooks::At as HookAt;
+pub use steersman_machine::network::hooks::{
+    Answer as HookAnswer, At as HookAt, Call as HookCall, Request as HookRequest, Text as HookText,
+    TextOf,
+};
 pub use steersman_machine::network::join::JoinOn;
 pub use steersman_machine::network::nets::NetView;
 pub use steersman_machine::network::nets::states::{Ended, Next};

@@ -17,7 +17,7 @@ const THREE: &str = "agents:
 entry: lead
 ";
 
-/// How far a test has seen the screen. What waits for it ends after a minute, so that a failing test ends, too.
+/// The number of pictures that the test has seen on its screen. A wait for one ends after a minute, so that a failing test ends, too.
 #[derive(Clone, Default)]
 struct Seen(Arc<(Mutex<u8>, Condvar)>);
 

@@ -178,7 +178,7 @@ fn a_connection_that_a_definition_names_is_counted() {
     assert!(*opened > 0 && *sent > 0, "{opened} {sent}");
 }
 
-/// What each README of an example shows is run. Its definition names the service that it calls, or none.
+/// Runs the commands that the README of each example shows. Its definition names the service that it calls, or none.
 #[test]
 fn no_example_opens_a_connection_that_its_definition_does_not_name() {
     let folders = std::fs::read_dir(examples()).unwrap();

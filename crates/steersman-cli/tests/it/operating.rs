@@ -92,7 +92,7 @@ fn rows_boxes_and_tables_fit_the_terminal() {
     assert!(file.lines().any(|row| row.chars().count() == 88), "{file}");
 }
 
-/// What people take as a whole, and what a program reads.
+/// Commands whose output people take as a whole, or a program reads.
 const WHOLE: [&str; 5] = ["completions", "export", "import", "lsp", "schema"];
 
 /// All that any command says on a narrow terminal fits it, but for commands to copy.

@@ -3,62 +3,36 @@
 
 use super::{Content, History, Request, Segment, Segments};
 use crate::network::Part;
-use crate::network::hooks::Edits;
+use crate::network::hooks::{self, Edits, TextOf};
 use crate::snapshot::Snapshot;
 use crate::stored::commit::Moment;
 use crate::stored::ids::{Digest, Id, Name};
 use crate::view::Cx;
-use serde::Deserialize;
-use serde_json::{Value as Json, json};
 
 /// Returns the texts of a request as a hook gets them.
-pub(crate) fn texts(request: &Request) -> Json {
+pub(crate) fn texts(request: &Request) -> hooks::Request {
     let texts = request.segments.iter().enumerate();
     let texts = texts.filter_map(|(at, segment)| {
         let (of, text) = said(&segment.content)?;
-        Some(json!({ "segment": at, "of": of, "text": text }))
+        Some(hooks::Text {
+            segment: Some(at),
+            of,
+            text: text.to_owned(),
+        })
     });
-    json!({ "texts": texts.collect::<Vec<Json>>() })
+    hooks::Request {
+        texts: texts.collect(),
+    }
 }
 
-fn said(content: &Content) -> Option<(&'static str, &str)> {
+fn said(content: &Content) -> Option<(TextOf, &str)> {
     match content {
-        Content::System(text) => Some(("system", text)),
-        Content::User(text) => Some(("user", text)),
-        Content::Assistant { text, .. } => Some(("assistant", text.as_deref()?)),
-        Content::Result { text, .. } => Some(("result", text)),
+        Content::System(text) => Some((TextOf::System, text)),
+        Content::User(text) => Some((TextOf::User, text)),
+        Content::Assistant { text, .. } => Some((TextOf::Assistant, text.as_deref()?)),
+        Content::Result { text, .. } => Some((TextOf::Result, text)),
         Content::Tools(_) => None,
     }
-}
-
-#[derive(Deserialize)]
-struct Texts {
-    texts: Vec<Text>,
-}
-
-#[derive(Deserialize)]
-struct Text {
-    segment: Option<usize>,
-    text: String,
-}
-
-/// Returns the difference between the texts that a hook got and those that it gave.
-pub(crate) fn edits(was: &Json, is: &Json) -> Result<Edits, String> {
-    let read = |value: &Json| Texts::deserialize(value).map_err(|e| format!("its texts: {e}"));
-    let (was, is) = (read(was)?, read(is)?);
-    let mut edits = Edits::default();
-    for text in is.texts {
-        match text.segment {
-            Some(at) => {
-                let same = was.texts.iter().find(|old| old.segment == Some(at));
-                if same.is_some_and(|old| old.text != text.text) {
-                    edits.texts.insert(at, text.text);
-                }
-            }
-            None => edits.added.push(text.text),
-        }
-    }
-    Ok(edits)
 }
 
 /// Returns the changes by hooks to the request of an effect, in order.
@@ -109,7 +83,7 @@ impl Request {
         for text in &edits.added {
             segments.push(Segment::new(Part::Now, Content::User(text.clone())));
         }
-        // What follows the first changed segment is not compared with the previous request.
+        // The previous request is compared only up to the first changed segment.
         if let Some((first, _)) = edits.texts.first_key_value() {
             self.prefix = self.prefix.min(self.segments.bytes_of(*first));
         }

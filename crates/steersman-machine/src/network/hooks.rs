@@ -1,14 +1,11 @@
 //! Hooks: functions in Rust around an agent's life. They are asked at the place where a request, an answer, arguments or a result
 //! is made. The line that the place belongs to records what they change, so only a new line asks them.
 //!
-//! A hook gets and gives JSON:
-//!
-//! | moment | JSON |
-//! |---|---|
-//! | before a model call | `{"texts": [{"segment": 0, "of": "system", "text": ".."}, ..]}`; a text without `segment` is added at the end |
-//! | after a model call | `{"text": "..", "calls": [{"ask": 0, "name": "..", "args": ..}]}` |
-//! | before a call | the arguments, an object |
-//! | after a call, before an end | the text |
+//! A hook gets and gives JSON in the form of its moment ([`Request`], [`Answer`], an object of arguments, a text).
+
+mod forms;
+
+pub use forms::{Answer, Call, Request, Text, TextOf};
 
 use crate::network::Network;
 use crate::stored::commit::Moment;
@@ -75,22 +72,35 @@ pub struct Edits {
 }
 
 impl Edits {
-    /// Returns the texts of a request, as a hook gets them, with these changes.
-    #[must_use]
-    pub fn applied(&self, mut value: Json) -> Json {
-        if let Some(Json::Array(texts)) = value.get_mut("texts") {
-            for text in texts.iter_mut() {
-                let at = text["segment"]
-                    .as_u64()
-                    .and_then(|at| usize::try_from(at).ok());
-                if let Some(new) = at.and_then(|at| self.texts.get(&at)) {
-                    text["text"] = new.as_str().into();
+    /// Returns the difference between the texts that a hook got and those that it gave.
+    pub(crate) fn between(was: &Request, is: Request) -> Self {
+        let mut edits = Self::default();
+        for text in is.texts {
+            match text.segment {
+                Some(at) => {
+                    let mut old = was.texts.iter().filter(|old| old.segment == Some(at));
+                    if old.any(|old| old.text != text.text) {
+                        edits.texts.insert(at, text.text);
+                    }
                 }
+                None => edits.added.push(text.text),
             }
-            let added = self.added.iter();
-            texts.extend(added.map(|text| json!({ "of": "user", "text": text })));
         }
-        value
+        edits
+    }
+
+    /// Returns the texts of a request with these changes.
+    #[must_use]
+    pub fn applied(&self, mut request: Request) -> Request {
+        for text in &mut request.texts {
+            if let Some(new) = text.segment.and_then(|at| self.texts.get(&at)) {
+                text.text.clone_from(new);
+            }
+        }
+        for text in &self.added {
+            request.add(text.as_str());
+        }
+        request
     }
 }
 
@@ -165,40 +175,36 @@ impl Network {
         at: &At,
         mut value: T,
         of: impl Fn(&T) -> Json,
-        mut next: impl FnMut(T, &Json) -> Result<T, String>,
-    ) -> (T, AllRan)
-    where
-        T: Clone,
-    {
+        mut next: impl FnMut(T, &Json) -> T,
+    ) -> AllRan {
         let mut all = AllRan::default();
         for hook in self.hooks_at(at) {
             let was = of(&value);
-            let is = match self.natives.hooks.get(&hook.name) {
-                Some(native) => native.run(at, hook.timeout, was.clone()),
-                None => Err("this program does not register it".to_owned()),
-            };
-            let taken = match &is {
+            let is = self.ask_hook(hook, at, was.clone());
+            match &is {
                 Ok(is) if *is == was => continue,
-                Ok(is) => next(value.clone(), is),
-                Err(why) => Err(why.clone()),
-            };
-            let failed = taken.as_ref().err().cloned();
-            let is = failed.as_ref().map_or(is, |why| Err(why.clone()));
-            all.is = is.as_ref().ok().cloned().or(all.is);
-            all.ran.push(Ran {
-                hook: hook.name.clone(),
-                was,
-                is,
-            });
-            match taken {
-                Ok(taken) => value = taken,
-                Err(why) => {
-                    all.failed = Some(failure(&hook.name, at, &why));
-                    break;
+                Ok(is) => {
+                    value = next(value, is);
+                    all.is = Some(is.clone());
                 }
+                Err(why) => all.failed = Some(failure(&hook.name, at, why)),
+            }
+            let hook = hook.name.clone();
+            all.ran.push(Ran { hook, was, is });
+            if all.failed.is_some() {
+                break;
             }
         }
-        (value, all)
+        all
+    }
+
+    fn ask_hook(&self, hook: &HookDef, at: &At, value: Json) -> Result<Json, String> {
+        let Some(native) = self.natives.hooks.get(&hook.name) else {
+            return Err("this program does not register it".to_owned());
+        };
+        let is = native.run(at, hook.timeout, value)?;
+        forms::fits(at.moment, &is)?;
+        Ok(is)
     }
 
     /// Asks all hooks of a moment about a value.
@@ -206,8 +212,7 @@ impl Network {
         if !self.has_hooks_at(at) {
             return AllRan::default();
         }
-        let taken = |_, is: &Json| Ok(is.clone());
-        self.ask_each_hook(at, value(), Json::clone, taken).1
+        self.ask_each_hook(at, value(), Json::clone, |_, is| is.clone())
     }
 }
 

@@ -4,7 +4,11 @@
 //! agent is, and a file from outside gives it no instructions.
 
 use crate::stored::bounds::NAME;
+use crate::stored::ids::Body;
+use crate::stored::interaction::Earlier;
 use crate::values::json::read;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -106,32 +110,12 @@ impl ChatHistory {
                 fix: FORM.to_owned(),
             });
         }
-        if is_lines(begins) {
-            let lines = text.lines().zip(1..);
-            let lines = lines.filter(|(line, _)| !line.trim().is_empty());
-            let read = lines.map(|(text, line)| match read(text) {
-                Ok(json) => Ok((Some(line), json)),
-                Err(e) => Err(not_json(line, &e)),
-            });
-            return Self::of(read.collect::<Result<Vec<_>, HistoryError>>()?);
-        }
-        let all: Json = read(text).map_err(|e| not_json(e.line(), &e))?;
-        let all = match all {
-            Json::Object(mut object) if object.contains_key("messages") => {
-                object.remove("messages").unwrap_or_default()
-            }
-            all => all,
-        };
-        let Json::Array(all) = all else {
-            return Err(HistoryError {
-                line: Some(1),
-                message: 0,
-                why: "this is no list of messages".to_owned(),
-                fix: LIST.to_owned(),
-            });
-        };
-        let lines = lines_of(text, all.len());
-        Self::of(lines.into_iter().zip(all))
+        let messages = elements(text)?.into_iter().map(|(line, element)| {
+            let read = read(element);
+            let json = read.map_err(|e| not_json(line + e.line().saturating_sub(1), &e));
+            json.map(|json| (Some(line), json))
+        });
+        Self::of(messages.collect::<Result<Vec<_>, HistoryError>>()?)
     }
 
     /// Reads chat messages.
@@ -200,29 +184,47 @@ impl ChatHistory {
 
     /// Returns the JSON array of chat messages that [`Self::read`] reads as this history.
     pub fn stored(&self) -> String {
-        let mut all = Vec::new();
-        for said in &self.said {
-            match said {
-                Said::User(text) => all.push(json!({ "role": "user", "content": &**text })),
-                Said::Assistant { text, calls } => {
-                    let mut message = json!({ "role": "assistant", "content": text.as_deref() });
-                    let made = calls.iter().map(|call| {
-                        let function = json!({ "name": call.name, "arguments": &*call.args });
-                        json!({ "id": call.label, "type": "function", "function": function })
-                    });
-                    let made: Vec<Json> = made.collect();
-                    if !made.is_empty() {
-                        message["tool_calls"] = made.into();
-                    }
-                    all.push(message);
-                    all.extend(calls.iter().map(|call| {
-                        let content = &*call.result;
-                        json!({ "role": "tool", "tool_call_id": call.label, "content": content })
-                    }));
-                }
+        let all = self.said.iter().flat_map(Said::messages);
+        all.collect::<Json>().to_string()
+    }
+}
+
+impl Said {
+    /// Returns a message as a stack has it. `text` gives its texts.
+    pub fn of(earlier: &Earlier, mut text: impl FnMut(Body) -> Arc<str>) -> Self {
+        match earlier {
+            Earlier::User(body) => Self::User(text(*body)),
+            Earlier::Assistant { text: said, calls } => {
+                let said = said.map(&mut text);
+                let calls = calls.iter().map(|call| SaidCall {
+                    label: call.label.to_string(),
+                    name: call.name.to_string(),
+                    args: text(call.args),
+                    result: text(call.result),
+                });
+                let calls = calls.collect();
+                Self::Assistant { text: said, calls }
             }
         }
-        Json::from(all).to_string()
+    }
+
+    /// Returns the chat messages: the message itself, and one for the result of each of its calls.
+    pub fn messages(&self) -> Vec<Json> {
+        let (text, calls) = match self {
+            Self::User(text) => return vec![json!({ "role": "user", "content": &**text })],
+            Self::Assistant { text, calls } => (text, calls),
+        };
+        let made = calls.iter().map(|call| {
+            let function = json!({ "name": call.name, "arguments": &*call.args });
+            json!({ "id": call.label, "type": "function", "function": function })
+        });
+        let made: Vec<Json> = made.collect();
+        let answer = json!({ "role": "assistant", "content": text.as_deref(), "tool_calls": made });
+        let results = calls.iter().map(|call| {
+            let content = &*call.result;
+            json!({ "role": "tool", "tool_call_id": call.label, "content": content })
+        });
+        std::iter::once(answer).chain(results).collect()
     }
 }
 
@@ -244,45 +246,48 @@ fn not_json(line: usize, error: &serde_json::Error) -> HistoryError {
     }
 }
 
-/// Returns true if a text has one message a line: its first line is a whole object, and is not the whole history.
-fn is_lines(text: &str) -> bool {
-    let first = text.lines().next().unwrap_or_default();
-    let first = read::<Map<String, Json>>(first);
-    first.is_ok_and(|first| !first.contains_key("messages"))
+/// An object that has the list of messages, as a request to a model has it.
+#[derive(Deserialize)]
+struct Messages<'a> {
+    #[serde(borrow)]
+    messages: Vec<&'a RawValue>,
 }
 
-/// Returns the line in which each element of the outermost array of a JSON text begins; of an object, of its array `messages`.
-fn lines_of(text: &str, count: usize) -> Vec<Option<usize>> {
-    let depth_of_elements = if text.trim_start().starts_with('{') {
-        2
+/// Returns the texts of the messages of a history, each with the line in which it begins.
+fn elements(text: &str) -> Result<Vec<(usize, &str)>, HistoryError> {
+    let begins = text.trim_start();
+    // A text has one message a line if its first line is a whole object that is not the whole history.
+    let first = begins.lines().next().unwrap_or_default();
+    let first = serde_json::from_str::<BTreeMap<String, &RawValue>>(first);
+    if first.is_ok_and(|first| !first.contains_key("messages")) {
+        let lines = (1..).zip(text.lines());
+        return Ok(lines.filter(|(_, line)| !line.trim().is_empty()).collect());
+    }
+    let all = if begins.starts_with('{') {
+        serde_json::from_str(text).map(|all: Messages<'_>| all.messages)
     } else {
-        1
+        serde_json::from_str(text)
     };
-    let (mut lines, mut depth, mut line) = (Vec::new(), 0, 1);
-    let (mut quoted, mut escaped) = (false, false);
-    for c in text.chars() {
-        match c {
-            '\n' => line += 1,
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            _ if quoted => {}
-            '{' | '[' => {
-                if c == '{' && depth == depth_of_elements {
-                    lines.push(Some(line));
-                }
-                depth += 1;
-            }
-            '}' | ']' => depth -= 1,
-            _ => {}
+    let all = all.map_err(|e| {
+        if !e.is_data() {
+            return not_json(e.line(), &e);
         }
-    }
-    // With other values than objects among the elements, the places are not known.
-    if lines.len() == count {
-        lines
-    } else {
-        vec![None; count]
-    }
+        HistoryError {
+            line: Some(1),
+            message: 0,
+            why: "this is no list of messages".to_owned(),
+            fix: LIST.to_owned(),
+        }
+    })?;
+    let (mut line, mut at) = (1, 0);
+    let placed = all.into_iter().map(|element: &RawValue| {
+        let element = element.get();
+        let begins = element.as_ptr().addr() - text.as_ptr().addr();
+        line += text[at..begins].matches('\n').count();
+        at = begins;
+        (line, element)
+    });
+    Ok(placed.collect())
 }
 
 /// A history that is being read.

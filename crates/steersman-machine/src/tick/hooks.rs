@@ -2,7 +2,7 @@
 //! line holds what they changed.
 
 use crate::context::{self, History, RenderCache, hooked};
-use crate::network::hooks::{AllRan, At};
+use crate::network::hooks::{self, AllRan, At, Edits};
 use crate::questions::Purpose;
 use crate::questions::judgement::serves_review;
 use crate::snapshot::OpenCall;
@@ -17,62 +17,50 @@ use crate::tick::call::{Ending, Said, class};
 use crate::tick::effect::Step;
 use crate::values::json::arguments;
 use crate::view::Cx;
-use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde::de::DeserializeOwned;
+use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
-/// An answer as a hook gets it and gives it.
-#[derive(Serialize, Deserialize)]
-struct Given {
-    text: Option<String>,
-    #[serde(default)]
-    calls: Vec<GivenCall>,
+/// Returns an answer as a hook gets it.
+fn given(answer: &Answer) -> hooks::Answer {
+    let calls = answer.asks.iter().enumerate();
+    hooks::Answer {
+        text: answer.text.clone(),
+        calls: calls.map(|(at, ask)| given_call(at, ask)).collect(),
+    }
 }
 
-#[derive(Serialize, Deserialize)]
-struct GivenCall {
-    /// Number of the call in the answer of the model. `None` for a call that a hook added.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    ask: Option<usize>,
-    /// The provider's id of the call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    label: Option<String>,
-    name: String,
-    /// An object, or the text if it is no JSON.
-    args: Json,
+fn given_call(at: usize, ask: &Ask) -> hooks::Call {
+    let args = arguments(&ask.args).map(Json::Object);
+    hooks::Call {
+        ask: Some(at),
+        label: ask.label.clone(),
+        name: ask.name.clone(),
+        args: args.unwrap_or_else(|_| ask.args.clone().into()),
+    }
 }
 
-impl GivenCall {
-    fn of(at: usize, ask: &Ask) -> Self {
-        let args = arguments(&ask.args).map(Json::Object);
-        Self {
-            ask: Some(at),
-            label: ask.label.clone(),
-            name: ask.name.clone(),
-            args: args.unwrap_or_else(|_| ask.args.clone().into()),
-        }
+/// Returns the call that a hook gave. A call that it left as it was keeps the text of the model.
+fn into_ask(call: hooks::Call, asks: &[Ask]) -> Ask {
+    let was = call.ask.and_then(|at| Some((at, asks.get(at)?)));
+    let same = was.filter(|(at, was)| {
+        let was = given_call(*at, was);
+        was.name == call.name && was.args == call.args
+    });
+    if let Some((_, same)) = same {
+        return same.clone();
     }
+    Ask {
+        label: call.label,
+        args: in_text(call.args),
+        name: call.name,
+        misfit: None,
+    }
+}
 
-    /// Returns the call. What the hook left as it was keeps the text of the model.
-    fn into_ask(self, asks: &[Ask]) -> Ask {
-        let was = self.ask.and_then(|at| Some((at, asks.get(at)?)));
-        let same = was.filter(|(at, was)| {
-            let was = Self::of(*at, was);
-            was.name == self.name && was.args == self.args
-        });
-        if let Some((_, same)) = same {
-            return same.clone();
-        }
-        Ask {
-            label: self.label,
-            args: match self.args {
-                Json::String(text) => text,
-                args => args.to_string(),
-            },
-            name: self.name,
-            misfit: None,
-        }
-    }
+/// Reads a value whose form was checked when a hook gave it.
+fn of_form<T: DeserializeOwned>(is: Json) -> T {
+    serde_json::from_value(is).expect("a value of another form is a failure of its hook")
 }
 
 /// A hook failed, and its agent has ended.
@@ -122,14 +110,7 @@ impl Tick<'_> {
         effect: Id,
         answer: &Answer,
     ) -> Result<Option<Answer>, String> {
-        let value = || {
-            let calls = answer.asks.iter().enumerate();
-            let given = Given {
-                text: answer.text.clone(),
-                calls: calls.map(|(at, ask)| GivenCall::of(at, ask)).collect(),
-            };
-            serde_json::to_value(given).expect("plain data can be written as JSON")
-        };
+        let value = || json!(given(answer));
         let mut all = self.ask_hooks(agent, Moment::AfterModel, None, || None, value);
         let (is, failed) = (all.is.take(), all.failed.take());
         self.record_hooks(agent, Some(effect), Moment::AfterModel, all);
@@ -139,12 +120,11 @@ impl Tick<'_> {
         let Some(is) = is else {
             return Ok(None);
         };
-        let given: Given =
-            serde_json::from_value(is).map_err(|e| format!("a hook's answer: {e}"))?;
+        let given: hooks::Answer = of_form(is);
         let same = given.text == answer.text;
         let asks = given.calls.into_iter();
         Ok(Some(Answer {
-            asks: asks.map(|call| call.into_ask(&answer.asks)).collect(),
+            asks: asks.map(|call| into_ask(call, &answer.asks)).collect(),
             misfit: answer.misfit.clone().filter(|_| same),
             text: given.text,
             ..answer.clone()
@@ -193,7 +173,7 @@ impl Tick<'_> {
             ending.said = Said::Text(text);
             ending.more = Vec::new();
             ending.mode = None;
-            // What the call did stays done.
+            // The call stays done.
             let how = match how {
                 how if !how.is_ok() => how,
                 _ if class(&open.call.target).is_free() => How::Failed,
@@ -208,7 +188,7 @@ impl Tick<'_> {
                     .more
                     .retain(|part| matches!(part, NewPart::Artifact(_)));
             }
-            ending.said = Said::Text(in_text(is));
+            ending.said = Said::Text(of_form(is));
         }
         (how, ending)
     }
@@ -230,7 +210,7 @@ impl Tick<'_> {
         let (is, failed) = (all.is.take(), all.failed.take());
         self.record_hooks(agent, None, Moment::Finish, all);
         let Some(why) = failed else {
-            return Ok(is.map(in_text));
+            return Ok(is.map(of_form));
         };
         if let Some(call) = call {
             let text = self.body(&*why);
@@ -258,11 +238,11 @@ impl Tick<'_> {
 
 /// Returns the answer of a model as the hooks after it got it: the rest of it is that of `like`. `None` if the record is no answer.
 pub fn answer(was: Json, like: Answer) -> Option<Answer> {
-    let given: Given = serde_json::from_value(was).ok()?;
+    let given: hooks::Answer = serde_json::from_value(was).ok()?;
     let asks = given.calls.into_iter();
     Some(Answer {
         text: given.text,
-        asks: asks.map(|call| call.into_ask(&[])).collect(),
+        asks: asks.map(|call| into_ask(call, &[])).collect(),
         ..like
     })
 }
@@ -352,17 +332,18 @@ pub fn before_models(cx: &Cx<'_>, log: &dyn History, line: Line, step: &mut Step
         let request = context::unedited(&cx, &drafted, &step.snapshot, wished.agent, &mut cache);
         // If it cannot be rendered, the call fails for that reason.
         let Ok(request) = request else { continue };
+        let texts = |request: &context::Request| json!(hooked::texts(request));
         let next = |request: context::Request, is: &Json| {
-            let edits = hooked::edits(&hooked::texts(&request), is)?;
-            Ok(request.edited(&edits))
+            let edits = Edits::between(&hooked::texts(&request), of_form(is.clone()));
+            request.edited(&edits)
         };
-        let (_, all) = cx.network.ask_each_hook(&at, request, hooked::texts, next);
+        let all = cx.network.ask_each_hook(&at, request, texts, next);
         for ran in all.ran {
-            let edits = match &ran.is {
-                Ok(is) => hooked::edits(&ran.was, is).unwrap_or_default(),
-                Err(_) => crate::network::hooks::Edits {
+            let edits = match ran.is {
+                Ok(is) => Edits::between(&of_form(ran.was), of_form(is)),
+                Err(_) => Edits {
                     failed: all.failed.clone(),
-                    ..Default::default()
+                    ..Edits::default()
                 },
             };
             let edits = serde_json::to_string(&edits).expect("plain data can be written as JSON");

@@ -109,7 +109,7 @@ fn a_token_written_to_a_secret_is_sealed_and_masked() {
     assert!(!rest.contains("s3cr3t"));
 }
 
-/// What a tool writes itself follows the writes of its `set`, and is checked like these.
+/// Writes of a tool itself follow those of its `set`, and are checked like these.
 #[test]
 fn a_tool_writes_more_than_its_set_says() {
     let made = |writes: &[(&str, Json)]| Raw::Made {

@@ -224,7 +224,7 @@ impl Job<'_, '_> {
         let snapshot = &self.d.branches.live()[&out.branch].snapshot;
         let agent = snapshot.agents.get(&out.wish.agent);
         out.wish.call().is_none()
-            // What a hook may still change is not shown before it did.
+            // An answer that a hook may still change is not shown before that.
             && agent.is_some_and(|agent| {
                 agent.kind != Kind::Routed && !self.network().edits_answers(&agent.def)
             })

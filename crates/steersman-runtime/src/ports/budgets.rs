@@ -5,7 +5,7 @@
 //! together than the budget has. A process that dies during a call gives nothing back: what the call may have used counts until the
 //! period is over.
 
-use crate::store::{Drawn, Limit, Store, StoreError};
+use crate::store::{Drawn, Limit, Store};
 use std::sync::Arc;
 use steersman_definition::schedule;
 use steersman_machine::network::budget::{BudgetDef, OnSpent, counted};
@@ -169,7 +169,8 @@ impl Shares {
         let mut taken = Taken::default();
         for share in &self.all {
             let Some(period) = share.period(now) else {
-                continue;
+                self.settle(taken, Used::default()).await;
+                return Err(unknown(&share.name, &"its period has no bounds"));
             };
             for (limit, amount) in share.limits(&period) {
                 let wanted = amount.of(self.most).min(limit.most);
@@ -238,8 +239,8 @@ impl Amount {
     }
 }
 
-/// Returns the failure of a call whose budget cannot be read.
-fn unknown(name: &Name, error: &StoreError) -> Failure {
+/// Returns the failure of a call if it is not known what is left of its budget: it is not made then.
+fn unknown(name: &Name, error: &dyn std::fmt::Display) -> Failure {
     let message = format!("what is left of the budget `{name}` is not known: {error}");
     Failure::new(FailureCode::Limited, message)
 }

@@ -1,7 +1,7 @@
 //! Hooks of a recording: they answer what the line has, so that none of them runs.
 
 use crate::past::Past;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use steersman_machine::network::Network;
 use steersman_machine::network::hooks::{At, Edits, Hook};
@@ -79,10 +79,11 @@ impl Hook for RecordedHook {
                 Some(Ok(edits)) => edits,
                 Some(Err(_)) | None => return Ok(value),
             };
-            return match &edits.failed {
-                Some(why) => Err(why.clone()),
-                None => Ok(edits.applied(value)),
-            };
+            if let Some(why) = edits.failed {
+                return Err(why);
+            }
+            let request = serde_json::from_value(value).map_err(|e| e.to_string())?;
+            return Ok(json!(edits.applied(request)));
         }
         match own.find(|(_, change)| change["was"] == value) {
             Some((_, change)) => match change["failed"].as_str() {

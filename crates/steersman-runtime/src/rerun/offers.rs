@@ -12,13 +12,13 @@ use steersman_machine::stored::by::{By, Decider};
 use steersman_machine::stored::commit::{Admitted, Binding, Commit, LogLine, Moment, Want};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Name};
 use steersman_machine::stored::interaction::{
-    Call, CallResult, Choice, Earlier, Interaction, Origin, Route, calls_of_answer,
+    Call, CallResult, Choice, Interaction, Origin, Route, calls_of_answer,
 };
 use steersman_machine::stored::outcome::{
     Answer, Ask, Failure, Mapped, NewArtifact, Outcome, Retry,
 };
 use steersman_machine::tick::effect::{Offered, Said, Start};
-use steersman_machine::tick::history::{self, ChatHistory, SaidCall};
+use steersman_machine::tick::history::{self, ChatHistory};
 use steersman_machine::tick::hooks;
 
 /// The binding and the values with which a session began, for reconstructing its first line.
@@ -471,35 +471,19 @@ fn start(past: &Past, commit: &Commit, began: &Began<'_>) -> Option<Start> {
 
 /// Reconstructs the conversation that precedes a session. `None` if a text of it was erased.
 fn history(past: &Past, commit: &Commit, root: Id) -> Option<ChatHistory> {
-    let text = |body: Body| {
+    let mut is_erased = false;
+    let mut text = |body: Body| {
         let text = past.text(body);
-        (*text != *ERASED).then_some(text)
+        is_erased |= *text == *ERASED;
+        text
     };
     let pushes = commit.pushes.iter().filter(|push| push.agent == root);
-    let earlier = pushes.filter_map(|push| match &push.what {
-        Interaction::Earlier(earlier) => Some(earlier),
+    let said = pushes.filter_map(|push| match &push.what {
+        Interaction::Earlier(earlier) => Some(history::Said::of(earlier, &mut text)),
         _ => None,
     });
-    let said = earlier.map(|earlier| match earlier {
-        Earlier::User(body) => Some(history::Said::User(text(*body)?)),
-        Earlier::Assistant { text: said, calls } => {
-            let calls = calls.iter().map(|call| {
-                Some(SaidCall {
-                    label: call.label.to_string(),
-                    name: call.name.to_string(),
-                    args: text(call.args)?,
-                    result: text(call.result)?,
-                })
-            });
-            let text = match said {
-                Some(body) => Some(text(*body)?),
-                None => None,
-            };
-            let calls = calls.collect::<Option<_>>()?;
-            Some(history::Said::Assistant { text, calls })
-        }
-    });
-    Some(ChatHistory::of_said(said.collect::<Option<_>>()?))
+    let said = said.collect();
+    (!is_erased).then(|| ChatHistory::of_said(said))
 }
 
 /// Returns the person who gave the result of a question.

@@ -2,6 +2,7 @@
 //! where it begins.
 
 use std::path::{Path, PathBuf};
+use steersman::machine::network::Provider;
 use steersman::{Network, testing};
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -121,4 +122,15 @@ fn a_definition_that_shows_models_nothing_else_is_followed_too() {
         left.push(format!("{name}: {}", kind.map_or(told, |(_, kind)| kind)));
     }
     assert_eq!(left.join("\n"), LEFT.trim(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_value_of_a_model_in_short_form_keeps_its_provider() {
+    let definition = "models: { default: scripted }\nagents: { desk: { system: You help. } }";
+    let network = Network::from_yaml(definition).build().unwrap();
+    let values = [("models.default.temperature".to_owned(), 0.5.into())];
+    let set = network.with_set(&values).unwrap();
+    let model = &set.checked().models["default"];
+    assert_eq!(model.provider, Provider::Scripted);
+    assert_eq!(model.temperature, Some(0.5));
 }

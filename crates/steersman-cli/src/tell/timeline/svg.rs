@@ -166,7 +166,7 @@ fn draw_lane(lane: &Lane, axis: &Axis, (left, y): (f64, f64), out: &mut String) 
         y + 3.0,
         LANE - 6.0
     );
-    // What stands for others is drawn below them.
+    // A span that stands for others is drawn below them.
     let order = [What::Agent, What::Wait, What::Model, What::Tool];
     for what in order {
         for span in lane.spans.iter().filter(|span| span.what == what) {
