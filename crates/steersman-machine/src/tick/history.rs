@@ -219,7 +219,10 @@ impl Said {
             json!({ "id": call.label, "type": "function", "function": function })
         });
         let made: Vec<Json> = made.collect();
-        let answer = json!({ "role": "assistant", "content": text.as_deref(), "tool_calls": made });
+        let mut answer = json!({ "role": "assistant", "content": text.as_deref() });
+        if !made.is_empty() {
+            answer["tool_calls"] = made.into();
+        }
         let results = calls.iter().map(|call| {
             let content = &*call.result;
             json!({ "role": "tool", "tool_call_id": call.label, "content": content })
