@@ -13,7 +13,7 @@ use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::{Bodies, Digest, Id, Line, Name};
-use steersman_machine::stored::interaction::{Cause, End, Interaction, Target};
+use steersman_machine::stored::interaction::{Cause, End, Target};
 use steersman_machine::tick::branch::{Awaited, awaited, awaits};
 use steersman_machine::tick::effect::{
     BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
@@ -671,37 +671,6 @@ impl Job<'_, '_> {
             end,
             cause,
         }))
-    }
-
-    /// Finishes a step whose draft was begun by the caller.
-    pub(super) fn finish_step(&mut self, id: Id, step: Step, mut draft: Draft) -> Result<(), Stop> {
-        // Only these can make a wait for branches begin or end.
-        let changes = draft
-            .commit
-            .as_ref()
-            .is_some_and(|c| !c.calls.is_empty() || c.adoption.is_some() || c.opening.is_some());
-        let waits = draft.commit.as_ref().is_some_and(|c| {
-            c.pushes
-                .iter()
-                .any(|p| matches!(&p.what, Interaction::Call(call) if call.target == Target::Wait))
-        });
-        if changes || step.ended.is_some() || waits {
-            self.d.branches.may_have_ended();
-        }
-        for effect in step.stop {
-            self.stop_effect(&mut draft, effect);
-        }
-        for wish in step.wishes {
-            self.take_wish(&mut draft, id, wish)?;
-        }
-        for request in step.requests {
-            self.take_request(&mut draft, id, request);
-        }
-        if step.ended.is_some() {
-            self.ended(&mut draft, id);
-        }
-        self.write(draft)?;
-        self.deadline(id)
     }
 }
 

@@ -51,9 +51,8 @@ mod turn;
 mod types;
 mod wish;
 
-pub(crate) use parts::{Heard, OnDisk, Out, OutState, Seat, What};
+pub(crate) use parts::{Heard, OnDisk, Out, OutState, Seat, What, tool_digests};
 pub(crate) use types::*;
-pub(crate) use wish::digests as tool_digests;
 
 use crate::bind::Values;
 use crate::engine::{Durability, EngineError};

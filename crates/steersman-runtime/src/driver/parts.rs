@@ -30,7 +30,7 @@ mod who;
 pub(crate) use branches::{Branches, KeptBranch, ToAdopt, ToOpen};
 pub(crate) use course::{Course, Stepping};
 pub(crate) use doubts::Doubts;
-pub(crate) use effects::{Effects, KeptOut, Out, OutState};
+pub(crate) use effects::{Effects, KeptOut, Out, OutState, tool_digests};
 pub(crate) use mail::Mail;
 pub(crate) use outages::{Outages, Seat};
 pub(crate) use people::People;

@@ -496,7 +496,7 @@ impl Job<'_, '_> {
 
     /// Answers a call in dry mode: from the record of the same call, otherwise by `simulate:`, otherwise the block ends here.
     fn simulate(&mut self, id: Id, tool: &ToolWork) -> Result<(), Stop> {
-        let digests = super::wish::digests(tool, self.seen.engine.sealer());
+        let digests = super::tool_digests(tool, self.seen.engine.sealer());
         if !tool.approve.is_empty() {
             let mut draft = self.draft(self.d.effects.outs()[&id].branch);
             draft.ledger.push(LedgerEntry::WouldAsk(id));

@@ -13,7 +13,7 @@ use steersman_machine::stored::codec;
 use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Release, Why};
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name, Time};
-use steersman_machine::stored::interaction::How;
+use steersman_machine::stored::interaction::{How, Interaction, Target};
 use steersman_machine::stored::outcome::{Failure, Outcome};
 use steersman_machine::tick::effect::{OfferKind, Offered, Step, Until, Wish, Work};
 use steersman_machine::tick::hooks::before_models;
@@ -115,6 +115,37 @@ impl Job<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Finishes a step whose draft was begun by the caller.
+    pub(super) fn finish_step(&mut self, id: Id, step: Step, mut draft: Draft) -> Result<(), Stop> {
+        // Only these can make a wait for branches begin or end.
+        let changes = draft
+            .commit
+            .as_ref()
+            .is_some_and(|c| !c.calls.is_empty() || c.adoption.is_some() || c.opening.is_some());
+        let waits = draft.commit.as_ref().is_some_and(|c| {
+            c.pushes
+                .iter()
+                .any(|p| matches!(&p.what, Interaction::Call(call) if call.target == Target::Wait))
+        });
+        if changes || step.ended.is_some() || waits {
+            self.d.branches.may_have_ended();
+        }
+        for effect in step.stop {
+            self.stop_effect(&mut draft, effect);
+        }
+        for wish in step.wishes {
+            self.take_wish(&mut draft, id, wish)?;
+        }
+        for request in step.requests {
+            self.take_request(&mut draft, id, request);
+        }
+        if step.ended.is_some() {
+            self.ended(&mut draft, id);
+        }
+        self.write(draft)?;
+        self.deadline(id)
     }
 
     fn take_step(

@@ -7,7 +7,6 @@ use super::draft::{Draft, NewHold, Note, Offer};
 use super::{Do, Job, OnDisk, Out, OutState, Stop, What};
 use crate::ledger::Record;
 use crate::limiter::{Ask, Limiter, Refused};
-use crate::seal::Sealer;
 use crate::store::WaitChange;
 use crate::toolset::ToolRun;
 use std::sync::Arc;
@@ -18,7 +17,6 @@ use steersman_machine::stored::commit::{About, LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::{ToolWork, Wish, Work};
-use steersman_machine::values::json;
 use steersman_machine::view::mapping::{Fault, Raw};
 
 impl Job<'_, '_> {
@@ -429,75 +427,6 @@ enum Full {
     Room,
     /// Slots of the tool in this process.
     Slots,
-}
-
-impl Out {
-    /// Returns true if a stop cut the attempt: the effect begins again wherever the session goes on, so the end that the attempt
-    /// reports is not an outcome.
-    pub(super) fn was_cut(&self) -> bool {
-        matches!(self.state, OutState::Ready)
-    }
-
-    /// Returns the tool's work, if the effect is a tool's.
-    pub(super) fn tool(&self) -> Option<&ToolWork> {
-        match &self.wish.work {
-            Work::Tool(tool) | Work::Simulate(tool) => Some(tool),
-            Work::Model
-            | Work::Ask { .. }
-            | Work::Event { .. }
-            | Work::Timer
-            | Work::Send { .. } => None,
-        }
-    }
-
-    /// Returns the digests of tool and arguments, the one to record first. Empty if the effect is no tool's.
-    pub(super) fn digests(&self, sealer: &Sealer) -> &Arc<[Digest]> {
-        let made = || {
-            self.tool()
-                .map_or_else(Arc::default, |tool| digests(tool, sealer))
-        };
-        self.digests.get_or_init(made)
-    }
-
-    /// Returns the digest of tool and arguments that is recorded.
-    pub(super) fn digest(&self, sealer: &Sealer) -> Digest {
-        *self.digests(sealer).first().expect("a tool has a digest")
-    }
-
-    /// Returns true if it is run for real and may change the world.
-    pub(super) fn touches_world(&self) -> bool {
-        matches!(&self.wish.work, Work::Tool(tool) if !tool.class.is_free())
-    }
-
-    /// Returns true if it asks a model.
-    pub(super) fn is_model(&self) -> bool {
-        matches!(self.wish.work, Work::Model)
-    }
-
-    /// Returns true if it counts against the number of calls that an exchange may run at the same time.
-    fn takes_room(&self) -> bool {
-        let at_work = match self.state {
-            OutState::Ready | OutState::Starting(_) | OutState::Running | OutState::Soon(_) => true,
-            OutState::AwaitsSearch
-            | OutState::Held
-            | OutState::Barred
-            | OutState::Queued
-            | OutState::Later(_)
-            | OutState::Waits
-            | OutState::Over => false,
-        };
-        at_work && matches!(self.wish.work, Work::Tool(_))
-    }
-}
-
-/// Returns the digests of tool and arguments that approvals and the repeat guard compare; sealed parts count by their keyed digest. The first
-/// is the one to record, the others are those that were recorded while other keys sealed ([`Sealer::comparable`]).
-pub(crate) fn digests(tool: &ToolWork, sealer: &Sealer) -> Arc<[Digest]> {
-    let args = json::comparable(&tool.args).unwrap_or_else(|_| (*tool.args).into());
-    let forms = sealer.comparable(&args).into_iter();
-    forms
-        .map(|form| Digest::of(format!("{}\n{form}", tool.tool).as_bytes()))
-        .collect()
 }
 
 /// Returns true if a tool only writes state, so that nothing is run.

@@ -11,12 +11,14 @@ mod tests;
 pub(crate) use state::OutState;
 
 use crate::ledger::{Amount, Record};
+use crate::seal::Sealer;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::context::Request;
 use steersman_machine::stored::ids::{Digest, Id, Line, Name, Time};
-use steersman_machine::tick::effect::{Wish, Work};
+use steersman_machine::tick::effect::{ToolWork, Wish, Work};
+use steersman_machine::values::json;
 use steersman_machine::values::price::Price;
 
 /// The effects of a session that are not over.
@@ -81,6 +83,75 @@ pub(crate) struct Out {
     /// Roles that have approved the effect ([`Hold::by`](steersman_machine::stored::commit::Hold::by)).
     pub(crate) approved: Vec<Name>,
     pub(crate) since: Time,
+}
+
+impl Out {
+    /// Returns true if a stop cut the attempt: the effect begins again wherever the session goes on, so the end that the attempt
+    /// reports is not an outcome.
+    pub(crate) fn was_cut(&self) -> bool {
+        matches!(self.state, OutState::Ready)
+    }
+
+    /// Returns the tool's work, if the effect is a tool's.
+    pub(crate) fn tool(&self) -> Option<&ToolWork> {
+        match &self.wish.work {
+            Work::Tool(tool) | Work::Simulate(tool) => Some(tool),
+            Work::Model
+            | Work::Ask { .. }
+            | Work::Event { .. }
+            | Work::Timer
+            | Work::Send { .. } => None,
+        }
+    }
+
+    /// Returns the digests of tool and arguments, the one to record first. Empty if the effect is no tool's.
+    pub(crate) fn digests(&self, sealer: &Sealer) -> &Arc<[Digest]> {
+        let made = || {
+            self.tool()
+                .map_or_else(Arc::default, |tool| tool_digests(tool, sealer))
+        };
+        self.digests.get_or_init(made)
+    }
+
+    /// Returns the digest of tool and arguments that is recorded.
+    pub(crate) fn digest(&self, sealer: &Sealer) -> Digest {
+        *self.digests(sealer).first().expect("a tool has a digest")
+    }
+
+    /// Returns true if it is run for real and may change the world.
+    pub(crate) fn touches_world(&self) -> bool {
+        matches!(&self.wish.work, Work::Tool(tool) if !tool.class.is_free())
+    }
+
+    /// Returns true if it asks a model.
+    pub(crate) fn is_model(&self) -> bool {
+        matches!(self.wish.work, Work::Model)
+    }
+
+    /// Returns true if it counts against the number of calls that an exchange may run at the same time.
+    pub(crate) fn takes_room(&self) -> bool {
+        let at_work = match self.state {
+            OutState::Ready | OutState::Starting(_) | OutState::Running | OutState::Soon(_) => true,
+            OutState::AwaitsSearch
+            | OutState::Held
+            | OutState::Barred
+            | OutState::Queued
+            | OutState::Later(_)
+            | OutState::Waits
+            | OutState::Over => false,
+        };
+        at_work && matches!(self.wish.work, Work::Tool(_))
+    }
+}
+
+/// Returns the digests of tool and arguments that approvals and the repeat guard compare; sealed parts count by their keyed digest. The first
+/// is the one to record, the others are those that were recorded while other keys sealed ([`Sealer::comparable`]).
+pub(crate) fn tool_digests(tool: &ToolWork, sealer: &Sealer) -> Arc<[Digest]> {
+    let args = json::comparable(&tool.args).unwrap_or_else(|_| (*tool.args).into());
+    let forms = sealer.comparable(&args).into_iter();
+    forms
+        .map(|form| Digest::of(format!("{}\n{form}", tool.tool).as_bytes()))
+        .collect()
 }
 
 /// Of a model call that was rendered: digest of the request, length of the prefix that it shares with the request before,
