@@ -73,7 +73,7 @@ impl Lower<'_> {
             args: Args::Agent(name.clone()),
             ..Scope::default()
         };
-        let mut state = self.state_of(name, agent, entry.contains(name), &scope);
+        let mut state = self.state_of(name, agent, entry, &scope);
         let uses_todo = super::modes::all_tools(agent).any(|used| {
             let name = used.tool().map_or(used.0, |tool| tool.0).as_text();
             name.map(|name| &**name) == BuiltIn::TodoAdd.set()
@@ -129,18 +129,21 @@ impl Lower<'_> {
         }
     }
 
-    /// Lowers the state entries of an agent; the entry agent also has those of the file.
+    /// Lowers the state entries of an agent; the entry agent also has those of the file. If nobody is known to be the entry,
+    /// which is reported, every agent has them: what reads them is not wrong.
     fn state_of(
         &mut self,
         name: &Name,
         agent: keys::Agent<'_>,
-        is_entry: bool,
+        entry: &[Name],
         scope: &Scope,
     ) -> Vec<(Name, Type)> {
         let mut own: Vec<(&Key, kinds::Type<'_>)> = each(agent.state()).collect();
-        for (key, ty) in each(self.file.state().filter(|_| is_entry)) {
+        let has_all = entry.is_empty() || entry.contains(name);
+        for (key, ty) in each(self.file.state().filter(|_| has_all)) {
             match own.iter().find(|(known, _)| known.name == key.name) {
                 None => own.push((key, ty)),
+                Some(_) if entry.is_empty() => {}
                 Some((first, _)) => {
                     let (at, first) = (self.place(first.span), self.place(key.span));
                     self.say(Diagnostic::defined_twice(at, "state", &key.name, first));
