@@ -125,7 +125,16 @@ impl Lower<'_> {
             return (TypeKind::List(Box::new(item)), false);
         }
         if let Some(words) = of.words().and_then(Valued::value) {
-            return (TypeKind::Enum(words), false);
+            // No words are a fault that was reported, so nothing is compared with them.
+            let any = words.is_empty();
+            return (
+                if any {
+                    TypeKind::Any
+                } else {
+                    TypeKind::Enum(words)
+                },
+                false,
+            );
         }
         if let Some(schema) = of.schema() {
             return (self.schema(&schema).unwrap_or(TypeKind::Any), false);
