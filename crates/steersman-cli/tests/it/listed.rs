@@ -142,6 +142,48 @@ fn a_rerun_of_what_waits_is_found_by_what_it_waits_for() {
     }
 }
 
+/// Lists had of a rerun only the label that says what it is of.
+#[test]
+fn a_rerun_is_found_by_the_labels_that_its_lines_give_it() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: desk
+state: { order: optional integer }
+labels: { order: "{{ state.order or 'none' }}" }
+tools: { take: { description: Takes., parameters: { order: integer }, set: { order: "{{ args.order }}" } } }
+agents: { desk: { system: You settle., tools: [take] } }
+"#,
+    );
+    let take = |order: u32| format!("{{ call: {{ take: {{ order: {order} }} }} }}");
+    let script = format!(
+        "desk: [ {}, Taken., {}, Also., Again. ]\n",
+        take(4711),
+        take(4712)
+    );
+    world.write("script.yaml", &script);
+    assert_eq!(run(&world).code, Some(0));
+    for changed in [None, Some("Another one.")] {
+        let mut typed = vec!["rerun", "last@3", "--script-all", "script.yaml"];
+        typed.extend(changed.iter().flat_map(|text| ["--say", text]));
+        let ran = world.run(&typed);
+        is_whole(&world, &format!("{changed:?}: {ran:?}"));
+    }
+    for (order, many) in [(4711, 2), (4712, 1)] {
+        let of_order = format!("order = {order}");
+        let found = world.json_lines(&["sessions", "--reruns", "--where", &of_order]);
+        assert_eq!(found.len(), many, "{found:?}");
+    }
+    // A branch that becomes current brings its labels.
+    for typed in [
+        ["fork", "last@3", "--say", "Take another one."],
+        ["rewind", "last@1", "--say", "No."],
+    ] {
+        let ran = world.run(&[&typed[..], &["--script-all", "script.yaml"]].concat());
+        is_whole(&world, &format!("{typed:?}: {ran:?}"));
+    }
+}
+
 /// A doubt stays listed after its texts are erased.
 #[test]
 fn a_doubt_outlives_the_erasure_of_its_texts() {

@@ -10,7 +10,7 @@ use crate::pending::{Pending, PendingKind, is_misread};
 use crate::store::{Batch, IMMEDIATELY, SessionState, WaitChange};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Text};
+use steersman_machine::stored::commit::{LedgerEntry, LogLine, Text};
 use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_machine::tick::effect::{Wish, Work};
 use steersman_machine::tick::wishes;
@@ -90,6 +90,15 @@ impl Kept {
 }
 
 impl Inspection {
+    /// Returns the labels that lists should show for this session, read from its log: those of its current branch.
+    pub(crate) fn labelled(&self) -> BTreeMap<Name, Arc<str>> {
+        let labels = self.current_branch().map(|b| b.snapshot.labels.iter());
+        let labels = labels.into_iter().flatten();
+        labels
+            .map(|(name, body)| (name.clone(), self.history.text(*body)))
+            .collect()
+    }
+
     /// Returns the state that lists should show for this session, read from its log, with the time `updated`.
     pub(crate) fn listed(&self, updated: Time) -> SessionState {
         let (Some(_), Some(branch)) = (&self.network, self.current_branch()) else {
@@ -254,25 +263,11 @@ fn listed(inspection: &Inspection, lines: &[Arc<LogLine>], found: &mut Vec<Strin
     if lines.iter().any(|line| line.bodies.iter().any(is_erased)) {
         return;
     }
-    let mut meant: BTreeMap<Name, Option<Arc<str>>> = BTreeMap::new();
-    let mut current = Id::MAIN;
-    for line in lines {
-        for entry in &line.ledger {
-            if let LedgerEntry::Current(branch) = entry {
-                current = *branch;
-            }
-        }
-        if line.branch == current {
-            for (name, body) in line.commit.iter().flat_map(Commit::labels) {
-                let text = body.map(|body| inspection.history.text(body));
-                meant.insert(name.clone(), text);
-            }
-        }
-    }
+    let meant = inspection.labelled();
     let shown: BTreeMap<&Name, &Arc<str>> =
         inspection.info.labels.iter().map(|(n, v)| (n, v)).collect();
     for (name, value) in &meant {
-        if shown.get(name).copied() != value.as_ref() {
+        if shown.get(name).copied() != Some(value) {
             found.push(format!(
                 "lists show another label `{name}` than its lines give it"
             ));

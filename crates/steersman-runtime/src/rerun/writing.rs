@@ -117,6 +117,15 @@ impl<'a> Writing<'a> {
         if !rows.is_empty() {
             self.append(&claim, rows, Vec::new()).await?;
         }
+        // Lists have the labels of the current branch. A driver lists only those that a line of its own changes.
+        let labels = self.engine.inspect(self.session).await?.labelled();
+        let labels = labels.into_iter().map(|(name, text)| (name, Some(text)));
+        let batch = Batch {
+            labels: labels.collect(),
+            urgent: true,
+            ..Batch::default()
+        };
+        self.engine.store().append(&claim, batch).await?;
         // No worker takes a rerun: its caller drives it.
         let left = Left::default();
         self.engine.store().release(claim, left).await?;
