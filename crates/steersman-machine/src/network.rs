@@ -25,7 +25,7 @@ pub mod schedule;
 pub mod search;
 pub mod texts;
 
-pub use aging::{Aging, Beyond, Compact, Render};
+pub use aging::{Aging, Beyond, Compact, ContextRender, Render};
 pub use approve::{Approve, OnTimeout};
 pub use doubt::{ANYBODY, OnDoubt, ProbeElse};
 pub use mcp::{McpAt, McpDef, McpEffect, ServerUse, wire_name};
@@ -689,6 +689,8 @@ pub struct Context {
     pub keep_exchanges: u32,
     /// Settings by which older parts are summarized. `None` means that they never are.
     pub compact: Option<Box<Compact>>,
+    /// Templates for the parts of the conversation.
+    pub render: ContextRender,
 }
 
 /// A part of a context.

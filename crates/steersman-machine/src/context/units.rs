@@ -98,7 +98,7 @@ pub(super) struct Units {
     /// For each message the number of its newest unit.
     messages: OrdMap<Body, u64>,
     /// Messages before the boundary that the agent still has to answer. They stay in the context.
-    pub(super) pinned: Vec<(Body, Arc<super::Segment>)>,
+    pub(super) pinned: Vec<(Body, super::Kept)>,
     /// Line of the last push that was read.
     last: Line,
     /// Number of exchanges before the boundary.
