@@ -46,6 +46,7 @@ impl Lower<'_> {
         let call = Scope {
             args: Args::Tool("".into()),
             called: true,
+            message: false,
             ..scope.clone()
         };
         let mut shown = |of, scope: &Scope| self.in_history(of, scope);

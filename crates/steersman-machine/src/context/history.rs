@@ -30,18 +30,28 @@ pub(super) fn render(
     units.begin(seen.and_then(|(around, _)| around.since()));
     units.grow_older(at);
     units.read_again(at);
+    let told_to = |unit: &Unit| match (&unit.what, seen) {
+        (
+            What::Message {
+                from: Origin::Call(call),
+                ..
+            },
+            Some((around, talk)),
+        ) if around.view.of != Seen::Own => told(at.history, talk, around, *call),
+        _ => None,
+    };
+    let unanswered = &at.snapshot.agent(at.agent).input.unanswered;
+    units.release(unanswered);
     while let Some((number, unit)) = units.due() {
-        let told = match (&unit.what, seen) {
-            (
-                What::Message {
-                    from: Origin::Call(call),
-                    ..
-                },
-                Some((around, talk)),
-            ) if around.view.of != Seen::Own => told(at.history, talk, around, *call),
-            _ => None,
-        };
-        units.rendered(number, at.unit(&unit, told)?);
+        let mut rendered = at.unit(&unit, told_to(&unit))?;
+        if let What::Message { from, body } = &unit.what
+            && rendered.0.is_empty()
+            && units.holds(number, unanswered)
+        {
+            let text = told_to(&unit).unwrap_or_else(|| at.message(from, *body));
+            rendered.0 = vec![Segment::new(Part::History, Content::User(text))];
+        }
+        units.rendered(number, rendered);
     }
     units.place_segments();
     Ok(())
@@ -84,7 +94,8 @@ pub(super) fn pinned(
             };
             let mut reads = Vec::new();
             let content = at.user(&from, body, None, &mut reads)?;
-            let segment = content.map(|content| Segment::new(Part::History, content));
+            let content = content.unwrap_or_else(|| Content::User(at.message(&from, body)));
+            let segment = Some(Segment::new(Part::History, content));
             units.pinned.push((body, Kept { segment, reads }));
         }
         let known = units.pinned.iter().find(|(known, _)| *known == body);

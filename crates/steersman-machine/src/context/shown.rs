@@ -2,7 +2,6 @@
 
 use super::history::{called, summary};
 use super::{At, Content};
-use crate::network::ContextRender;
 use crate::stored::ids::{Body, Name};
 use crate::stored::interaction::Origin;
 use crate::values::expression::{EvalError, Template, shown_json};
@@ -13,16 +12,6 @@ use serde_json::{Map, Value as Json, json};
 const ENGINE: &str = "engine";
 /// Sender of a message that came back in the user's words, for templates.
 const USER: &str = "user";
-
-impl ContextRender {
-    /// Returns the template for a message from this sender.
-    pub(super) fn message(&self, from: &Origin) -> Option<&Template> {
-        match is_of_engine(from) {
-            true => self.engine.as_ref(),
-            false => self.user.as_ref(),
-        }
-    }
-}
 
 /// Returns true if the engine made the text of a message.
 pub(super) fn is_of_engine(from: &Origin) -> bool {
@@ -51,7 +40,11 @@ impl At<'_> {
         told: Option<String>,
         reads: &mut Vec<Read>,
     ) -> Result<Option<Content>, EvalError> {
-        let Some(template) = self.form.message(from) else {
+        let template = match is_of_engine(from) {
+            true => &self.form.engine,
+            false => &self.form.user,
+        };
+        let Some(template) = template else {
             let text = told.unwrap_or_else(|| self.message(from, body));
             return Ok(Some(Content::User(text)));
         };
