@@ -62,6 +62,8 @@ pub(crate) struct Scope {
     pub error: bool,
     /// `tool` is in scope.
     pub called: bool,
+    /// `save` is in scope.
+    pub save: bool,
     /// The site is a transport field: secrets and live config values resolve.
     pub transport: bool,
     /// `event` is in scope and has the fields of this event.

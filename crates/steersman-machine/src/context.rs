@@ -21,7 +21,8 @@ mod units;
 mod why;
 
 use crate::network::{
-    AgentDef, Before, CallStyle, ContextRender, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef,
+    AgentDef, Before, CallStyle, ContextRender, ModelAgent, Network, Part, Seen, ToolChoice,
+    ViewDef,
 };
 use crate::questions::{Purpose, ToolSpec};
 use crate::snapshot::{Agent, Snapshot};

@@ -35,9 +35,10 @@ pub(super) fn shown(
     let Some(body) = policies::sum(at.snapshot.agent(at.agent), COMPACT).body else {
         return Ok(());
     };
-    let known = cache.summary.take().filter(|(known, kept)| {
-        *known == body && at.base.unchanged(&kept.reads, at.trace)
-    });
+    let known = cache
+        .summary
+        .take()
+        .filter(|(known, kept)| *known == body && at.base.unchanged(&kept.reads, at.trace));
     let kept = match known {
         Some((_, kept)) => kept,
         None => {

@@ -83,9 +83,9 @@ pub(super) fn pinned(
         .copied()
         .filter(|body| !units.has_message(*body))
         .collect();
-    units.pinned.retain(|(body, kept)| {
-        wanted.contains(body) && at.base.unchanged(&kept.reads, at.trace)
-    });
+    units
+        .pinned
+        .retain(|(body, kept)| wanted.contains(body) && at.base.unchanged(&kept.reads, at.trace));
     for body in wanted {
         if !units.pinned.iter().any(|(known, _)| *known == body) {
             let from = match state.input.serving {
@@ -307,8 +307,7 @@ impl At<'_> {
                 )?;
             }
             if let Some(template) = &self.form.call {
-                let text =
-                    self.attempt(template, |v| called_with(v, &call.name, read()), reads)?;
+                let text = self.attempt(template, |v| called_with(v, &call.name, read()), reads)?;
                 told.call_as_text(&text, &call.name, &result);
                 continue;
             }

@@ -73,16 +73,27 @@ fn each_kind_of_part_is_rendered_by_its_template() {
     // What no change touches is not rendered again: the whole request is a prefix of the next one.
     let visited = cache.visited();
     let again = ask(&log, desk, &mut cache);
-    assert_eq!((again.prefix, again.broke.as_deref()), (first.segments.bytes(), None));
+    assert_eq!(
+        (again.prefix, again.broke.as_deref()),
+        (first.segments.bytes(), None)
+    );
     assert!(cache.visited() - visited <= first.segments.len() as u64);
     log.line(|l| l.write(desk, "other", "7"));
     let other = ask(&log, desk, &mut cache);
-    assert!(print(&other).contains("look gave a house (7)"), "{}", print(&other));
+    assert!(
+        print(&other).contains("look gave a house (7)"),
+        "{}",
+        print(&other)
+    );
     assert_eq!(other.digest, full(&log, desk).digest);
     log.line(|l| l.write(desk, "note", r#""fine""#));
     let noted = ask(&log, desk, &mut cache);
     assert!(print(&noted).contains("user (fine): Look at it."));
-    assert!(!print(&noted).contains("user (none yet)"), "{}", print(&noted));
+    assert!(
+        !print(&noted).contains("user (none yet)"),
+        "{}",
+        print(&noted)
+    );
     assert_eq!(noted.digest, full(&log, desk).digest);
 }
 
@@ -90,7 +101,11 @@ fn each_kind_of_part_is_rendered_by_its_template() {
 fn an_explanation_names_the_template_and_the_line_that_it_read() {
     let (mut log, desk) = talk();
     log.line(|l| l.write(desk, "note", r#""fine""#));
-    let set = log.snapshot.cell(desk, &"note".into()).expect("written").line;
+    let set = log
+        .snapshot
+        .cell(desk, &"note".into())
+        .expect("written")
+        .line;
     let explained = explain(&log.cx(), &log, &log.snapshot, desk).expect("templates render");
     let of = |text: &str| -> &Origin {
         let mut segments = explained.request.segments.iter();
@@ -106,7 +121,11 @@ fn an_explanation_names_the_template_and_the_line_that_it_read() {
     let message = of("Look at it.");
     let key = |origin: &Origin| origin.template.clone().unwrap_or_default();
     assert_eq!(key(message), "agents.desk.context.render.user");
-    let read: Vec<_> = message.reads.iter().map(|read| (&*read.path, read.written)).collect();
+    let read: Vec<_> = message
+        .reads
+        .iter()
+        .map(|read| (&*read.path, read.written))
+        .collect();
     assert_eq!(read, [("state.note", Some(set))]);
     assert_eq!(key(of("Answer now.")), "agents.desk.context.render.engine");
     assert_eq!(key(of("A house.")), "agents.desk.context.render.assistant");
@@ -135,10 +154,13 @@ fn the_providers_own_data_stays_with_calls() {
     });
     let request = full(&log, desk);
     valid(&request);
-    let answers = request.segments.iter().filter_map(|segment| match &segment.content {
-        Content::Assistant { text, opaque, .. } => Some((text.as_deref()?, opaque.as_deref())),
-        _ => None,
-    });
+    let answers = request
+        .segments
+        .iter()
+        .filter_map(|segment| match &segment.content {
+            Content::Assistant { text, opaque, .. } => Some((text.as_deref()?, opaque.as_deref())),
+            _ => None,
+        });
     let answers: Vec<_> = answers.collect();
     assert_eq!(
         answers,
@@ -165,7 +187,10 @@ fn a_message_before_the_boundary_follows_the_state() {
     log.line(|l| l.write(desk, "note", r#""late""#));
     let request = ask(&log, desk, &mut cache);
     let shown = print(&request);
-    assert!(shown.contains("user \"user (late): Do many things.\"") && !is_first(&shown), "{shown}");
+    assert!(
+        shown.contains("user \"user (late): Do many things.\"") && !is_first(&shown),
+        "{shown}"
+    );
     assert_eq!(request.digest, full(&log, desk).digest);
 }
 
