@@ -4,13 +4,19 @@
 //! The program leads its own process group. The group is killed when time is up, when the call is cancelled, and when the
 //! program ends and leaves children. A child that leaves the group on purpose (`setsid`) is not killed; it cannot keep the call
 //! open, since output is not read for longer than a short time after the program's end.
+//!
+//! A program that reads or makes artifacts gets files in a private folder ([`files`]), which goes with the attempt.
+
+mod files;
+mod folder;
 
 use crate::masked::Mask;
+use files::{Files, Given};
 use serde_json::Value as Json;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use steersman_machine::network::{Network, Source};
-use steersman_machine::stored::bounds::PREVIEW;
+use steersman_machine::stored::bounds::{ARTIFACT, PREVIEW};
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::{Scope, Template};
@@ -52,9 +58,11 @@ impl CommandTools {
         run: &ToolRun,
         argv: &[Template],
         env: &[(String, Template)],
+        files: &Files,
     ) -> Result<Command, String> {
+        let given = Given::new(&*run.scope, files);
         // Other users can read a program's arguments, so secrets must not be in them.
-        let open = Visible(&*run.scope);
+        let open = Visible(&given);
         let mut words = Vec::new();
         for (index, template) in argv.iter().enumerate() {
             words.extend(
@@ -80,8 +88,7 @@ impl CommandTools {
             command.env("IDEMPOTENCY_KEY", key);
         }
         for (name, template) in env {
-            let value =
-                text(template, &*run.scope).map_err(|error| format!("`env.{name}`: {error}"))?;
+            let value = text(template, &given).map_err(|error| format!("`env.{name}`: {error}"))?;
             if let Some(value) = value {
                 if value.contains('\0') {
                     return Err(format!("`env.{name}`: the value holds a zero byte"));
@@ -90,7 +97,7 @@ impl CommandTools {
             }
         }
         command
-            .stdin(Stdio::null())
+            .stdin(files.input()?)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
@@ -100,8 +107,8 @@ impl CommandTools {
 
     async fn attempt(&self, run: &ToolRun, mask: &Mask, cancel: &CancellationToken) -> Raw {
         let tool = run.network.tools.get(&run.work.tool);
-        let Some((tool, argv, env)) = tool.and_then(|tool| match &tool.source {
-            Source::Command { argv, env } => Some((tool, argv, env)),
+        let Some((tool, argv, env, save)) = tool.and_then(|tool| match &tool.source {
+            Source::Command { argv, env, save } => Some((tool, argv, env, save.as_deref())),
             _ => None,
         }) else {
             return Raw::NotPerformed(Fault::new(Code::Failed, "this is not a program".to_owned()));
@@ -112,7 +119,13 @@ impl CommandTools {
                 "cancelled before it began".to_owned(),
             ));
         }
-        let mut command = match self.build(run, argv, env) {
+        let temporary = (self.env)("TMPDIR").filter(|path| !path.is_empty());
+        let temporary = temporary.unwrap_or_else(|| "/tmp".to_owned());
+        let files = match Files::of(run, &tool.parameters, save, temporary.into()).await {
+            Ok(files) => files,
+            Err(message) => return Raw::NotPerformed(Fault::new(Code::Failed, message)),
+        };
+        let mut command = match self.build(run, argv, env, &files) {
             Ok(command) => command,
             Err(message) => return Raw::NotPerformed(Fault::new(Code::Failed, message)),
         };
@@ -129,9 +142,15 @@ impl CommandTools {
             }
         };
         let limit = Duration::from_millis(tool.timeout.max(1));
-        let running = tokio::time::timeout(limit, finish(child));
+        let kept = if files.keeps_output() {
+            ARTIFACT
+        } else {
+            OUTPUT_MAX
+        };
+        let running = tokio::time::timeout(limit, finish(child, kept));
         match cancel.run_until_cancelled(running).await {
-            Some(Ok(Ok(end))) => end.raw(run, mask),
+            Some(Ok(Ok(end))) if end.status.success() => end.result(run, mask, files).await,
+            Some(Ok(Ok(end))) => end.fault(run, mask),
             Some(Ok(Err(error))) => Raw::Unknown(Fault::new(
                 Code::Failed,
                 format!("waiting for the program failed: {error}"),
@@ -217,10 +236,10 @@ impl Drop for Group {
 }
 
 /// Waits for the program, and reads both outputs meanwhile.
-async fn finish(mut child: Child) -> std::io::Result<End> {
+async fn finish(mut child: Child, most: usize) -> std::io::Result<End> {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let group = Group(id.and_then(rustix::process::Pid::from_raw));
-    let (mut out, mut err) = (Kept::first(OUTPUT_MAX), Kept::last(TOLD_MAX * 2));
+    let (mut out, mut err) = (Kept::first(most), Kept::last(TOLD_MAX * 2));
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let status = {
         let reading = async { tokio::join!(out.read(stdout), err.read(stderr)) };
@@ -320,11 +339,8 @@ fn without_newline(text: &str) -> &str {
 }
 
 impl End {
-    /// Returns the outcome of an attempt whose program ended.
-    fn raw(self, run: &ToolRun, mask: &Mask) -> Raw {
-        if self.status.success() {
-            return self.result(run, mask);
-        }
+    /// Returns the outcome of an attempt whose program ended in another way than well.
+    fn fault(self, run: &ToolRun, mask: &Mask) -> Raw {
         let class = run.work.class;
         let fault = Fault {
             status: self.status.code().map(i64::from),
@@ -338,9 +354,18 @@ impl End {
         }
     }
 
-    /// Returns the result of a program that succeeded: its output as JSON, otherwise as text. Output that is neither, or more
-    /// than is kept, becomes an artifact, and the result describes it.
-    fn result(mut self, run: &ToolRun, mask: &Mask) -> Raw {
+    /// Returns the result of a program that succeeded, with the artifact that `save` of the tool makes of it.
+    async fn result(self, run: &ToolRun, mask: &Mask, files: Files) -> Raw {
+        if files.keeps_output() {
+            return files.of_output(run, self.out.bytes, self.out.dropped);
+        }
+        let printed = self.printed(run, mask);
+        files.with_written(run, printed).await
+    }
+
+    /// Returns what a program printed: as JSON, otherwise as text. Output that is neither, or more than is kept, becomes an
+    /// artifact, and the result describes it.
+    fn printed(mut self, run: &ToolRun, mask: &Mask) -> Raw {
         self.out.drop_begun_secret(mask);
         let (kept, dropped) = (self.out.bytes.len() as u64, self.out.dropped);
         let text = self.out.is_text();

@@ -40,6 +40,8 @@ pub(crate) enum Wants {
     Text,
     /// A part of the prompt that precedes the history.
     Prefix,
+    /// A text of the history.
+    History,
     /// A value of this type; also its name for messages, and the place of its declaration.
     Fits(Box<Type>, String, Span),
 }
@@ -58,6 +60,10 @@ pub(crate) struct Scope {
     pub result: bool,
     /// `error` is in scope.
     pub error: bool,
+    /// `tool` is in scope.
+    pub called: bool,
+    /// `save` is in scope.
+    pub save: bool,
     /// The site is a transport field: secrets and live config values resolve.
     pub transport: bool,
     /// `event` is in scope and has the fields of this event.

@@ -8,6 +8,8 @@ use steersman_machine::search::{draw, pick};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::values::expression::{Expr, Template};
+use steersman_machine::view::artifact::{self, Content};
+use steersman_machine::view::mapping::Raw;
 
 /// One test: scripted answers of models and tools, steps, and expectations.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -101,6 +103,28 @@ pub struct ToolOutcome {
     pub after: Option<u64>,
     /// Result of the run.
     pub gives: Gives,
+    /// Artifacts that the run makes with a result: names and texts.
+    pub makes: Vec<(String, String)>,
+}
+
+impl ToolOutcome {
+    /// Returns the raw outcome of a run with this result, with the artifacts that it makes.
+    pub fn done(&self, result: Json) -> Raw {
+        if self.makes.is_empty() {
+            return Raw::Done(result);
+        }
+        let made = self.makes.iter().map(|(name, text)| Content {
+            media: artifact::media_of(name).to_owned(),
+            bytes: text.as_bytes().into(),
+            name: name.clone(),
+        });
+        Raw::Made {
+            result,
+            made: made.collect(),
+            writes: Vec::new(),
+            mode: None,
+        }
+    }
 }
 
 /// Scripted result of a tool.

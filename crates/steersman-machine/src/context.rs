@@ -14,13 +14,15 @@ mod notes;
 pub(crate) mod policies;
 mod route;
 mod segments;
+mod shown;
 mod talk;
 mod tools;
 mod units;
 mod why;
 
 use crate::network::{
-    AgentDef, Before, CallStyle, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef,
+    AgentDef, Before, CallStyle, ContextRender, ModelAgent, Network, Part, Seen, ToolChoice,
+    ViewDef,
 };
 use crate::questions::{Purpose, ToolSpec};
 use crate::snapshot::{Agent, Snapshot};
@@ -173,7 +175,7 @@ pub struct RenderCache {
     caller: Option<history::Caller>,
     talk: Option<talk::Talk>,
     /// The summary that replaces the compacted part.
-    summary: Option<(Body, Arc<Segment>)>,
+    summary: Option<(Body, Kept)>,
     /// Text before and after the agent's own system prompt.
     around: (String, String),
     /// The view of the other members with which the units were rendered, and the line at which the view begins.
@@ -332,6 +334,11 @@ fn render(
     };
     if cache.mode != state.mode {
         (cache.system, cache.tools) = (None, None);
+        let before = def.model(cache.mode.as_ref());
+        if before.is_some_and(|before| before.context.render != model.context.render) {
+            cache.units = units::Units::default();
+            cache.summary = None;
+        }
         cache.mode.clone_from(&state.mode);
     }
     let around = route::surroundings(cx, snapshot, agent);
@@ -356,6 +363,7 @@ fn render(
         agent,
         base: &base,
         trace: &trace,
+        form: &model.context.render,
     };
     let mut laid = Laid::default();
     for part in &model.context.parts {
@@ -364,10 +372,10 @@ fn render(
             Part::Tools => at.tools(def, model, cache, laid.end())?,
             Part::History => {
                 history::caller(&at, cache, laid.end());
-                compact::shown(&at, cache, laid.end());
+                compact::shown(&at, cache, laid.end())?;
                 let seen = around.as_ref().zip(cache.talk.as_ref());
                 history::render(&at, seen, &mut cache.units)?;
-                history::pinned(&at, &mut cache.units, laid.end());
+                history::pinned(&at, &mut cache.units, laid.end())?;
                 if laid.own {
                     cache.units.extend(0, &mut laid.behind);
                 }
@@ -428,6 +436,8 @@ struct At<'a> {
     agent: Id,
     base: &'a View<'a>,
     trace: &'a Trace,
+    /// Templates for the parts of the conversation.
+    form: &'a ContextRender,
 }
 
 impl At<'_> {

@@ -25,7 +25,7 @@ pub mod schedule;
 pub mod search;
 pub mod texts;
 
-pub use aging::{Aging, Beyond, Compact, Render};
+pub use aging::{Aging, Beyond, Compact, ContextRender, Render};
 pub use approve::{Approve, OnTimeout};
 pub use doubt::{ANYBODY, OnDoubt, ProbeElse};
 pub use mcp::{McpAt, McpDef, McpEffect, ServerUse, wire_name};
@@ -407,6 +407,8 @@ pub enum Source {
         argv: Vec<Template>,
         /// Environment variables of the process.
         env: Vec<(String, Template)>,
+        /// The artifact that it makes. `None` means that its output is the result.
+        save: Option<Box<Save>>,
     },
     /// A function in Rust that is registered under the tool's name.
     Native {
@@ -430,6 +432,16 @@ pub enum Source {
         /// JSON Schema of the structured result, if the server gives one.
         output: Option<Arc<str>>,
     },
+}
+
+/// The artifact that a command makes: of the file at the path `save`, if its arguments or environment name that; else of what it
+/// prints.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Save {
+    /// Name of the artifact.
+    pub name: Template,
+    /// Media type. `None` means the one that belongs to the ending of the name.
+    pub media: Option<String>,
 }
 
 /// An HTTP request. Its templates are transport fields, in which `secrets` and sealed state resolve.
@@ -689,6 +701,8 @@ pub struct Context {
     pub keep_exchanges: u32,
     /// Settings by which older parts are summarized. `None` means that they never are.
     pub compact: Option<Box<Compact>>,
+    /// Templates for the parts of the conversation.
+    pub render: ContextRender,
 }
 
 /// A part of a context.

@@ -3,10 +3,10 @@
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use steersman_machine::network::{
-    AgentDef, Approve, Asks, CallStyle, Chooser, Context, Does, Fallback, Limits, ModelAgent,
-    ModelDef, ModelRetry, Network, Offer, OnFailed, Part, PersonDef, Provider, Record, Render,
-    Requires, Route, RouteBy, Rule, RuleTo, Source, ToolChoice, ToolDef, ToolUse, Turns, Unusable,
-    ViewDef, Wait, WaitOn,
+    AgentDef, Approve, Asks, CallStyle, Chooser, Context, ContextRender, Does, Fallback, Limits,
+    ModelAgent, ModelDef, ModelRetry, Network, Offer, OnFailed, Part, PersonDef, Provider, Record,
+    Render, Requires, Route, RouteBy, Rule, RuleTo, Source, ToolChoice, ToolDef, ToolUse, Turns,
+    Unusable, ViewDef, Wait, WaitOn,
 };
 use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::{Digest, Name};
@@ -155,6 +155,7 @@ impl Draft {
                 now: None,
                 keep_exchanges: 50,
                 compact: None,
+                render: ContextRender::default(),
             },
             search: None,
         }));

@@ -57,9 +57,18 @@ pub fn definition(seed: u64) -> Network {
     };
     let now = one_of(&mut dice, &["", r#", now: "Note: {{ state.note }}""#]);
     let parts = one_of(&mut dice, &["", ", parts: [tools, system, history, now]"]);
+    // These have a source of their own, so the other policies of a seed stay.
+    let forms = [
+        "",
+        "",
+        r#", render: { user: "{{ message.from }}, {{ state.note }}: {{ message.text }}", assistant: "{{ message.text }} ({{ state.note }})" }"#,
+        r#", render: { summary: "So far, {{ state.note }}: {{ message.text }}", call: "I call {{ tool }}.", result: "{{ result }} as {{ state.note }}" }"#,
+        r#", render: { user: "{% if state.note != 'none' %}{{ message.text }}{% endif %}", assistant: "{% if state.note == 'none' %}{{ message.text }}{% endif %}", result: "{{ tool }}" }"#,
+    ];
+    let render = one_of(&mut Dice::new(seed * 15_485_863 + 5), &forms);
     writeln!(
         yaml,
-        "agents:\n  desk: {{ system: \"You help. {{{{ state.note }}}}\", tools: [{}], context: {{ keep_exchanges: {keep}{compact}{now}{parts} }} }}",
+        "agents:\n  desk: {{ system: \"You help. {{{{ state.note }}}}\", tools: [{}], context: {{ keep_exchanges: {keep}{compact}{now}{parts}{render} }} }}",
         TOOLS.join(", ")
     )
     .expect("writing to a string does not fail");

@@ -10,6 +10,7 @@ mod bounds;
 mod catalog;
 mod chat;
 mod command;
+mod command_files;
 mod cuts;
 mod embeddings;
 mod http;

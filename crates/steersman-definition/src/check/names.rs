@@ -44,6 +44,8 @@ impl Check<'_> {
             (scope.args != Args::None, "args"),
             (scope.result, "result"),
             (scope.error, "error"),
+            (scope.called, "tool"),
+            (scope.save, "save"),
             (scope.transport, "secrets"),
             (scope.event.is_some(), "event"),
             (scope.message, "message"),
@@ -324,7 +326,7 @@ impl Check<'_> {
                 ("index".into(), Kind::Integer, true),
                 ("of".into(), Kind::Integer, true),
             ]),
-            "agent" | "session" => Known::of(Kind::Text),
+            "agent" | "session" | "tool" | "save" => Known::of(Kind::Text),
             "mode" => Known {
                 optional: !self.has_mode(scope),
                 ..Known::of(Kind::Text)

@@ -274,14 +274,19 @@ impl Walker<'_, '_> {
         if known.kind == Kind::Secret {
             self.secret(known, node);
         }
-        let volatile = self.site.wants == Wants::Prefix
-            && known.path.as_deref().is_some_and(|path| {
-                path.starts_with("state.") || path.starts_with("now") || path.starts_with("calls.")
-            });
-        if volatile {
-            let at = self.place(node.span);
-            let path = known.path.clone().unwrap_or_default();
-            self.say(Diagnostic::dynamic_prefix(at, &path));
+        let Some(path) = known.path.clone() else {
+            return;
+        };
+        let at = self.place(node.span);
+        let is_clock = path.starts_with("now");
+        match self.site.wants {
+            Wants::Prefix
+                if is_clock || path.starts_with("state.") || path.starts_with("calls.") =>
+            {
+                self.say(Diagnostic::dynamic_prefix(at, &path));
+            }
+            Wants::History if is_clock => self.say(Diagnostic::dynamic_history(at, &path)),
+            _ => {}
         }
     }
 

@@ -330,6 +330,15 @@ impl Diagnostic {
         .note("each change breaks the prefix that the provider has cached")
         .help("put volatile facts into `context: { now: .. }`")
     }
+    pub(crate) fn dynamic_history(at: At, path: &str) -> Self {
+        Self::new(
+            "N0402",
+            at,
+            format!("`{path}` changes with each call, and so does the whole history with it"),
+        )
+        .note("each change breaks the prefix that the provider has cached")
+        .help("put volatile facts into `context: { now: .. }`")
+    }
     pub(crate) fn left_out(at: At, path: &str) -> Self {
         Self::new(
             "N0403",

@@ -164,6 +164,11 @@ impl Diagnostic {
     pub(crate) fn malformed(at: At, text: &str, wanted: &str) -> Self {
         Self::new("E0115", at, format!("`{text}` is not {wanted}"))
     }
+    /// A text cannot be the name of an artifact.
+    pub(crate) fn misnamed(at: At, why: &str) -> Self {
+        Self::new("E0115", at, why.to_owned())
+            .help("write a path below one folder: `report.pdf`, `out/report.pdf`")
+    }
     /// A message of a history is not a chat message.
     pub(crate) fn no_message(at: At, why: &str, fix: &str) -> Self {
         Self::new("E0115", at, why.to_owned()).help(fix)

@@ -212,6 +212,19 @@ section! {
         keep_exchanges: Few<'a, 1> = 50, "Exchanges kept in view.";
         compact: Compact<'a> | "at 70 % of the model's `window`, if that is known",
             "A model sums up what lies further back before the context grows too large.";
+        render: ContextRender<'a>,
+            "How the parts of the conversation look, by kind; made again when what a template reads has changed. It takes the place of the whole `render` of the agent or the file.";
+    }
+
+    /// Templates for the parts of a conversation.
+    ContextRender<'a>: "ContextRender", "`render` of a context" {
+        user: Template<'a> | "as told",
+            "Instead of a message to the agent, over `message`: of a person, its caller (whose arguments are `args`) or another agent.";
+        engine: Template<'a> | "as told", "Instead of a message of the engine, over `message`.";
+        assistant: Template<'a> | "as said", "Instead of the text of an answer, over `message`; its calls stay.";
+        summary: Template<'a> | "marked as information", "Instead of a summary of the conversation, over `message`.";
+        call: Template<'a> | "as called", "Instead of a call of which its tool says nothing, over `tool` and `args`.";
+        result: Template<'a> | "the tool's `result`", "Instead of a result of which its tool says nothing, over `tool`, `args` and `result`.";
     }
 
     /// A compaction.

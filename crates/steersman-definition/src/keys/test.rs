@@ -40,6 +40,7 @@ section! {
         unknown: Flag<'a> = false, "Nobody knows whether it happened.";
         after: Millis<'a>, "How long it takes.";
         result: Any<'a>, "The result.";
+        artifacts: Map<'a, Text<'a>>, "With a result: the artifacts that it makes, by name.";
     }
 }
 

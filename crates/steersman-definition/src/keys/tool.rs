@@ -38,8 +38,12 @@ section! {
         requires: Many<'a, Requires<'a>>, "All must hold, else a refusal.";
         approve: Approve<'a>, "A person decides on exactly these arguments.";
         http: Http<'a>, "A request.";
-        command: List<'a, Template<'a>>, "A program and its arguments, no shell.";
+        command: List<'a, Template<'a>>,
+            "A program and its arguments, no shell. A parameter that is an artifact is the path of a file with its content here and in `env`.";
         env: Map<'a, Template<'a>>, "For `command`; secrets resolve here.",
+            with ["command"] "a tool without `command`";
+        save: Save<'a>,
+            "The artifact that `command` makes: the file at the path `{{ save }}` if `command` or `env` name that, else what it prints. The result is what it prints besides, or the name.",
             with ["command"] "a tool without `command`";
         native: Or<Whole<'a, 0>, Text<'a>>, "In Rust, registered under this name; its version.";
         wait: Wait<'a>, "Parks the call.";
@@ -64,6 +68,12 @@ section! {
         overrides as "override": Flag<'a> = false, "Replaces one of an imported file.";
     }
     at_most one of &["http", "command", "native", "wait", "ask", "send"];
+
+    /// An artifact that a command makes.
+    Save<'a>: "Save", "an artifact of a command", short [Template<'a>, Long<Self>] name {
+        name: Template<'a>, required "Its name, a path below one folder.";
+        media: Text<'a> | "by the ending of the name", "Its media type: `application/pdf`.";
+    }
 
     /// A request.
     Http<'a>: "Http", "a request" {

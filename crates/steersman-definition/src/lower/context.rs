@@ -2,13 +2,14 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::super::hosted;
-use super::super::keys::kinds::{Or, Valued, each};
+use super::super::keys::kinds::{Or, Template as Text, Valued, each};
 use super::super::keys::{Section as _, agent as keys, tool};
-use super::super::site::Scope;
+use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span, Value};
 use super::Lower;
-use steersman_machine::network::{Aging, Beyond, Compact, Context, Render};
+use steersman_machine::network::{Aging, Beyond, Compact, Context, ContextRender, Render};
 use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::Template;
 use steersman_machine::values::types::Parameters;
 
 impl Lower<'_> {
@@ -28,7 +29,39 @@ impl Lower<'_> {
             now: self.text_of(written.now(), scope),
             keep_exchanges,
             compact: self.compact(written.compact(), keep_exchanges, model, scope),
+            render: self.context_render(written.render(), scope),
         }
+    }
+
+    /// Lowers the templates for the parts of a conversation. A call may be of any tool, so `args` may be anything there.
+    fn context_render(
+        &mut self,
+        written: Option<keys::ContextRender<'_>>,
+        scope: &Scope,
+    ) -> ContextRender {
+        let Some(render) = written else {
+            return ContextRender::default();
+        };
+        let message = scope.with_message();
+        let call = Scope {
+            args: Args::Tool("".into()),
+            called: true,
+            message: false,
+            ..scope.clone()
+        };
+        let mut shown = |of, scope: &Scope| self.in_history(of, scope);
+        ContextRender {
+            user: shown(render.user(), &message),
+            engine: shown(render.engine(), &message),
+            assistant: shown(render.assistant(), &message),
+            summary: shown(render.summary(), &message),
+            call: shown(render.call(), &call),
+            result: shown(render.result(), &call.with_result()),
+        }
+    }
+
+    fn in_history(&mut self, of: Option<Text<'_>>, scope: &Scope) -> Option<Template> {
+        of.and_then(|text| self.template(&text, Wants::History, scope))
     }
 
     /// Lowers `compact`. If no number of tokens is written, compaction starts at 70 % of the model's window, if that is known.

@@ -479,7 +479,8 @@ fn words(node: &Node) -> Vec<String> {
     texts.filter_map(Valued::value).collect()
 }
 
-/// Parses an outcome: `{ error, message }`, `{ unknown: true }` or `{ after, result }`; anything else is the result itself.
+/// Parses an outcome: `{ error, message }`, `{ unknown: true }` or `{ after, artifacts, result }`; anything else is the result
+/// itself.
 fn tool_outcome(node: &Node) -> ToolOutcome {
     let outcome = keys::Outcome(node);
     let table = keys::Outcome::table();
@@ -488,10 +489,14 @@ fn tool_outcome(node: &Node) -> ToolOutcome {
         .iter()
         .all(|(key, _)| table.key(&key.name).is_some());
     let (error, after) = (outcome.error(), outcome.after());
+    let makes = each(outcome.artifacts());
+    let makes = makes.filter_map(|(key, text)| Some((key.name.to_string(), text.value()?)));
+    let makes: Vec<(String, String)> = makes.collect();
     let special = error.is_some() || outcome.unknown().at.is_some() || after.is_some();
-    if !known || !special {
+    if !known || !special && makes.is_empty() {
         return ToolOutcome {
             after: None,
+            makes: Vec::new(),
             gives: Gives::Result(node.to_json()),
         };
     }
@@ -512,5 +517,6 @@ fn tool_outcome(node: &Node) -> ToolOutcome {
     ToolOutcome {
         after: after.and_then(Valued::value),
         gives,
+        makes,
     }
 }

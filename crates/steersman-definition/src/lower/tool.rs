@@ -12,7 +12,7 @@ use crate::shape;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use steersman_machine::network::{
-    ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Requires, Source, Then,
+    ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Requires, Save, Source, Then,
     ToolDef, Wait, WaitOn,
 };
 use steersman_machine::stored::codes::{self, Code};
@@ -20,6 +20,7 @@ use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::{Data, Expr, Template};
 use steersman_machine::values::types::{Parameters, TypeKind};
+use steersman_machine::view::artifact;
 
 /// Returns the names that an entry of `on_error` may have, in addition to `http_NNN` and `http_Nxx`.
 fn caught() -> Vec<&'static str> {
@@ -108,12 +109,17 @@ impl<'a> Lower<'a> {
             return (Source::Http(Box::new(http)), Class::Unsafe);
         }
         if let Some(command) = tool.command() {
+            let save = tool.save().and_then(|save| self.save(save, scope));
+            let scope = Scope {
+                save: tool.save().is_some(),
+                ..scope.clone()
+            };
             let argv = command
                 .into_iter()
-                .filter_map(|text| self.template(&text, Wants::Text, scope))
+                .filter_map(|text| self.template(&text, Wants::Text, &scope))
                 .collect();
             let env = self.texts(tool.env(), &scope.transported());
-            return (Source::Command { argv, env }, Class::Unsafe);
+            return (Source::Command { argv, env, save }, Class::Unsafe);
         }
         if let Some(version) = tool.native() {
             let version = version.node().as_text().map(ToString::to_string);
@@ -189,6 +195,24 @@ impl<'a> Lower<'a> {
             outcomes,
             rate: http.rate().and_then(kinds::Rate::rate),
         }
+    }
+
+    /// Lowers `save` of a command.
+    fn save(&mut self, save: keys::Save<'_>, scope: &Scope) -> Option<Box<Save>> {
+        let name = self.text_of(save.name(), scope);
+        let known = name.as_ref().and_then(Template::text);
+        if let Some((at, why)) = save.name().zip(known.and_then(artifact::misnamed)) {
+            let at = self.place(at.node().span);
+            self.say(Diagnostic::misnamed(at, &why));
+        }
+        let media = save.media().and_then(Valued::value);
+        let wrong = media.as_ref().filter(|media| !artifact::is_media(media));
+        if let Some((at, wrong)) = save.media().zip(wrong) {
+            let at = self.place(at.node().span);
+            let wanted = "a media type: `application/pdf`, `text/csv`";
+            self.say(Diagnostic::malformed(at, wrong, wanted));
+        }
+        Some(Box::new(Save { name: name?, media }))
     }
 
     pub(super) fn texts(

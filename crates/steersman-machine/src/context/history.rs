@@ -5,13 +5,13 @@ use super::policies::{self, Age, BEFORE_SUMMARY};
 use super::route::{Surroundings, told};
 use super::talk::Talk;
 use super::units::{Chain, Head, Rendered, Unit, Units, What};
-use super::{At, CallSpec, Content, History, RenderCache, Segment};
+use super::{At, CallSpec, Content, History, Kept, RenderCache, Segment};
 use crate::network::{Aging, Beyond, Part, Seen};
 use crate::questions::judgement::told as review_text;
 use crate::snapshot::Snapshot;
 use crate::stored::by::By;
 use crate::stored::codes::REVISE;
-use crate::stored::ids::{Body, Id, Line};
+use crate::stored::ids::{Body, Id, Line, Name};
 use crate::stored::interaction::{Call, CallResult, EARLIER, Earlier, EarlierCall, How, Origin};
 use crate::values::expression::{EvalError, Template, shown_json};
 use crate::values::json::SEALED;
@@ -30,24 +30,27 @@ pub(super) fn render(
     units.begin(seen.and_then(|(around, _)| around.since()));
     units.grow_older(at);
     units.read_again(at);
+    let told_to = |unit: &Unit| match (&unit.what, seen) {
+        (
+            What::Message {
+                from: Origin::Call(call),
+                ..
+            },
+            Some((around, talk)),
+        ) if around.view.of != Seen::Own => told(at.history, talk, around, *call),
+        _ => None,
+    };
+    let unanswered = &at.snapshot.agent(at.agent).input.unanswered;
+    units.release(unanswered);
     while let Some((number, unit)) = units.due() {
-        let from_others = match (&unit.what, seen) {
-            (
-                What::Message {
-                    from: Origin::Call(call),
-                    ..
-                },
-                Some((around, talk)),
-            ) if around.view.of != Seen::Own => told(at.history, talk, around, *call),
-            _ => None,
-        };
-        let rendered = match from_others {
-            Some(text) => {
-                let segment = Segment::new(Part::History, Content::User(text));
-                (vec![segment], Vec::new())
-            }
-            None => at.unit(&unit)?,
-        };
+        let mut rendered = at.unit(&unit, told_to(&unit))?;
+        if let What::Message { from, body } = &unit.what
+            && rendered.0.is_empty()
+            && units.holds(number, unanswered)
+        {
+            let text = told_to(&unit).unwrap_or_else(|| at.message(from, *body));
+            rendered.0 = vec![Segment::new(Part::History, Content::User(text))];
+        }
         units.rendered(number, rendered);
     }
     units.place_segments();
@@ -67,7 +70,11 @@ pub(super) fn head(snapshot: &Snapshot, agent: Id) -> Head {
 }
 
 /// Renders messages before the boundary that the agent still has to answer. They stay in the context until they are answered.
-pub(super) fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segment>>) {
+pub(super) fn pinned(
+    at: &At<'_>,
+    units: &mut Units,
+    segments: &mut Vec<Arc<Segment>>,
+) -> Result<(), EvalError> {
     let state = at.snapshot.agent(at.agent);
     let wanted: Vec<Body> = state
         .input
@@ -76,25 +83,25 @@ pub(super) fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segm
         .copied()
         .filter(|body| !units.has_message(*body))
         .collect();
-    units.pinned.retain(|(body, _)| wanted.contains(body));
+    units
+        .pinned
+        .retain(|(body, kept)| wanted.contains(body) && at.base.unchanged(&kept.reads, at.trace));
     for body in wanted {
-        let known = units.pinned.iter().find(|(b, _)| *b == body);
-        let segment = known.map_or_else(
-            || {
-                let from = match state.input.serving {
-                    Some(call) if state.input.args == Some(body) => Origin::Call(call),
-                    _ => Origin::Outside(By::default()),
-                };
-                let text = at.message(&from, body);
-                Segment::new(Part::History, Content::User(text))
-            },
-            |(_, segment)| segment.clone(),
-        );
-        if known.is_none() {
-            units.pinned.push((body, segment.clone()));
+        if !units.pinned.iter().any(|(known, _)| *known == body) {
+            let from = match state.input.serving {
+                Some(call) if state.input.args == Some(body) => Origin::Call(call),
+                _ => Origin::Outside(By::default()),
+            };
+            let mut reads = Vec::new();
+            let content = at.user(&from, body, None, &mut reads)?;
+            let content = content.unwrap_or_else(|| Content::User(at.message(&from, body)));
+            let segment = Some(Segment::new(Part::History, content));
+            units.pinned.push((body, Kept { segment, reads }));
         }
-        segments.push(segment);
+        let known = units.pinned.iter().find(|(known, _)| *known == body);
+        segments.extend(known.and_then(|(_, kept)| kept.segment.clone()));
     }
+    Ok(())
 }
 
 /// Renders the caller's context, if the definition shares it with the called agent (`view: shared`).
@@ -172,13 +179,17 @@ impl At<'_> {
         self.history.text(body)
     }
 
-    fn unit(&self, unit: &Unit) -> Result<Rendered, EvalError> {
+    /// Renders a unit. `told` is the text of a call to a member that sees the other members.
+    fn unit(&self, unit: &Unit, told: Option<String>) -> Result<Rendered, EvalError> {
         let mut reads = Vec::new();
+        let one = |content: Option<Content>| content.into_iter().collect();
         let contents = match &unit.what {
-            What::Message { from, body } => vec![Content::User(self.message(from, *body))],
-            What::Summary(body) => vec![Content::User(summary(self.history, *body))],
-            What::Earlier(Earlier::User(body)) => vec![Content::User(self.text(*body).to_string())],
-            What::Earlier(Earlier::Assistant { text, calls }) => self.earlier(*text, calls),
+            What::Message { from, body } => one(self.user(from, *body, told, &mut reads)?),
+            What::Summary(body) => one(self.summary(*body, &mut reads)?),
+            What::Earlier(Earlier::User(body)) => one(self.earlier_user(*body, &mut reads)?),
+            What::Earlier(Earlier::Assistant { text, calls }) => {
+                self.earlier(*text, calls, &mut reads)?
+            }
             What::Engine(calls) => {
                 let mut lines = Vec::new();
                 // The results of tools that ran before this turn are part of `now`, so they are left out here.
@@ -224,8 +235,9 @@ impl At<'_> {
         (unit, calls): (&Unit, &[Chain]),
         reads: &mut Vec<Read>,
     ) -> Result<Vec<Content>, EvalError> {
-        let mut said = text.map_or_else(String::new, |b| self.text(b).to_string());
-        let (mut specs, mut results, mut as_text) = (Vec::new(), Vec::new(), Vec::new());
+        let own = &self.snapshot.agent(self.agent).def;
+        let mut told = Told::new(self.spoken(own, text, reads)?);
+        let is_reworded = text.is_some_and(|text| *self.text(text) != *told.said);
         let own_labels = repeated(calls);
         let mut changed = false;
         // A judgement of arguments is part of the result of their call.
@@ -241,16 +253,13 @@ impl At<'_> {
             };
             let tool = self.cx.network.tools.get(&call.name);
             let template = tool.and_then(|t| t.render.call.as_ref());
+            let template = template.or(self.form.call.as_ref());
             if let Some(text) = template
                 .map(|template| self.shown_call(chain, age, template, reads))
                 .transpose()?
                 .flatten()
             {
-                if !said.is_empty() {
-                    said.push('\n');
-                }
-                said.push_str(&text);
-                as_text.push(format!("[{}] {result}", call.called()));
+                told.call_as_text(&text, &call.called(), &result);
                 continue;
             }
             let label = match &call.label {
@@ -258,63 +267,58 @@ impl At<'_> {
                 _ => call.own_label(),
             };
             let name = crate::network::wire_name(&call.called());
-            specs.push(CallSpec {
-                label: label.clone(),
-                name: name.clone(),
-                args: if self.elides(chain, age) {
-                    self.elided(chain, age, self.args(call)).to_string()
-                } else {
-                    shown_args(self.history, call)
-                },
-            });
-            results.push(Content::Result {
-                label,
-                name,
-                text: result,
-                error,
-            });
+            let args = if self.elides(chain, age) {
+                self.elided(chain, age, self.args(call)).to_string()
+            } else {
+                shown_args(self.history, call)
+            };
+            told.call(CallSpec { label, name, args }, result, error);
         }
         // The provider's own data belongs to the unchanged answer. It is left out if it was erased, or if calls are left out or
-        // shown in another form.
+        // shown in another form. Of an answer with another text it stays only for its calls, because providers want the reasoning
+        // that led to a call.
         let opaque = opaque.map(|b| self.text(b)).filter(|text| {
-            as_text.is_empty()
+            told.as_text.is_empty()
                 && !changed
+                && (!is_reworded || !told.specs.is_empty())
                 && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
         });
-        let mut contents = Vec::with_capacity(results.len() + 2);
-        if !said.is_empty() || !specs.is_empty() || opaque.is_some() {
-            contents.push(Content::Assistant {
-                text: (!said.is_empty()).then_some(said),
-                calls: specs,
-                opaque: opaque.map(|o| o.to_string()),
-            });
-        }
-        contents.append(&mut results);
-        if !as_text.is_empty() {
-            contents.push(Content::User(as_text.join("\n")));
-        }
-        Ok(contents)
+        Ok(told.contents(opaque.map(|opaque| opaque.to_string())))
     }
 
     /// Renders an answer that was given elsewhere, with the results of its calls.
-    fn earlier(&self, text: Option<Body>, calls: &[EarlierCall]) -> Vec<Content> {
-        let specs = calls.iter().map(|call| CallSpec {
-            label: call.label.to_string(),
-            name: crate::network::wire_name(&call.name),
-            args: self.text(call.args).to_string(),
-        });
-        let answer = Content::Assistant {
-            text: text.map(|text| self.text(text).to_string()),
-            calls: specs.collect(),
-            opaque: None,
-        };
-        let results = calls.iter().map(|call| Content::Result {
-            label: call.label.to_string(),
-            name: crate::network::wire_name(&call.name),
-            text: self.text(call.result).to_string(),
-            error: false,
-        });
-        std::iter::once(answer).chain(results).collect()
+    fn earlier(
+        &self,
+        text: Option<Body>,
+        calls: &[EarlierCall],
+        reads: &mut Vec<Read>,
+    ) -> Result<Vec<Content>, EvalError> {
+        let mut told = Told::new(self.spoken(EARLIER, text, reads)?);
+        for call in calls {
+            let args = self.text(call.args);
+            let read = || Json::Object(crate::values::json::read(&args).unwrap_or_default());
+            let mut result = self.text(call.result).to_string();
+            if let Some(template) = &self.form.result {
+                let value = any_json(&result);
+                result = self.attempt(
+                    template,
+                    |v| called_with(v, &call.name, read()).with("result", value),
+                    reads,
+                )?;
+            }
+            if let Some(template) = &self.form.call {
+                let text = self.attempt(template, |v| called_with(v, &call.name, read()), reads)?;
+                told.call_as_text(&text, &call.name, &result);
+                continue;
+            }
+            let spec = CallSpec {
+                label: call.label.to_string(),
+                name: crate::network::wire_name(&call.name),
+                args: args.to_string(),
+            };
+            told.call(spec, result, false);
+        }
+        Ok(told.contents(None))
     }
 
     /// Returns the aging policy of a call's tool, if the call is old.
@@ -372,14 +376,15 @@ impl At<'_> {
         reads: &mut Vec<Read>,
     ) -> Result<Option<String>, EvalError> {
         let args = self.elided(chain, age, self.args(&chain.first));
-        match self.attempt(template, |v| v.with("args", args), reads) {
+        let name = chain.first.called();
+        match self.attempt(template, |v| called_with(v, &name, args), reads) {
             Err(_) if chain.result.as_ref().is_some_and(is_error) => Ok(None),
             text => text.map(Some),
         }
     }
 
     /// Renders a template. Adds the values that it read to `reads`, also if the rendering failed.
-    fn attempt<'b>(
+    pub(super) fn attempt<'b>(
         &'b self,
         template: &Template,
         names: impl FnOnce(View<'b>) -> View<'b>,
@@ -427,17 +432,18 @@ impl At<'_> {
         let error = is_error(result);
         let call = last(chain);
         let tool = self.cx.network.tools.get(&call.name);
-        let template = tool
-            .and_then(|t| t.render.result.as_ref())
-            .filter(|_| !error);
-        let Some(template) = template else {
+        let template = tool.and_then(|t| t.render.result.as_ref());
+        let template = template.or(self.form.result.as_ref());
+        let Some(template) = template.filter(|_| !error) else {
             return Ok((text, error));
         };
         let value = self.value(chain, text);
-        let args = self.args(call);
-        let (text, more) =
-            self.template(template, |v| v.with("args", args).with("result", value))?;
-        reads.extend(more);
+        let (args, name) = (self.args(call), call.called());
+        let text = self.attempt(
+            template,
+            |v| called_with(v, &name, args).with("result", value),
+            reads,
+        )?;
         Ok((text, error))
     }
 
@@ -445,10 +451,9 @@ impl At<'_> {
     /// a JSON object or array. A template can then name its fields.
     fn value(&self, chain: &Chain, text: String) -> Json {
         let tool = self.cx.network.tools.get(&last(chain).name);
-        let plain = tool.is_some_and(|tool| tool.result.is_none());
-        match crate::values::json::read::<Json>(&text) {
-            Ok(json) if plain && (json.is_object() || json.is_array()) => json,
-            _ => Json::from(text),
+        match tool.is_some_and(|tool| tool.result.is_none()) {
+            true => any_json(&text),
+            false => Json::from(text),
         }
     }
 
@@ -487,31 +492,33 @@ impl At<'_> {
         Json::Object(crate::values::json::read(&text).unwrap_or_default())
     }
 
-    fn message(&self, from: &Origin, body: Body) -> String {
-        let text = self.text(body);
+    /// Returns a message with its sender, if that is neither the user nor the caller nor the engine.
+    pub(super) fn message(&self, from: &Origin, body: Body) -> String {
+        let text = self.words(from, body);
+        match self.speaker(from) {
+            Some(who) => format!("[{who}] {text}"),
+            None => text,
+        }
+    }
+
+    /// Returns the sender that a message names in front of its text.
+    pub(super) fn speaker(&self, from: &Origin) -> Option<Name> {
         match from {
-            Origin::Call(_) => called(&text),
-            Origin::Outside(by) => match by.named() {
-                Some(role) => format!("[{role}] {text}"),
-                None => text.to_string(),
-            },
-            Origin::Agent(id) => match self.snapshot.agents.get(id) {
-                Some(agent) => {
-                    format!(
-                        "[{}] {text}",
-                        agent.family.named.as_ref().unwrap_or(&agent.def)
-                    )
-                }
-                None => text.to_string(),
-            },
-            Origin::Released(_)
+            Origin::Outside(by) => by.named().cloned(),
+            Origin::Agent(id) => {
+                let agent = self.snapshot.agents.get(id)?;
+                let named = agent.family.named.as_ref();
+                Some(named.unwrap_or(&agent.def).clone())
+            }
+            Origin::Call(_)
+            | Origin::Released(_)
             | Origin::Route
             | Origin::Continuation
             | Origin::Correction
             | Origin::Limit
             | Origin::Net
             | Origin::Reflect { .. }
-            | Origin::Conclude => text.to_string(),
+            | Origin::Conclude => None,
         }
     }
 
@@ -566,6 +573,75 @@ impl At<'_> {
     }
 }
 
+/// An answer with its calls and their results.
+struct Told {
+    said: String,
+    specs: Vec<CallSpec>,
+    results: Vec<Content>,
+    /// Results of calls that are shown as text.
+    as_text: Vec<String>,
+}
+
+impl Told {
+    fn new(said: String) -> Self {
+        Self {
+            said,
+            specs: Vec::new(),
+            results: Vec::new(),
+            as_text: Vec::new(),
+        }
+    }
+
+    fn call(&mut self, spec: CallSpec, result: String, error: bool) {
+        self.results.push(Content::Result {
+            label: spec.label.clone(),
+            name: spec.name.clone(),
+            text: result,
+            error,
+        });
+        self.specs.push(spec);
+    }
+
+    /// Adds a call as a part of the text. Its result follows as text, because a provider accepts a result only after its call.
+    fn call_as_text(&mut self, text: &str, name: &str, result: &str) {
+        if !self.said.is_empty() {
+            self.said.push('\n');
+        }
+        self.said.push_str(text);
+        self.as_text.push(format!("[{name}] {result}"));
+    }
+
+    /// Returns the answer, then one result for each of its calls, in call order.
+    fn contents(mut self, opaque: Option<String>) -> Vec<Content> {
+        let mut contents = Vec::with_capacity(self.results.len() + 2);
+        if !self.said.is_empty() || !self.specs.is_empty() || opaque.is_some() {
+            contents.push(Content::Assistant {
+                text: (!self.said.is_empty()).then_some(self.said),
+                calls: self.specs,
+                opaque,
+            });
+        }
+        contents.append(&mut self.results);
+        if !self.as_text.is_empty() {
+            contents.push(Content::User(self.as_text.join("\n")));
+        }
+        contents
+    }
+}
+
+/// Adds the names that a template for a call reads: the name under which it was made, and its arguments.
+fn called_with<'v>(view: View<'v>, name: &str, args: Json) -> View<'v> {
+    view.with("tool", name.into()).with("args", args)
+}
+
+/// Returns the value of a text that is a JSON object or array, else the text.
+fn any_json(text: &str) -> Json {
+    match crate::values::json::read::<Json>(text) {
+        Ok(json) if json.is_object() || json.is_array() => json,
+        _ => Json::from(text),
+    }
+}
+
 /// Returns true if a call is an extraction. An extraction is not shown, because its result is in the state.
 fn is_extraction(chain: &Chain) -> bool {
     chain.first.is_extraction()
@@ -588,7 +664,7 @@ fn repeated(calls: &[Chain]) -> bool {
     })
 }
 
-fn is_error(result: &CallResult) -> bool {
+pub(super) fn is_error(result: &CallResult) -> bool {
     match result.how {
         How::Done | How::Simulated | How::Finished | How::Released | How::DoneBefore => false,
         // Without a code the result comes from `on_timeout` of the definition, in place of the event or the person.

@@ -98,7 +98,9 @@ pub(super) struct Units {
     /// For each message the number of its newest unit.
     messages: OrdMap<Body, u64>,
     /// Messages before the boundary that the agent still has to answer. They stay in the context.
-    pub(super) pinned: Vec<(Body, Arc<super::Segment>)>,
+    pub(super) pinned: Vec<(Body, super::Kept)>,
+    /// Messages that a template leaves out, and that stay as long as the agent has to answer them.
+    held: Vec<u64>,
     /// Line of the last push that was read.
     last: Line,
     /// Number of exchanges before the boundary.
@@ -167,6 +169,38 @@ impl Units {
     /// Returns true if a message of the list has this body.
     pub(super) fn has_message(&self, body: Body) -> bool {
         self.messages.contains_key(&body)
+    }
+
+    /// Returns true if a message that a template leaves out stays for now: the agent has not answered it, or nothing was answered
+    /// since. A model must have something to answer.
+    pub(super) fn holds(&mut self, number: u64, unanswered: &[Body]) -> bool {
+        let stays = self.stays(number, unanswered);
+        if stays {
+            self.held.push(number);
+        }
+        stays
+    }
+
+    fn stays(&self, number: u64, unanswered: &[Body]) -> bool {
+        let Some(place) = self.place(number) else {
+            return false;
+        };
+        let is_open = match &self.list[place].what {
+            What::Message { body, .. } => unanswered.contains(body),
+            _ => false,
+        };
+        is_open || !self.list.iter().skip(place).any(|unit| unit.is_exchange())
+    }
+
+    /// Looks again at the messages that stay no longer.
+    pub(super) fn release(&mut self, unanswered: &[Body]) {
+        for number in std::mem::take(&mut self.held) {
+            if self.stays(number, unanswered) {
+                self.held.push(number);
+            } else if let Some(place) = self.place(number) {
+                self.changing(place).is_due = true;
+            }
+        }
     }
 
     /// Returns the place of a unit in the list.

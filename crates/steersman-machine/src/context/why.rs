@@ -1,10 +1,11 @@
 //! Explanation of a request: the origin of each segment, the parts that are left out, and the reasons.
 
-use super::history::head;
+use super::history::{head, is_error};
 use super::policies::{self, Age};
+use super::shown::is_of_engine;
 use super::units::{Chain, Unit, Units, What};
 use super::{Content, History, RenderCache, Request, render};
-use crate::network::{AgentDef, Beyond, Does, ModelAgent, Part};
+use crate::network::{AgentDef, Beyond, ContextRender, Does, ModelAgent, Part};
 use crate::questions::{Purpose, judgement};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::engine::{COMPACT, Judged, KEEP_EXCHANGES};
@@ -214,15 +215,19 @@ impl All<'_> {
                 of_units.push(self.origin(unit, &segment.content, &kept.1));
             }
         }
-        let pinned = self.cache.units.pinned.iter().map(|(body, _)| Origin {
+        let pinned = self.cache.units.pinned.iter();
+        let pinned = pinned.filter(|(_, kept)| kept.segment.is_some());
+        let pinned = pinned.map(|(body, kept)| Origin {
             lines: vec![body.line()],
-            ..Origin::default()
+            ..self.formed("user", |render| &render.user, &kept.reads)
         });
         let covered = policies::sum(self.snapshot.agent(self.agent), COMPACT).covered;
-        let summary = self.cache.summary.iter().map(|(body, _)| Origin {
+        let summary = self.cache.summary.iter();
+        let summary = summary.filter(|(_, kept)| kept.segment.is_some());
+        let summary = summary.map(|(body, kept)| Origin {
             lines: vec![body.line()],
             aged: Some((COMPACT.into(), covered, "summary")),
-            ..Origin::default()
+            ..self.formed("summary", |render| &render.summary, &kept.reads)
         });
         let mut all: Vec<Origin> = summary.chain(pinned).chain(of_units).collect();
         // Segments of the caller's context come first.
@@ -241,7 +246,7 @@ impl All<'_> {
             What::Message { .. } | What::Summary(_) | What::Earlier(_) => {
                 return Origin {
                     lines: lines(unit).0.into_iter().collect(),
-                    ..Origin::default()
+                    ..self.of_message(unit, content, reads)
                 };
             }
             What::Answer { calls, .. } | What::Engine(calls) => calls,
@@ -266,7 +271,7 @@ impl All<'_> {
                 Origin {
                     lines: lines(unit).0.into_iter().collect(),
                     aged: elided,
-                    ..Origin::default()
+                    ..self.formed("assistant", |render| &render.assistant, reads)
                 }
             }
             _ => Origin {
@@ -305,16 +310,46 @@ impl All<'_> {
                     ..made.unwrap_or_default()
                 }
             }
+            // A failure is shown as it came.
+            _ if chain.result.as_ref().is_some_and(is_error) => Origin::default(),
             (_, Some(render)) => match &render.result {
                 Some(template) => self.made(template, format!("{key}.result"), reads),
-                None => Origin::default(),
+                None => self.formed("result", |render| &render.result, reads),
             },
-            _ => Origin::default(),
+            _ => self.formed("result", |render| &render.result, reads),
         };
         Origin {
             lines: line.into_iter().collect(),
             ..origin
         }
+    }
+
+    /// Returns the origin of a message, a summary, or a part of an answer from before the session.
+    fn of_message(&self, unit: &Unit, content: &Content, reads: &[Read]) -> Origin {
+        match (&unit.what, content) {
+            (What::Message { from, .. }, _) if is_of_engine(from) => {
+                self.formed("engine", |render| &render.engine, reads)
+            }
+            (What::Summary(_), _) => self.formed("summary", |render| &render.summary, reads),
+            (_, Content::Assistant { .. }) => {
+                self.formed("assistant", |render| &render.assistant, reads)
+            }
+            (_, Content::Result { .. }) => self.formed("result", |render| &render.result, reads),
+            _ => self.formed("user", |render| &render.user, reads),
+        }
+    }
+
+    /// Returns the origin of a segment that `context.render` made, if it has a template for this kind.
+    fn formed(
+        &self,
+        kind: &str,
+        of: impl Fn(&ContextRender) -> &Option<Template>,
+        reads: &[Read],
+    ) -> Origin {
+        let key = format!("context.render.{kind}");
+        let key = self.key(&key, |model| of(&model.context.render));
+        let template = of(&self.model.context.render).as_ref();
+        template.map_or_else(Origin::default, |template| self.made(template, key, reads))
     }
 
     /// Returns the origin of a segment that a template made.

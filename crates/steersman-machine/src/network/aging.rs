@@ -1,4 +1,5 @@
-//! Aging: how old calls and results are shortened in a model's context, and when a whole conversation is summarized.
+//! The form of a conversation in a model's context: templates for its parts, shortening of old calls and results, and when a whole
+//! conversation is summarized.
 
 use super::Name;
 use crate::values::expression::Template;
@@ -92,6 +93,24 @@ mod tests {
             }
         }
     }
+}
+
+/// Templates for the parts of a conversation, by kind. `None` shows a part as it is in the log. What a tool says itself
+/// ([`Render::call`], [`Render::result`]) goes ahead of what its caller says here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ContextRender {
+    /// Text in place of a message to the agent: of a person, of its caller or of another agent.
+    pub user: Option<Template>,
+    /// Text in place of a message of the engine.
+    pub engine: Option<Template>,
+    /// Text in place of the text of an answer. Its calls stay.
+    pub assistant: Option<Template>,
+    /// Text in place of a summary of the conversation.
+    pub summary: Option<Template>,
+    /// Text in place of a call of a tool, an agent or a person.
+    pub call: Option<Template>,
+    /// Text in place of the result of a call.
+    pub result: Option<Template>,
 }
 
 /// Form of a call and its result in the context.

@@ -76,8 +76,7 @@ pub fn unfit(contents: &[Content]) -> Option<String> {
         if let Some(why) = misnamed(name) {
             return Some(why);
         }
-        let plain = |c: char| c.is_ascii_graphic() || c == ' ';
-        if media.len() > NAME || !media.contains('/') || !media.chars().all(plain) {
+        if !is_media(media) {
             return Some(format!(
                 "`{name}`: `{}` is no media type",
                 cut(media, NAME).escape_debug()
@@ -158,6 +157,12 @@ pub fn misnamed(name: &str) -> Option<String> {
 /// Returns true for invisible characters, and for those that change the direction of the text around them.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Returns true if a text can be the media type of an artifact.
+pub fn is_media(media: &str) -> bool {
+    let plain = |c: char| c.is_ascii_graphic() || c == ' ';
+    media.len() <= NAME && media.contains('/') && media.chars().all(plain)
 }
 
 /// Returns the media type for the extension of a name. Without a known extension it is plain text.

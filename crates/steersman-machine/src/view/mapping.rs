@@ -90,6 +90,17 @@ impl Fault {
     }
 }
 
+/// Returns the fault of a call that was carried out, and whose result cannot be used.
+pub fn unfit(class: Class, why: &str) -> Fault {
+    let message = match class {
+        Class::Idempotent | Class::Unsafe => format!(
+            "it was carried out, so do not call it again; but what it gave does not fit: {why}"
+        ),
+        Class::Pure | Class::Read => why.to_owned(),
+    };
+    Fault::new(Code::Misfit, message)
+}
+
 /// Maps the raw outcome of an open call.
 ///
 /// If it is proved that the call did not happen, the code of its fault decides how it ends ([`Code::how`]).
@@ -412,15 +423,7 @@ impl<'a> At<'a> {
     /// Maps a result that does not fit the definition. A model tries again after a failure, so for an effect that may not be
     /// repeated freely the text says that it was carried out.
     fn unfit(&self, why: &str) -> Mapped {
-        let message = match self.class() {
-            Class::Idempotent | Class::Unsafe => {
-                format!(
-                    "it was carried out, so do not call it again; but what it gave does not fit: {why}"
-                )
-            }
-            Class::Pure | Class::Read => why.to_owned(),
-        };
-        self.fault(&Fault::new(Code::Misfit, message), How::Failed)
+        self.fault(&unfit(self.class(), why), How::Failed)
     }
 
     fn then(

@@ -16,7 +16,7 @@ use steersman_machine::stored::interaction::{Call, Class, End, How, Interaction,
 use steersman_testkit::log::{Log, result};
 use steersman_testkit::random;
 
-const DEFINITION: &str = r#"
+pub(super) const DEFINITION: &str = r#"
 timezone: Europe/Oslo
 models: { default: { provider: compatible, model: m, url: "http://localhost", temperature: 0, params: { seed: 7 } } }
 state:
@@ -70,16 +70,16 @@ agents:
 entry: desk
 "#;
 
-fn ask(log: &Log, agent: Id, cache: &mut RenderCache) -> Request {
+pub(super) fn ask(log: &Log, agent: Id, cache: &mut RenderCache) -> Request {
     request(&log.cx(), log, &log.snapshot, agent, cache).expect("templates render")
 }
 
-fn full(log: &Log, agent: Id) -> Request {
+pub(super) fn full(log: &Log, agent: Id) -> Request {
     ask(log, agent, &mut RenderCache::default())
 }
 
 /// A request as text that people can read.
-fn print(request: &Request) -> String {
+pub(super) fn print(request: &Request) -> String {
     let mut out = String::new();
     for segment in &request.segments {
         let _ = write!(out, "{:?}: ", segment.part);
@@ -114,7 +114,7 @@ fn print(request: &Request) -> String {
 
 /// Rules of all providers: the results of a message's calls come directly after it and in order, and there are no other
 /// results.
-fn valid(request: &Request) {
+pub(super) fn valid(request: &Request) {
     let mut owed: Vec<(String, String)> = Vec::new();
     for segment in &request.segments {
         match &segment.content {
@@ -550,7 +550,7 @@ fn old_exchanges_leave_in_chunks() {
     );
 }
 
-fn exchange(log: &mut Log, agent: Id, n: usize) {
+pub(super) fn exchange(log: &mut Log, agent: Id, n: usize) {
     let call = log.line(|l| {
         l.answer(agent, None);
         l.call(agent, "look", &format!(r#"{{"what":"{n}"}}"#))
@@ -610,7 +610,7 @@ fn incremental_equals_full() {
     .budget_ms(2_000);
 }
 
-fn step(
+pub(super) fn step(
     u: &mut Unstructured<'_>,
     log: &mut Log,
     desk: Id,

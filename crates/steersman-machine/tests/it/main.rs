@@ -21,6 +21,7 @@ mod nets;
 mod parts;
 mod policies;
 mod random;
+mod renders;
 mod reward;
 mod table;
 mod traces;

@@ -220,7 +220,7 @@ impl World {
             };
             *at += 1;
             let raw = match &outcome.gives {
-                Gives::Result(result) => Raw::Done(result.clone()),
+                Gives::Result(result) => outcome.done(result.clone()),
                 Gives::Error { code, message } => {
                     Raw::NotPerformed(mapping::Fault::new(code, message.clone()))
                 }

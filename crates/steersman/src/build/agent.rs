@@ -176,6 +176,19 @@ section! {
         "Volatile facts, after the history." now "now" text;
         "Exchanges kept in view." keep_exchanges "keep_exchanges" whole;
         "A model sums up what lies further back before the context grows too large." compact "compact" into(Compact);
+        "How the parts of the conversation look, by kind; made again when what a template reads has changed. It takes the place of the whole `render` of the agent or the file." render "render" into(ContextRender);
+    }
+}
+
+section! {
+    /// Templates for the parts of a conversation.
+    ContextRender = "ContextRender" {
+        "Instead of a message to the agent, over `message`: of a person, its caller (whose arguments are `args`) or another agent." user "user" text;
+        "Instead of a message of the engine, over `message`." engine "engine" text;
+        "Instead of the text of an answer, over `message`; its calls stay." assistant "assistant" text;
+        "Instead of a summary of the conversation, over `message`." summary "summary" text;
+        "Instead of a call of which its tool says nothing, over `tool` and `args`." call "call" text;
+        "Instead of a result of which its tool says nothing, over `tool`, `args` and `result`." result "result" text;
     }
 }
 

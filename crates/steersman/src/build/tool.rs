@@ -14,8 +14,9 @@ keys! {
         "All must hold, else a refusal." requires "requires" push(Requires);
         "A person decides on exactly these arguments." approve "approve" into(Approve);
         "A request." http "http" into(Http);
-        "A program and its arguments, no shell." command "command" texts;
+        "A program and its arguments, no shell. A parameter that is an artifact is the path of a file with its content here and in `env`." command "command" texts;
         "For `command`; secrets resolve here." env "env" map_text;
+        "The artifact that `command` makes: the file at the path `{{ save }}` if `command` or `env` name that, else what it prints. The result is what it prints besides, or the name." save "save" into(Save);
         "Parks the call." wait "wait" into(Wait);
         "Puts the argument `question` to this person." ask "ask" text;
         "Puts the argument `message` into this agent's inbox." send "send" text;
@@ -33,6 +34,14 @@ keys! {
         "Further attempts at most." retry "retry" whole;
         "At once, per process." parallel "parallel" whole;
         "Replaces one of an imported file." overrides "override" flag;
+    }
+}
+
+section! {
+    /// An artifact that a command makes.
+    Save = "Save" short(name: text) {
+        "Its name, a path below one folder." name "name" text;
+        "Its media type: `application/pdf`." media "media" text;
     }
 }
 

@@ -286,9 +286,11 @@ impl Toolset for ToolOutcomes {
                     return Raw::Unknown(Fault::new(Code::Cancelled, "it was cut off"));
                 }
             }
-            match outcome.gives {
-                Gives::Result(result) => Raw::Done(result),
-                Gives::Error { code, message } => Raw::NotPerformed(Fault::new(code, message)),
+            match &outcome.gives {
+                Gives::Result(result) => outcome.done(result.clone()),
+                Gives::Error { code, message } => {
+                    Raw::NotPerformed(Fault::new(code, message.clone()))
+                }
                 Gives::Unknown => Raw::Unknown(Fault::new(Code::Timeout, "no answer came")),
             }
         })
