@@ -119,14 +119,23 @@ fn the_error_in_the_first_definition_is_what_check_says() {
     let error = error.expect("the page shows it");
     let after = |b: &&Block| b.line > error.line && b.text.starts_with("steersman: 1\n");
     let whole = blocks.iter().find(after).expect("the whole follows");
-    let guard = whole
-        .text
-        .lines()
-        .find(|line| line.trim().starts_with("requires:"));
-    let guard = guard.expect("it has a guard");
-    let indent = guard.split("requires:").next().unwrap();
-    let wrong = format!("{indent}requires: args.cents <= state.paid");
-    let text = whole.text.replace(guard, &wrong);
+    // The guard of the whole definition is a list, in place of which the author began with one line.
+    let mut text = String::new();
+    let mut indent = None;
+    for line in whole.text.lines() {
+        match indent {
+            Some(indent) if line.starts_with(indent) => continue,
+            _ => indent = None,
+        }
+        if line.trim() == "requires:" {
+            let at = &line[..line.len() - "requires:".len()];
+            text.push_str(&format!("{at}requires: args.cents <= state.paid\n"));
+            indent = Some("      ");
+        } else {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
     let (_, found) = compile(&Files::new("steersman.yaml", text));
     let found: Vec<String> = found.iter().map(|d| d.render(false)).collect();
     let shown = error.text.trim_end();

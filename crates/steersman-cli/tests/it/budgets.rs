@@ -133,7 +133,7 @@ agents: { desk: { system: You answer., parameters: { customer: string } } }
     for with in [
         "note `each` for the label customer = `acme`: 1 of 1 call used this month; the next one begins ",
         "note `each` for the label customer = `zeta`: 1 of 1 call used this month; the next one begins ",
-        "ok `monthly` for all sessions of `bud`: 2 of 3 calls",
+        "ok `monthly` for all sessions of `bud`: 38 of 90,000 tokens, 2 of 3 calls used this month; ",
         "ok `keys` is counted for each key by itself",
         "note 1 session waits for `each`",
     ] {

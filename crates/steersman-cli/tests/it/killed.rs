@@ -100,7 +100,7 @@ fn our_half_of_the_comparison_prints_what_the_page_says_and_pays_once() {
     let version = env!("CARGO_PKG_VERSION");
     let shown = shown(&page, &format!("\nSteersman {version}\n"));
     // Two lines of hints follow, which the page leaves out.
-    let lines: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();
+    let lines: Vec<&str> = printed.trim().lines().map(str::trim_end).collect();
     let hints = lines.len().saturating_sub(2);
     assert_eq!(
         world::settled(&lines[..hints].join("\n")),
