@@ -21,6 +21,7 @@ mod context;
 mod demo;
 mod diff;
 mod doctor;
+mod edit;
 mod effects;
 mod erase;
 mod example_service;
@@ -134,6 +135,7 @@ commands! {
         Approve(approve::ApproveArgs),
         Reject(reject::RejectArgs),
         Resolve(resolve::ResolveArgs),
+        Edit(edit::EditArgs),
         Cancel(cancel::CancelArgs),
         Pause(pause::PauseArgs),
         Resume(resume::ResumeArgs),

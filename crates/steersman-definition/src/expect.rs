@@ -191,10 +191,11 @@ pub(crate) fn with_view<T>(
         network: subject.network(),
         bodies: subject.bodies(),
     };
-    let view = || {
-        View::new(&cx, snapshot, snapshot.root)
-            .with("answer", answer(subject).map_or(Json::Null, Json::from))
+    let answered = match (answer(subject), snapshot.root_agent()) {
+        (Some(answer), Some(root)) => cx.network.answered(&root.def, &answer),
+        _ => Json::Null,
     };
+    let view = || View::new(&cx, snapshot, snapshot.root).with("answer", answered.clone());
     let mut outcome = Map::new();
     for (name, expr) in &cx.network.outcome {
         let value = expr

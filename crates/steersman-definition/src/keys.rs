@@ -36,7 +36,10 @@ pub(crate) mod test;
 pub(crate) mod tool;
 
 use super::source::{Kind, Node, Span, Value};
-use kinds::{Any, Flag, List, Map, Millis, Path, Read, Real, Template, Text, Type, Word, words};
+use kinds::{
+    Any, Flag, List, Many, Map, Millis, Name, Or, Path, Read, Real, Template, Text, Type, Word,
+    words,
+};
 use steersman_machine::stored::interaction::{Class, Reduce};
 
 /// The keys of a section.
@@ -374,6 +377,11 @@ words! {
 }
 
 words! {
+    /// The end of a value of state, if it is no time.
+    enum Lasting: Answer = "answer";
+}
+
+words! {
     Class: Pure = Self::Pure.word(), Read = Self::Read.word(), Idempotent = Self::Idempotent.word(), Unsafe = Self::Unsafe.word();
     Reduce: Last = "last", Append = "append", Sum = "sum", Max = "max", Merge = "merge";
 }
@@ -392,7 +400,10 @@ section! {
         maximum: Real<'a>, "At most.";
         pattern: Text<'a>, "Regular expression for the whole text.";
         schema: Path<'a>, "A JSON Schema file.";
-        expires: Millis<'a>, "State only: its default again, else `none`, this long after its last write.";
+        expires: Or<Word<'a, Lasting>, Millis<'a>>,
+            "State only: its default again, else `none`, this long after its last write; `answer`: with the end of the answer or task of the agent that declares it.";
+        by: Many<'a, Name<'a>> | "anybody",
+            "State only: the people, or `user`, who may edit it from outside.", names Person;
         reduce: Word<'a, Reduce> = Reduce::default(), "State only: how several writes of one exchange come together.";
         ask: Template<'a>, "Secret parameters: the question to the person.";
     }

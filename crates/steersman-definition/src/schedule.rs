@@ -6,6 +6,7 @@
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use steersman_machine::network::schedule::{Rule, Times};
@@ -39,6 +40,7 @@ pub fn next(times: &Times, after: Time) -> Option<Time> {
             let found = cron.find_next_occurrence(&at, false).ok()?;
             Some(Time(found.timestamp().as_millisecond()))
         }
+        Rule::At(time) => single(time, &times.timezone).filter(|time| *time > after),
     }
 }
 
@@ -54,6 +56,7 @@ pub fn last(times: &Times, by: Time) -> Option<Time> {
             let found = cron.find_previous_occurrence(&at, true).ok()?;
             Some(Time(found.timestamp().as_millisecond()))
         }
+        Rule::At(time) => single(time, &times.timezone).filter(|time| *time <= by),
     }
 }
 
@@ -112,6 +115,14 @@ fn parse(expression: &str) -> Result<Cron, croner::errors::CronError> {
         .year(Year::Disallowed)
         .build();
     parser.parse(expression)
+}
+
+/// Returns a single time on the clock of a zone. A time that the zone skips comes right after the gap, and one that it repeats is
+/// the first.
+pub(crate) fn single(time: &str, zone: &str) -> Option<Time> {
+    let time: DateTime = time.parse().ok()?;
+    let at = time.to_zoned(TimeZone::get(zone).ok()?).ok()?;
+    Some(Time(at.timestamp().as_millisecond()))
 }
 
 fn zoned(at: Time, zone: &str) -> Option<Zoned> {

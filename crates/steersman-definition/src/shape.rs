@@ -9,6 +9,7 @@ use super::keys::{LongType, Section, ShortType, Table, Ty, is_name};
 use super::meant;
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use steersman_machine::values::rate::Rate;
 
 /// Number of faults of one file after which its values are no longer checked.
@@ -39,6 +40,23 @@ struct Shape<'a> {
     found: Vec<Diagnostic>,
 }
 
+/// Returns the templates of a text: the range of each with its braces, and the expression in two braces, or nothing for a
+/// statement.
+fn in_braces(text: &str) -> Vec<(Range<usize>, &str)> {
+    let mut found = Vec::new();
+    for (open, close) in [("{{", "}}"), ("{%", "%}")] {
+        for (start, _) in text.match_indices(open) {
+            let Some(len) = text[start..].find(close) else {
+                continue;
+            };
+            let inside = text[start + 2..start + len].trim_matches(['-', '+', ' ', '\n', '\t']);
+            let inside = if open == "{{" { inside } else { "" };
+            found.push((start..start + len + 2, inside));
+        }
+    }
+    found
+}
+
 impl Shape<'_> {
     fn place(&self, span: Span) -> Option<super::diagnostic::Place> {
         self.sources.place(span)
@@ -54,7 +72,12 @@ impl Shape<'_> {
             match table.key(&key.name) {
                 Some(known) => match self.as_elsewhere(table, key, value) {
                     Some(found) => self.found.push(found),
-                    None => self.value(value, &known.ty),
+                    None => {
+                        self.value(value, &known.ty);
+                        if known.name == "description" {
+                            self.braces(value);
+                        }
+                    }
                 },
                 None => self.unknown(key, value, table, &mut answers),
             }
@@ -306,6 +329,17 @@ impl Shape<'_> {
             }
             Some(scalar) => self.traps(node, scalar),
             None => self.wrong(node, "text"),
+        }
+    }
+
+    /// Warns of templates in a text that is told to models as it is.
+    fn braces(&mut self, node: &Node) {
+        let Some(scalar) = node.scalar() else {
+            return;
+        };
+        for (range, inside) in in_braces(&scalar.text) {
+            let at = self.place(self.sources.locate(node, range));
+            self.found.push(Diagnostic::template_as_text(at, inside));
         }
     }
 

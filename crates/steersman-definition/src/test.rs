@@ -6,6 +6,7 @@ use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::search::{draw, pick};
 use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::outcome::NewWrite;
 use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::values::expression::{Expr, Template};
 use steersman_machine::view::artifact::{self, Content};
@@ -152,6 +153,8 @@ pub struct Step {
     pub at: Option<String>,
     /// Person who acts; `None` means the user.
     pub role: Option<Name>,
+    /// Entries of state that a person sets, with a message or by [`Act::Edit`].
+    pub sets: Vec<NewWrite>,
     /// True if the action must be refused.
     pub refused: bool,
     /// Script that replaces the earlier one from this step on.
@@ -165,6 +168,8 @@ pub struct Step {
 pub enum Act {
     /// A message of the user or another person.
     Say(String),
+    /// A person edits state: [`Step::sets`].
+    Edit,
     /// An event from outside.
     Event {
         /// Name of the event.

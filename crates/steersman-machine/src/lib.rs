@@ -97,7 +97,7 @@
 //!
 //! // A message arrives: the tick makes the agent, which owes a model call.
 //! let message = Said { id: "m1".into(), text: "What is a kettle?".into(), by: "user".into(), to: None,
-//!     sender: None, came: Vec::new() };
+//!     sender: None, came: Vec::new(), sets: Vec::new() };
 //! let begun = step(Snapshot::empty(), Offered::Start(Start {
 //!     agent: None,
 //!     args: None,

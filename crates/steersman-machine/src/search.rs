@@ -85,14 +85,21 @@ pub fn answer(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<Arc<str>> {
     Some(cx.bodies.text(body))
 }
 
+/// Returns the answer of a branch for expressions: as the `output` of its top agent declares it. Null if there is none.
+pub(crate) fn answered(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
+    let Some((answer, top)) = answer(cx, snapshot).zip(snapshot.top()) else {
+        return Json::Null;
+    };
+    cx.network.answered(&snapshot.agent(top).def, &answer)
+}
+
 /// Returns the score of a branch by an expression over `answer`, `state` and `calls` of its top agent. True is 1, false is 0.
 ///
 /// # Errors
 /// The reason why the result is not a number, as a text for people.
 pub fn score(cx: &Cx<'_>, snapshot: &Snapshot, now: Time, expr: &Expr) -> Result<f64, String> {
-    let answer = answer(cx, snapshot);
     let view = View::new(cx, snapshot, snapshot.top()).at(now);
-    let view = view.with("answer", json!(answer.as_deref()));
+    let view = view.with("answer", answered(cx, snapshot));
     let value = expr.eval(&view).map_err(|e| e.to_string())?;
     worth(&to_json(&value)?)
 }

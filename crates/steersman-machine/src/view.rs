@@ -506,7 +506,14 @@ impl<'a> View<'a> {
             }
             "session" => Value::from(&*self.cx.network.name),
             "branch" => from_json(self.branch()),
-            "answer" => self.text(self.snapshot.root_agent().and_then(|a| a.turn.answer)),
+            "answer" => {
+                let root = self.snapshot.root_agent()?;
+                let Some(body) = root.turn.answer else {
+                    return Some(Value::from(()));
+                };
+                let answer = self.cx.bodies.text(body);
+                from_json(self.cx.network.answered(&root.def, &answer))
+            }
             "artifacts" => self.artifacts(),
             _ => return None,
         })

@@ -92,7 +92,7 @@ mod tools;
 
 pub use engine::{erase, known, memory, redefine, schedule, servers, session, step};
 pub use log::{beside, bind, branches, conformance, feed, ledger, load, past, pending, secrets};
-pub(crate) use ports::budgets;
+pub use ports::budgets;
 #[doc(hidden)]
 pub use ports::files;
 pub use ports::{artifact, clock, inbox, limiter, model, retrieval, retry, seal, store, toolset};

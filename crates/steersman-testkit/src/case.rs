@@ -107,7 +107,9 @@ fn act(world: &mut World, test: &Test, step: &Step) -> Result<(), Fault> {
         Act::Say(text) if world.at(at).root.is_none() => {
             taken(world.start(test.entry.clone(), Some(text))?.line)
         }
-        Act::Say(text) => world.say(at, text).map(drop),
+        Act::Say(text) if step.sets.is_empty() => world.say(at, text).map(drop),
+        Act::Say(text) => world.say_with(at, text, by, &step.sets).map(drop),
+        Act::Edit => taken(world.edit_state(at, &step.sets, by)?.line),
         Act::Event { name, fields } => {
             if world.event(at, name, fields)? {
                 Ok(())

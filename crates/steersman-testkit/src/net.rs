@@ -26,6 +26,7 @@ pub fn ty(kind: TypeKind) -> Type {
         default: None,
         description: None,
         expires: None,
+        by: Vec::new(),
         reduce: Reduce::Last,
         ask: None,
     }

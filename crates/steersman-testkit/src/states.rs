@@ -1,9 +1,11 @@
-//! Nets of states for case files and tests.
+//! Nets of states and a hook for case files and tests.
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use std::sync::Arc;
+use steersman_machine::network::hooks::{At, Hook};
 use steersman_machine::network::nets::states::{Does, Ended, Next, State, States};
 use steersman_machine::network::nets::{Natives, NetView};
+use steersman_machine::stored::commit::Moment;
 
 type Enter = fn(&NetView<'_>) -> Does;
 type After = fn(&NetView<'_>, &Ended<'_>) -> Next;
@@ -95,10 +97,57 @@ pub fn desk() -> States {
     )
 }
 
-/// Returns all of these nets by name.
+/// A hook that marks what goes by: it hides a number from the model, and adds a word to what comes back. What has the word `fail` in
+/// it fails.
+struct Marks;
+
+impl Hook for Marks {
+    fn version(&self) -> String {
+        "1".to_owned()
+    }
+    fn moments(&self) -> &[Moment] {
+        &[
+            Moment::BeforeModel,
+            Moment::AfterModel,
+            Moment::BeforeCall,
+            Moment::AfterCall,
+            Moment::Finish,
+        ]
+    }
+    fn run(&self, at: &At, _: u64, value: Json) -> Result<Json, String> {
+        let text = value.to_string();
+        let judged = match at.moment {
+            Moment::BeforeModel => "",
+            Moment::AfterModel => value["text"].as_str().unwrap_or_default(),
+            Moment::BeforeCall | Moment::AfterCall | Moment::Finish => &text,
+        };
+        if judged.contains("fail") {
+            return Err("it says fail".to_owned());
+        }
+        match at.moment {
+            Moment::BeforeModel => {
+                let text = text.replace("4111", "[card]");
+                serde_json::from_str(&text).map_err(|error| error.to_string())
+            }
+            Moment::AfterModel => Ok(value),
+            Moment::BeforeCall => {
+                let mut args = value;
+                args["seen"] = true.into();
+                Ok(args)
+            }
+            Moment::AfterCall | Moment::Finish => {
+                let marked = value.as_str().unwrap_or_default();
+                Ok(format!("{marked} (marked)").into())
+            }
+        }
+    }
+}
+
+/// Returns all of these nets, and the hook `marks`, by name.
 pub fn natives() -> Natives {
     let mut natives = Natives::default();
     natives.nets.insert("stub".into(), Arc::new(stub()));
     natives.nets.insert("desk".into(), Arc::new(desk()));
+    natives.hooks.insert("marks".into(), Arc::new(Marks));
     natives
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::outcome::NewWrite;
 use steersman_machine::view::artifact::Content;
 use steersman_runtime::artifact::{ArtifactError, Artifacts};
 use steersman_runtime::engine::{Engine, Inspection};
@@ -60,6 +61,41 @@ impl From<Message> for Act {
             files: Vec::new(),
         }
     }
+}
+
+/// Returns entries of state in the form of a message.
+fn entries<'a>(
+    state: impl IntoIterator<Item = (&'a str, &'a serde_json::Value)>,
+) -> Vec<(Name, Option<String>)> {
+    let entry = |(name, value): (&str, &serde_json::Value)| {
+        let value = (!value.is_null()).then(|| value.to_string());
+        (Name::from(name), value)
+    };
+    state.into_iter().map(entry).collect()
+}
+
+/// Returns the request of a step that edits state.
+pub(crate) fn edit(sets: &[NewWrite]) -> Wanted {
+    Wanted::Edit(written(sets))
+}
+
+/// Returns the request of a step that says something, and sets entries of state with it.
+pub(crate) fn said(text: &str, sets: &[NewWrite]) -> Wanted {
+    if sets.is_empty() {
+        return Wanted::say(text);
+    }
+    Wanted::SayWith {
+        text: text.to_owned(),
+        state: written(sets),
+    }
+}
+
+fn written(sets: &[NewWrite]) -> Vec<(Name, Option<String>)> {
+    let one = |set: &NewWrite| {
+        let value = set.value.as_ref().map(ToString::to_string);
+        (Name::from(&*set.name), value)
+    };
+    sets.iter().map(one).collect()
 }
 
 /// Decisions of people.
@@ -137,6 +173,21 @@ impl Act {
         Wanted::Interrupt(text).by(by).on(branch).into()
     }
 
+    /// Sets entries of state with the message of [`Act::say`], in the same step of the session. `null` unsets an entry. An entry
+    /// whose type says `expires: answer` has its default again once the message is answered. Other acts set nothing.
+    pub fn with_state<'a>(
+        mut self,
+        state: impl IntoIterator<Item = (&'a str, &'a serde_json::Value)>,
+    ) -> Self {
+        if let What::Message(message) = &mut self.what
+            && let Wanted::Say { text, to: None } = &message.wanted
+        {
+            let (text, state) = (text.clone(), entries(state));
+            message.wanted = Wanted::SayWith { text, state };
+        }
+        self
+    }
+
     /// Sends an event that was checked ([`event_message`](crate::event_message)), under the id that its definition gives it.
     pub fn event(event: EventMessage) -> Self {
         Self {
@@ -205,6 +256,14 @@ impl Act {
     /// failure ended the session.
     pub fn retry(effect: Option<Id>, by: By) -> Self {
         Wanted::Retry(effect).by(by).into()
+    }
+
+    /// Edits entries of state. `null` unsets an entry. The definition may name the people who may do it (`by` of the entry).
+    pub fn edit<'a>(
+        state: impl IntoIterator<Item = (&'a str, &'a serde_json::Value)>,
+        by: By,
+    ) -> Self {
+        Wanted::Edit(entries(state)).by(by).into()
     }
 
     /// Binds new values of `config`. Nothing of the session may be open.

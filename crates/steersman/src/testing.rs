@@ -324,6 +324,7 @@ impl Stage {
                 by: "test".into(),
                 at: self.clock.now(),
                 until: None,
+                replaces: Vec::new(),
             };
             let id = engine.save_memory(new).await;
             let id = id.map_err(|e| format!("memory `{}`: {e}", seed.name))?;

@@ -52,6 +52,13 @@ pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
             &*new.part.tenant,
             new.part.subject.as_deref(),
         ])?;
+    for of in &new.replaces {
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO memory_rating (id, person, rating, reason, by)
+             SELECT id, 2, 0, ?2, ?3 FROM memory WHERE id = ?1",
+        )?
+        .execute(params![memory_no(*of), id.to_string(), &*new.by])?;
+    }
     Ok(Ok(id as u64))
 }
 
@@ -59,13 +66,16 @@ pub(super) fn memories(conn: &Connection, query: &MemoryQuery) -> rusqlite::Resu
     let part = query.part.as_ref();
     conn.prepare_cached(
         "SELECT m.id, m.scope, m.name, m.tags, m.media, m.len, m.hash, m.session, m.effect, m.network, m.by, m.at, m.until,
-                a.rating, a.reason, a.by, p.rating, p.reason, p.by, m.tenant, m.subject
+                a.rating, a.reason, a.by, p.rating, p.reason, p.by, m.tenant, m.subject, b.id
          FROM memory m
          LEFT JOIN memory_rating a ON a.id = m.id AND a.person = 0
          LEFT JOIN memory_rating p ON p.id = m.id AND p.person = 1
+         LEFT JOIN memory_rating r ON r.id = m.id AND r.person = 2
+         LEFT JOIN memory b ON b.id = CAST(r.reason AS INTEGER) AND (b.until IS NULL OR b.until >= ?4)
          WHERE (?1 IS NULL OR m.scope = ?1) AND (?2 IS NULL OR m.id = ?2) AND (?3 IS NULL OR m.session = ?3)
                AND (m.until IS NULL OR m.until >= ?4)
                AND (?5 IS NULL OR m.tenant = ?5) AND (?6 IS NULL OR m.subject = ?6)
+               AND (NOT ?7 OR b.id IS NULL)
          ORDER BY m.at DESC, m.id DESC",
     )?
     .query_map(
@@ -75,7 +85,8 @@ pub(super) fn memories(conn: &Connection, query: &MemoryQuery) -> rusqlite::Resu
             query.session.as_deref(),
             query.now.0,
             part.map(|part| &*part.tenant),
-            part.and_then(|part| part.subject.as_deref())
+            part.and_then(|part| part.subject.as_deref()),
+            query.current
         ],
         memory,
     )?
@@ -104,6 +115,7 @@ fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
         by: name(row, 10)?,
         at: Time(row.get(11)?),
         until: row.get::<_, Option<i64>>(12)?.map(Time),
+        replaced: row.get::<_, Option<i64>>(21)?.map(|id| id as u64),
         by_agents: rated(row, 13)?,
         by_people: rated(row, 16)?,
     })

@@ -101,6 +101,14 @@ impl Quotas for SqliteStore {
         self.write(move |conn, _| draw(conn, &limit, wanted, now))
     }
 
+    fn drawn<'a>(&'a self, limit: &'a Limit, now: Time) -> Boxed<'a, Result<u64, StoreError>> {
+        let limit = limit.clone();
+        self.read(move |conn| {
+            let used = used(conn, &limit)?.filter(|used| !limit.is_over(used.opens, now));
+            Ok(used.map_or(0, |used| used.units))
+        })
+    }
+
     fn give_back<'a>(
         &'a self,
         limit: &'a Limit,

@@ -100,7 +100,7 @@ const TABLES: &str = "
     CREATE INDEX memory_scope ON memory (scope, at);
     CREATE INDEX memory_session ON memory (session) WHERE session IS NOT NULL;
     CREATE INDEX memory_until ON memory (until) WHERE until IS NOT NULL;
-    -- The last rating by an agent (person 0) and by a person (person 1).
+    -- The last rating by an agent (person 0) and by a person (person 1). With person 2, reason is the number of the memory that stands in its place.
     CREATE TABLE memory_rating (
         id INTEGER NOT NULL, person INTEGER NOT NULL, rating INTEGER NOT NULL, reason TEXT, by TEXT NOT NULL,
         PRIMARY KEY (id, person)

@@ -397,7 +397,7 @@ fn schedules(network: &network::Network) -> impl Iterator<Item = (&Name, String)
         let Times { rule, timezone } = &schedule.times;
         let zone = match rule {
             Rule::Every(_) => String::new(),
-            Rule::Cron(_) => format!(" ({timezone})"),
+            Rule::Cron(_) | Rule::At(_) => format!(" ({timezone})"),
         };
         let agent = schedule.start.agent.as_ref().or(network.entry.first());
         let begins = agent.map_or_else(String::new, |agent| format!(", begins with {agent}"));

@@ -4,6 +4,7 @@
 //! calls.
 
 use crate::cli::Global;
+use crate::commands::pending::listed;
 use crate::commands::servers::renamed;
 use crate::error::{CommandError, Exit};
 use crate::place::shortest;
@@ -16,7 +17,10 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use steersman::runtime::bind;
+use steersman::runtime::budgets::{self, AmountUse};
+use steersman::runtime::clock::{Clock as _, System};
 use steersman::runtime::model::Models;
+use steersman::runtime::pending::PendingKind;
 use steersman::runtime::process_env;
 use steersman::runtime::seal::{KeyId, in_words};
 use steersman::runtime::store::{SessionInfo, SessionQuery};
@@ -26,9 +30,11 @@ use steersman_adapters::catalog::Catalog;
 use steersman_adapters::reach::reach;
 use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE, sealer, would_be_made};
 use steersman_adapters::stores::SealedWith;
+use steersman_machine::network::budget::BudgetOf;
 use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::{Network as CheckedNetwork, Source};
 use steersman_machine::stored::ids::Time;
+use steersman_machine::view::iso;
 
 pub(crate) const LISTED: &str = "Say what is there: keys, models, the store, versions";
 
@@ -105,6 +111,7 @@ pub(crate) async fn run(
     models(&mut findings, args.definition.as_deref()).await?;
     if let Some(path) = args.definition.as_deref() {
         servers(&mut findings, path).await?;
+        spent(&mut findings, path, &file).await?;
     }
     tell(printer, &findings)?;
     let bad = findings.0.iter().any(|f| f.health == Health::Bad);
@@ -184,6 +191,69 @@ fn versions(findings: &mut Findings) {
             bind::MACHINE_VERSION
         ),
     );
+}
+
+/// Reports the use of the budgets of a definition, and the sessions that wait for them.
+async fn spent(
+    findings: &mut Findings,
+    definition: &Path,
+    file: &Path,
+) -> Result<(), CommandError> {
+    let network = Network::from_path(locate::definition(definition)?)?
+        .build()
+        .map_err(steersman::Error::from)?;
+    let network = network.checked();
+    if network.budgets.is_empty() || !store::site(file).is_ok_and(|site| site.exists()) {
+        return Ok(());
+    }
+    let store = store::look(file)?;
+    let now = System.now();
+    for used in budgets::uses(&*store, network, now).await? {
+        let amounts: Vec<String> = used.amounts.iter().map(AmountUse::words).collect();
+        let zone = &network.budgets[&used.budget].timezone;
+        let text = format!(
+            "`{}` for {}: {} used this {}; the next one begins {}",
+            used.budget,
+            used.of,
+            amounts.join(", "),
+            used.per,
+            iso(used.ends, zone)
+        );
+        let is_spent = used.amounts.iter().any(|amount| amount.used >= amount.most);
+        let health = match is_spent {
+            true => Health::Note,
+            false => Health::Well,
+        };
+        findings.add("budget", health, text);
+    }
+    for (name, _) in network
+        .budgets
+        .iter()
+        .filter(|(_, def)| def.of == BudgetOf::Key)
+    {
+        let text = format!(
+            "`{name}` is counted for each key by itself; a call that waits for it says what is left"
+        );
+        findings.add("budget", Health::Well, text);
+    }
+    let sessions = store.sessions(&SessionQuery::default()).await?;
+    for name in network.budgets.keys() {
+        let told = format!("`{name}`");
+        let waits = |info: &&SessionInfo| {
+            let pending = listed(info).unwrap_or_default();
+            let mut budgets = pending.iter().filter(|p| p.kind == PendingKind::Budget);
+            budgets.any(|p| p.text.contains(&told))
+        };
+        let waiting = sessions.iter().filter(waits).count() as u64;
+        if waiting > 0 {
+            let wait = if waiting == 1 { "waits" } else { "wait" };
+            let text = format!("{} {wait} for `{name}`", count(waiting, "session"));
+            findings
+                .add("budget", Health::Note, text)
+                .hint("steersman pending --where \"kind = budget\"");
+        }
+    }
+    Ok(())
 }
 
 /// Checks that the store exists, that its structure is intact, and that it is writable.

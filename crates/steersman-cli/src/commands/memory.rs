@@ -34,6 +34,9 @@ enum MemoryAct {
         /// All of it, not the first twenty.
         #[arg(long)]
         all: bool,
+        /// Also what another memory stands in the place of.
+        #[arg(long)]
+        replaced: bool,
     },
     /// Find what fits these words, as agents of the scope would.
     Search {
@@ -88,6 +91,7 @@ pub(crate) async fn run(
     let act = args.act.unwrap_or(MemoryAct::List {
         session: None,
         all: false,
+        replaced: false,
     });
     if let (Some(_), MemoryAct::Show { .. } | MemoryAct::Rate { .. }) = (scope, &act) {
         return Err(CommandError::usage("a number names one memory")
@@ -100,8 +104,15 @@ pub(crate) async fn run(
         _ => Place::to_look(global).await?,
     };
     match act {
-        MemoryAct::List { session, all } => {
-            let query = query(&place, scope, session.as_deref()).await?;
+        MemoryAct::List {
+            session,
+            all,
+            replaced,
+        } => {
+            let query = MemoryQuery {
+                current: !replaced,
+                ..query(&place, scope, session.as_deref()).await?
+            };
             list(&place, query, all, printer).await
         }
         MemoryAct::Search { query, most } => {
@@ -259,8 +270,12 @@ async fn search(
 
 fn about(memory: &Memory) -> String {
     let rated = match rated(memory) {
-        rated if rated.is_empty() => rated,
-        rated => format!(", rated {rated}"),
+        rated if rated.is_empty() || memory.replaced.is_some() => rated,
+        rated => format!("rated {rated}"),
+    };
+    let rated = match &*rated {
+        "" => rated,
+        rated => format!(", {rated}"),
     };
     let (id, name, scope) = (memory.id, &memory.name, &memory.scope);
     format!("{id}  {}   {}", bold(name), dim(&format!("{scope}{rated}")))
@@ -344,7 +359,11 @@ async fn forget(
     Ok(Exit::Answered)
 }
 
+/// Returns the rating that counts, or the memory that stands in its place.
 fn rated(memory: &Memory) -> String {
+    if let Some(by) = memory.replaced {
+        return format!("replaced by {by}");
+    }
     let rated = memory.rating();
     rated.map_or_else(String::new, |rated| {
         format!("{} by {}", rated.rating, rated.by)
@@ -369,6 +388,7 @@ fn document(memory: &Memory) -> Json {
         "by": &*memory.by,
         "saved": memory.at.0,
         "until": memory.until.map(|until| until.0),
+        "replaced_by": memory.replaced,
         "rated_by_people": rated(&memory.by_people),
         "rated_by_agents": rated(&memory.by_agents),
     })

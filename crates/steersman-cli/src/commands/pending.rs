@@ -221,7 +221,10 @@ fn dead(all: &[SessionInfo]) -> impl Iterator<Item = &SessionInfo> {
 
 /// Returns true for a user message, which is taken only when nothing else is open.
 fn is_said(message: &Message) -> bool {
-    matches!(message.wanted, Wanted::Say { .. } | Wanted::Sent { .. })
+    matches!(
+        message.wanted,
+        Wanted::Say { .. } | Wanted::SayWith { .. } | Wanted::Sent { .. }
+    )
 }
 
 /// Returns inbox messages of sessions that no process drives. An event stays there until something waits for it.

@@ -285,6 +285,7 @@ async fn declared(
         by: By::default(),
         sender: None,
         came: Vec::new(),
+        sets: Vec::new(),
     });
     let opened = Offered::Opened(Opened {
         dry: true,

@@ -3,6 +3,7 @@
 use crate::attach;
 use crate::cli::{Acting, Global};
 use crate::commands::act::{Reached, Target, is_plain};
+use crate::commands::edit::entries;
 use crate::commands::run::standard_input;
 use crate::commands::{changed, check, pending};
 use crate::error::{CommandError, Exit};
@@ -30,6 +31,9 @@ pub(crate) struct SendArgs {
     /// Cancel what is open and say this instead.
     #[arg(long, conflicts_with = "event")]
     interrupt: bool,
+    /// Set an entry of state with the message; `NAME=none` unsets it. An entry whose type says `expires: answer` ends with the answer. May be given more than once.
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with_all = ["event", "interrupt"])]
+    state: Vec<String>,
     /// Attach a file under a name, or under its own; with --event it is the content of a field that is an artifact.
     #[arg(long, value_name = "[NAME=]PATH")]
     file: Vec<String>,
@@ -76,6 +80,10 @@ pub(crate) async fn run(
     } else {
         Act::say(&text, by, branch)
     };
+    let state = entries(&args.state)?;
+    if !state.is_empty() {
+        act = act.with_state(state.iter().map(|(name, value)| (name.as_str(), value)));
+    }
     if let Some(id) = &args.id {
         act = act.with_id(id);
     }

@@ -1,6 +1,7 @@
 //! Budgets over sessions, as the program shows them.
 
 use crate::world::World;
+use serde_json::json;
 
 const BUD: &str = r#"name: bud
 timezone: Europe/Oslo
@@ -83,4 +84,63 @@ fn a_new_day_lets_the_waiting_call_go_on_by_itself() {
     assert_eq!(idle.code, Some(0), "{idle:?}");
     let sessions = world.run(&["sessions"]).out;
     assert!(!sessions.contains("waits"), "{sessions}");
+}
+
+/// `doctor` tells the use of each budget of a definition, by each value of a label, and what waits for it.
+#[test]
+fn doctor_tells_what_is_used_of_budgets_and_what_waits() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: bud
+models: { default: scripted }
+labels: { customer: "{{ args.customer }}" }
+budgets:
+  monthly: { calls: 3, tokens: 90000, per: month }
+  each: { label: customer, calls: 1, per: month }
+  keys: { of: key, calls: 9, per: month }
+events:
+  order: { fields: { n: integer, customer: string }, id: "{{ event.n }}", start: { args: { customer: "{{ event.customer }}" } } }
+agents: { desk: { system: You answer., parameters: { customer: string } } }
+"#,
+    );
+    world.write("script.yaml", "desk: [ One., Two. ]");
+    let told = |world: &World| -> Vec<String> {
+        let rows = world.json_lines(&["doctor", "."]);
+        let budgets = rows.iter().filter(|row| row["about"] == "budget");
+        budgets
+            .map(|row| format!("{} {}", row["health"], row["text"]).replace('"', ""))
+            .collect()
+    };
+    assert_eq!(told(&world), Vec::<String>::new(), "there is no store yet");
+    for (n, customer) in ["acme", "acme", "zeta"].into_iter().enumerate() {
+        let order = json!({ "n": n, "customer": customer }).to_string();
+        let order = ["send", ".", "--event", "order", &order];
+        let ran = world.run(&[&order[..], &["--script", "script.yaml"]].concat());
+        assert!(matches!(ran.code, Some(0 | 6)), "{ran:?}");
+    }
+    let idle = [
+        "run",
+        "--all",
+        "--until-idle",
+        "--script-all",
+        "script.yaml",
+    ];
+    let idle = world.run(&idle);
+    assert_eq!(idle.code, Some(0), "{idle:?}");
+    let told = told(&world);
+    let begins = |row: &String, with: &str| row.starts_with(with);
+    for with in [
+        "note `each` for the label customer = `acme`: 1 of 1 call used this month; the next one begins ",
+        "note `each` for the label customer = `zeta`: 1 of 1 call used this month; the next one begins ",
+        "ok `monthly` for all sessions of `bud`: 38 of 90,000 tokens, 2 of 3 calls used this month; ",
+        "ok `keys` is counted for each key by itself",
+        "note 1 session waits for `each`",
+    ] {
+        assert!(
+            told.iter().any(|row| begins(row, with)),
+            "{with}: {told:#?}"
+        );
+    }
+    assert_eq!(told.len(), 5, "{told:#?}");
 }

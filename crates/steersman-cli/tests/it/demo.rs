@@ -1,7 +1,8 @@
 //! `demo`: its process is killed after the payment was sent, and resumed; the payment is made once.
 
+use crate::docs::blocks;
 use crate::hostile::on_terminal;
-use crate::world::World;
+use crate::world::{self, World};
 use insta::assert_snapshot;
 
 #[test]
@@ -24,6 +25,23 @@ fn the_demo_pays_once() {
         (&refund["attempts"], &refund["repeated"]),
         (&1.into(), &0.into())
     );
+}
+
+/// The README shows the lines of the demo that matter.
+#[test]
+fn the_lines_in_the_readme_are_those_of_the_demo() {
+    let readme = std::fs::read_to_string(world::root().join("README.md")).unwrap();
+    let shown = blocks(&readme);
+    let shown = shown.iter().find(|block| block.fence == "text");
+    let ran = World::new().run(&["demo"]);
+    let printed = world::settled(&format!("{}{}", ran.err, ran.out));
+    let printed: Vec<&str> = printed.lines().map(str::trim).collect();
+    let shown = world::settled(&shown.expect("the README has it").text);
+    let mut at = 0;
+    for line in shown.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let found = printed[at..].iter().position(|printed| *printed == line);
+        at += found.unwrap_or_else(|| panic!("`{line}` is not there:\n{}", printed.join("\n"))) + 1;
+    }
 }
 
 /// The demo runs in a folder of its own. The address of a store is relative to the folder where it was typed.

@@ -254,7 +254,7 @@ fn the_guide_to_models_is_true() {
     transcript_is_true(&guide, &World::new());
 }
 
-/// `scripts/killed-refund.sh` needs Python and a network, so it is run by hand.
+/// `scripts/killed-refund.sh` needs Python and a network, so it is run by hand. `killed.rs` has our half of it.
 #[test]
 fn the_definition_of_the_killed_refund_is_sound() {
     let folder = world::root().join("scripts/killed-refund");

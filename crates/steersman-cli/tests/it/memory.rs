@@ -124,6 +124,42 @@ fn what_is_remembered_is_kept_and_forgotten() {
 
 /// A content that cannot be deleted stays in the store: `memory forget` and `erase` say why, and fail.
 #[test]
+fn what_is_merged_is_kept_and_comes_back() {
+    let world = shop();
+    let script = r#"
+clerk:
+  - call: { meet: { who: ann } }
+  - call: { memory_save: { name: all, content: "Likes tea and plans to buy it.", replaces: [1, 2] } }
+  - call: { memory_save: { name: other, content: "Not hers.", replaces: [3] } }
+  - Merged.
+"#;
+    world.write("script.yaml", script);
+    let ran = world.run(&[
+        "run",
+        "shop",
+        "--script-all",
+        "script.yaml",
+        "--input",
+        "tidy",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let shown = world.run(&["log", "last"]).out;
+    assert!(shown.contains("there is no memory 3"), "{shown}");
+    let ann = ["memory", "--scope", "customer/ann"];
+    assert_eq!(ids(&world, &ann), [5]);
+    let all = ["memory", "list", "--replaced", "--scope", "customer/ann"];
+    assert_eq!(ids(&world, &all), [5, 2, 1]);
+    assert_eq!(world.json_lines(&all)[1]["replaced_by"], 5);
+    let rows = world.run(&all).out;
+    assert_eq!(rows.matches("replaced by 5").count(), 2, "{rows}");
+    let search = ["memory", "search", "--scope", "customer/ann", "tea"];
+    assert_eq!(ids(&world, &search), [5]);
+    let forgot = world.run(&["memory", "forget", "5", "--yes"]);
+    assert_eq!(forgot.code, Some(0), "{forgot:?}");
+    assert_eq!(ids(&world, &ann), [2, 1]);
+}
+
+#[test]
 fn a_content_that_is_not_deleted_is_told_with_its_reason() {
     let reads = "BEGIN; SELECT count(*) FROM memory";
     let damages = "INSERT INTO blob (hash, bytes) VALUES (x'00', x'00')";

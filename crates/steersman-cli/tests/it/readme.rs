@@ -41,7 +41,7 @@ fn settled(text: &str, session: &mut Option<String>) -> String {
     }
 }
 
-fn split(line: &str) -> Vec<String> {
+pub(crate) fn split(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = None;
     for c in line.chars() {

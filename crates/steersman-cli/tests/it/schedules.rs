@@ -1,7 +1,8 @@
 //! Schedules of a store: what the program puts there, begins and shows.
 
+use crate::docs::blocks;
 use crate::hostile::on_terminal_of;
-use crate::world::World;
+use crate::world::{self, World};
 use std::process::Stdio;
 
 const CLERK: &str = r#"name: clerk
@@ -174,4 +175,59 @@ fn what_cannot_be_scheduled_is_refused_with_help() {
         "{ran:?}"
     );
     assert!(ran.err.contains("steersman schedule"), "{ran:?}");
+}
+
+/// A single time begins one session, also if nobody was there then. Stored again, it does not come again.
+#[test]
+fn a_single_time_begins_one_session() {
+    let world = clerk();
+    let text = CLERK.replace("cron: \"30 6 * * *\"", "at: 2026-12-24 18:00");
+    let text = text.replace(
+        "  hourly: { every: 1h, start: { message: \"Look.\" } }\n",
+        "",
+    );
+    world.write("steersman.yaml", &text);
+    let check = world.run(&["check"]).out;
+    assert!(
+        check.contains("at 2026-12-24 18:00 (Europe/Oslo)"),
+        "{check}"
+    );
+    let put = world.run(&[&["schedule", "."][..], &CLOCK].concat()).out;
+    let row = "nightly   clerk    2026-12-24 18:00  -     0       at 2026-12-24 18:00 Europe/Oslo";
+    assert!(put.contains(row), "{put}");
+    world.write("clock", "2026-12-26T10:30:00Z");
+    let idle = world.run(&DRIVE);
+    assert!(idle.out.contains("1/1, 0.0000"), "{idle:?}");
+    assert!(!idle.out.contains("missed"), "{idle:?}");
+    let again = world.run(&[&["schedule", "."][..], &CLOCK].concat()).out;
+    assert!(again.contains("nightly   clerk    -"), "{again}");
+    world.write("clock", "2028-12-26T10:30:00Z");
+    let idle = world.run(&DRIVE);
+    assert!(idle.out.contains("0/0"), "{idle:?}");
+}
+
+/// The guide to patterns shows what `schedule` prints.
+#[test]
+fn the_guide_to_patterns_shows_its_schedules() {
+    let page = world::root().join("docs/guides/patterns.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks = blocks(&page);
+    let definition = blocks
+        .iter()
+        .find(|block| block.file.as_deref() == Some("nightly.yaml"));
+    let world = World::new();
+    world.write("nightly.yaml", &definition.expect("it is shown").text);
+    world.write("clock", "2026-11-27T10:30:00Z");
+    let put = world.run(&[&["schedule", "nightly.yaml"][..], &CLOCK].concat());
+    let shown = blocks.iter().find_map(|block| {
+        block
+            .text
+            .strip_prefix("$ steersman schedule nightly.yaml\n")
+    });
+    let shown = shown.expect("the page has it");
+    let rows: Vec<&str> = shown
+        .lines()
+        .filter(|row| !row.starts_with("Next:"))
+        .collect();
+    assert_eq!(put.out.lines().collect::<Vec<_>>(), rows, "{put:?}");
 }

@@ -333,13 +333,43 @@ impl Check<'_> {
             },
             "answer" => Known {
                 optional: true,
-                ..Known::of(Kind::Text)
+                ..Known::of(self.answer(scope))
             },
             "outcome" => {
                 let names = self.lowered.network.outcome.keys();
                 fields(names.map(|name| (name.clone(), Kind::Any, true)).collect())
             }
             _ => Known::any(),
+        }
+    }
+
+    /// Returns the kind of the answer: what the agent of the scope gives, else all agents that a session may begin with.
+    fn answer(&self, scope: &Scope) -> Kind {
+        let network = &self.lowered.network;
+        let starts = network
+            .events
+            .values()
+            .filter_map(|event| event.start.as_ref());
+        let schedules = network.schedules.values().map(|schedule| &schedule.start);
+        let starts = starts
+            .chain(schedules)
+            .filter_map(|start| start.agent.as_ref());
+        let agents: Vec<&Name> = match &scope.agent {
+            Some(agent) => vec![agent],
+            None => network.entry.iter().chain(starts).collect(),
+        };
+        let kinds = agents.into_iter().map(|agent| {
+            let def = network.agents.get(agent);
+            let output = def.and_then(|def| def.output.as_ref());
+            let output = output.filter(|output| !output.is_text());
+            output.map_or(Kind::Text, |output| Kind::of(&output.ty))
+        });
+        let mut kinds: Vec<Kind> = kinds.collect();
+        kinds.dedup();
+        match kinds.pop() {
+            Some(kind) if kinds.is_empty() => kind,
+            Some(_) => Kind::Any,
+            None => Kind::Text,
         }
     }
 

@@ -70,6 +70,8 @@ pub(super) fn edges(lowered: &Lowered) -> Edges {
         if let Some(by) = by.filter(|by| *by != name) {
             add(name, by);
         }
+        let editors = agent.state.iter().flat_map(|(_, ty)| &ty.by);
+        editors.for_each(|by| add(name, by));
         let judges = agent.models().filter_map(|model| model.search.as_ref());
         for judge in judges.filter_map(|plan| plan.score.as_ref()) {
             if let Scorer::Tool(to) | Scorer::Agent(to) = judge {

@@ -367,6 +367,11 @@ impl Diagnostic {
             format!("{{{{ {meant} }}}}"),
         )
     }
+    pub(crate) fn template_as_text(at: At, instead: &str) -> Self {
+        Self::new("W0454", at.clone(), "a description is plain text: nothing fills this in")
+            .note("a description is the same in every request, so that providers can cache it")
+            .patch("say it without a value; what changes belongs into `system`, `context: { now: .. }` or a result", at, instead)
+    }
     pub(crate) fn key_written_out(at: At) -> Self {
         Self::new("W0452", at, "this looks like a key, and who reads the file can use it")
             .note("logs and copies of the definition keep what stands in it")

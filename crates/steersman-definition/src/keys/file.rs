@@ -196,10 +196,11 @@ section! {
     Schedule<'a>: "Schedule", "a schedule" {
         every: Millis<'a>, "A span of at least `1s`: sessions begin at its multiples since 1970 UTC. `1h` is every full hour.";
         cron: Text<'a>, "Minute, hour, day of the month, month, day of the week: `30 6 * * 1-5`. Also `L`, `15W`, `MON#1` and `@daily`.";
-        timezone: Text<'a> | "that of the definition", "Zone in which `cron` is read, and in which `schedule` tells the time.";
+        at: Text<'a>, "A single time on the clock of the zone: `2026-12-24 18:00`. If it is past when `steersman schedule` stores it, no session begins.";
+        timezone: Text<'a> | "that of the definition", "Zone in which `cron` and `at` are read, and in which `schedule` tells the time.";
         start: Start<'a>, required "Opens the session. Templates see `schedule`: `name`, `date`, `time`, `weekday`, `iso` of the time that was due, and `missed`, the number of times before it that began no session.";
     }
-    exactly one of &["every", "cron"];
+    exactly one of &["every", "cron", "at"];
 
     /// A budget that sessions share. What a call may use at most is drawn from the store before the call, and what it did not use is
     /// given back after it.

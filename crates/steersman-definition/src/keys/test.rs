@@ -92,6 +92,7 @@ section! {
         say: Text<'a>, "A message.";
         at: Text<'a> | "current", "A branch.",
             with ["say", "answer", "approve", "reject", "resolve", "interrupt", "cancel"] "a step that does nothing on a branch";
+        state: Map<'a, Any<'a>>, "Entries of state that a person sets: with `say` for that message, else now. `none` unsets one.", names State;
         event: Map<'a, Any<'a>>, "`NAME: fields`.", names Event;
         answer: Text<'a>, "To the open question.";
         approve: Text<'a>, "The tool.", names Callable;
@@ -102,7 +103,7 @@ section! {
             with ["approve"] "a step without `approve`";
         resolve: Map<'a, Word<'a, Resolve>>, "A doubt: `TOOL: done`.", names Callable;
         role: Text<'a>, "Who does it.",
-            with ["say", "answer", "approve", "reject", "resolve", "interrupt", "cancel"] "a step that nobody in particular does", names Role;
+            with ["say", "state", "answer", "approve", "reject", "resolve", "interrupt", "cancel"] "a step that nobody in particular does", names Role;
         refused: Flag<'a> = false, "This step must be refused.";
         interrupt: Text<'a>, "A message that cancels the open exchange.";
         cancel: Text<'a>, "A call's tool, an agent, a branch, or `session`.", names Callable;

@@ -150,10 +150,12 @@ fn parameters(tool: BuiltIn) -> Vec<(&'static str, Type)> {
             ("content", optional(plain_text())),
             ("artifact", optional(described("The name of an artifact."))),
             ("tags", optional(list(plain_text()))),
+            ("replaces", optional(list(id()))),
         ],
         BuiltIn::MemorySearch => {
             let most = most("Memories at most; 5, where it is left out.");
-            vec![("query", plain_text()), ("most", optional(most))]
+            let query = described("The newest, where it is left out.");
+            vec![("query", optional(query)), ("most", optional(most))]
         }
         BuiltIn::MemoryRead => vec![
             ("id", id()),

@@ -389,7 +389,7 @@ impl Lower<'_> {
         budgets
     }
 
-    /// Returns the rule of a schedule. Reports a span that is too short, and a cron expression that cannot be read.
+    /// Returns the rule of a schedule. Reports a span that is too short, and a cron expression or a time that cannot be read.
     fn rule(&mut self, written: keys::Schedule<'_>) -> Option<Rule> {
         if let Some(every) = written.every() {
             let millis = every.value()?;
@@ -403,6 +403,15 @@ impl Lower<'_> {
                 ));
             }
             return Some(Rule::Every(millis));
+        }
+        if let Some(time) = written.at() {
+            let text = time.text()?;
+            if schedule::single(text, "UTC").is_none() {
+                let at = self.place(time.0.span);
+                let wanted = "a time on the clock of the zone: `2026-12-24 18:00`";
+                self.say(Diagnostic::malformed(at, text, wanted));
+            }
+            return Some(Rule::At(text.to_string()));
         }
         let cron = written.cron()?;
         let text = cron.text()?;

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Class;
+use steersman_machine::stored::outcome::NewWrite;
 use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::view::rating::BEST;
 
@@ -276,14 +277,17 @@ impl Lower<'_> {
         if acts {
             let speaks = ["fork", "rewind", "reject"];
             self.means_with(step, "say", &speaks, "a step that does something else");
+            self.meaningless(step, "state", "a step that does something else");
         } else {
-            self.means_with(step, "refused", &["say"], "a step in which nothing is done");
+            let acts = ["say", "state"];
+            self.means_with(step, "refused", &acts, "a step in which nothing is done");
         }
         let script = step.script();
         Step {
             act: self.act(step, scope),
             at: step.at().and_then(Valued::value),
             role: step.role().and_then(|role| role.text().cloned()),
+            sets: self.sets(step),
             refused: step.refused().value,
             script: script.map(|script| self.script(Some(Or::One(script)), scope)),
             expect: self.expects(step.expect(), scope),
@@ -363,6 +367,33 @@ impl Lower<'_> {
             .or_else(|| text(step.adopt()).map(Act::Adopt))
             .or_else(|| step.advance()?.value().map(Act::Advance))
             .or_else(|| say.map(Act::Say))
+            .or_else(|| step.state().map(|_| Act::Edit))
+    }
+
+    /// Returns the entries of state that a person sets in a step, and reports those that nothing declares.
+    fn sets(&mut self, step: keys::Step<'_>) -> Vec<NewWrite> {
+        let mut sets = Vec::new();
+        for (key, value) in each(step.state()) {
+            let all: Vec<Name> = self
+                .file
+                .all_state()
+                .map(|(key, _)| key.name.clone())
+                .collect();
+            if !all.contains(&key.name) {
+                let near = self.sources.near(&key.name, all.iter().map(|name| &**name));
+                let near = near.map(str::to_owned);
+                let at = self.place(key.span);
+                let name = &key.name;
+                self.say(Diagnostic::unknown_state(at, name, near.as_deref()));
+            }
+            let value = value.to_json();
+            sets.push(NewWrite {
+                name: key.name.to_string(),
+                value: (!value.is_null()).then_some(value),
+                seal: false,
+            });
+        }
+        sets
     }
 
     fn kill(&mut self, written: kinds::Text<'_>) -> Kill {

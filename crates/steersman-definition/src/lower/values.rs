@@ -3,7 +3,7 @@
 use super::super::keys::kinds::{
     self, Map, Names, Or, Read, Real, Valued, Words as _, each, sorted,
 };
-use super::super::keys::{LongType, ShortType};
+use super::super::keys::{Lasting, LongType, ShortType};
 use super::super::site::{Scope, Wants};
 use super::super::source::{Key, Kind, Node, Span, Value};
 use super::super::{diagnostic::Diagnostic, shape};
@@ -15,8 +15,8 @@ use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Reduce;
 use steersman_machine::values::expression::Data;
 use steersman_machine::values::schemas::Bounded;
+use steersman_machine::values::types::{Expiry, Parameters, Type, TypeKind};
 use steersman_machine::values::types::{Misfit, canonical, misfit};
-use steersman_machine::values::types::{Parameters, Type, TypeKind};
 
 /// The place of a type in a definition. Some keys have a meaning at one place only.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -33,6 +33,7 @@ pub(super) fn of_kind(kind: TypeKind) -> Type {
         default: None,
         description: None,
         expires: None,
+        by: Vec::new(),
         reduce: Reduce::Last,
         ask: None,
     }
@@ -68,11 +69,16 @@ impl Lower<'_> {
         let mut ty = of_kind(kind);
         ty.optional = optional || of.optional().value;
         ty.description = of.description().and_then(Valued::value);
-        ty.expires = of.expires().and_then(Valued::value);
+        ty.expires = of.expires().and_then(|expires| match expires {
+            Or::One(word) => word.value().map(|Lasting::Answer| Expiry::Answer),
+            Or::Other(span) => span.value().map(Expiry::After),
+        });
+        ty.by = each(of.by()).filter_map(|by| self.person(&by)).collect();
         ty.reduce = of.reduce().value;
         ty.ask = self.text_of(of.ask(), scope);
         if at != At::State {
             self.meaningless(of, "expires", "anything but state");
+            self.meaningless(of, "by", "anything but state");
             self.meaningless(of, "reduce", "anything but state");
         }
         if at != At::Parameter {

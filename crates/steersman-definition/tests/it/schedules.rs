@@ -201,6 +201,8 @@ fn mistakes_are_named_with_their_field() {
         ("cron: \"30 6 * *\"", "it has 4 fields"),
         ("cron: \"0 30 6 * * *\"", "it has 6 fields"),
         ("cron: daily", "it has 1 field"),
+        ("at: tomorrow", "a time on the clock of the zone"),
+        ("at: 2026-12-24 25:00", "a time on the clock of the zone"),
         ("cron: \"0 0 31 2 *\"", "is not a time that ever comes"),
         ("every: 10ms", "`10ms` is not a span of at least `1s`"),
         ("every: hourly", "hourly"),
@@ -244,5 +246,40 @@ fn templates_see_the_schedule_alone() {
     for (value, wanted) in [("{{ state.n }}", "state"), ("{{ schedule.day }}", "day")] {
         let (is_right, told) = compiled(value);
         assert!(!is_right && told.contains(wanted), "{value}: {told}");
+    }
+}
+
+/// A single time comes once. One that the zone skips comes after the gap, and one that it repeats is the first.
+#[test]
+fn a_single_time_comes_once() {
+    for (time, zone, comes) in [
+        (
+            "2026-12-24 18:00",
+            "Europe/Berlin",
+            "2026-12-24T18:00:00+01:00",
+        ),
+        ("2026-12-24T18:00:30", "UTC", "2026-12-24T18:00:30+00:00"),
+        (
+            "2026-03-29 02:30",
+            "Europe/Berlin",
+            "2026-03-29T03:30:00+02:00",
+        ),
+        (
+            "2026-10-25 02:30",
+            "Europe/Berlin",
+            "2026-10-25T02:30:00+02:00",
+        ),
+    ] {
+        let times = Times {
+            rule: Rule::At(time.to_owned()),
+            timezone: zone.to_owned(),
+        };
+        let found = all(&times, "2026-01-01T00:00:00Z", "2030-01-01T00:00:00Z");
+        assert_eq!(found, [comes], "{time} in {zone}");
+        let due = next(&times, at("2026-01-01T00:00:00Z")).expect("it comes");
+        assert_eq!(next(&times, due), None);
+        assert_eq!(last(&times, due), Some(due));
+        assert_eq!(last(&times, Time(due.0 - 1)), None);
+        assert_eq!(between(&times, due, Time(due.0 + 9)), 1);
     }
 }

@@ -1,8 +1,18 @@
 //! The value that an agent's answer gives, by the type of its `output`.
 
-use super::Output;
+use super::{Network, Output};
 use crate::values::types::TypeKind;
 use serde_json::Value as Json;
+
+impl Network {
+    /// Returns the value of an answer for expressions: what the `output` of this agent declares, if that is no text.
+    pub fn answered(&self, agent: &str, answer: &str) -> Json {
+        let output = self.agents.get(agent).and_then(|def| def.output.as_ref());
+        let output = output.filter(|output| !output.is_text());
+        let value = output.and_then(|output| output.value(answer).ok());
+        value.unwrap_or_else(|| Json::from(answer))
+    }
+}
 
 impl Output {
     /// Returns true if the type is a text. An answer is then taken as it is, without parsing.

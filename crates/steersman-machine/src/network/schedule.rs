@@ -17,7 +17,7 @@ pub struct ScheduleDef {
 pub struct Times {
     /// The rule.
     pub rule: Rule,
-    /// IANA time zone in which a cron expression is read and the time of an occurrence is told.
+    /// IANA time zone in which a cron expression or a single time is read, and the time of an occurrence is told.
     pub timezone: String,
 }
 
@@ -28,14 +28,17 @@ pub enum Rule {
     Every(u64),
     /// A cron expression of five fields.
     Cron(String),
+    /// A single time on the clock of the zone: `2026-12-24 18:00`.
+    At(String),
 }
 
-/// The rule as definitions write it: `30 6 * * *`, `every 1h`.
+/// The rule as definitions write it: `30 6 * * *`, `every 1h`, `at 2026-12-24 18:00`.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Every(millis) => write!(f, "every {}", span(*millis)),
             Self::Cron(expression) => write!(f, "{expression}"),
+            Self::At(time) => write!(f, "at {time}"),
         }
     }
 }

@@ -69,6 +69,7 @@ fn schema(description: &str, revised: Option<Type>) -> Json {
         default: None,
         description: Some(words.to_owned()),
         expires: None,
+        by: Vec::new(),
         reduce: crate::stored::interaction::Reduce::Last,
         ask: None,
     };

@@ -7,7 +7,7 @@ use crate::values::expression::ast::{Node, NodeKind};
 use crate::values::expression::{Expr, Scope, from_json, to_json};
 use crate::view::{Cx, View};
 use minijinja::Value;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 /// Names that a reward may use in addition to those of `outcome:`.
 const NAMES: &[&str] = &[
@@ -40,9 +40,8 @@ impl Reward {
     /// # Errors
     /// The evaluation failed, or its value is not a finite number; the text is for people.
     pub fn of(&self, cx: &Cx<'_>, snapshot: &Snapshot, outcome: &Json) -> Result<f64, String> {
-        let answer = search::answer(cx, snapshot);
         let view = View::new(cx, snapshot, snapshot.top()).at(snapshot.now);
-        let view = view.with("answer", json!(answer.as_deref()));
+        let view = view.with("answer", search::answered(cx, snapshot));
         let named = cx.network.outcome.keys().map(|name| {
             let value = outcome.get(&**name).cloned().unwrap_or_default();
             (name.to_string(), value)

@@ -85,10 +85,10 @@ built_in! {
     /// `artifact_rate(name, rating, reason?, version?)`: rates an artifact.
     ArtifactRate = "artifact_rate", Some("artifacts"), Pure,
         "Say how good an artifact is. What is rated well is found first.";
-    /// `memory_save(name, content?, artifact?, tags?)`: saves a memory.
+    /// `memory_save(name, content?, artifact?, tags?, replaces?)`: saves a memory, which may stand in the place of others.
     MemorySave = "memory_save", Some("memory"), Idempotent,
-        "Remember something for later conversations: a text, or an artifact as it is now. One of the two.";
-    /// `memory_search(query, most?)`: searches memories.
+        "Remember something for later conversations: a text, or an artifact as it is now. One of the two. `replaces`: the numbers of memories that say the same, or what is no longer true; they are not found any more.";
+    /// `memory_search(query?, most?)`: searches memories, or lists the newest.
     MemorySearch = "memory_search", Some("memory"), Read,
         "Find what earlier conversations remembered, by words: the best first.";
     /// `memory_read(id, from?, lines?)`: reads lines of a memory.

@@ -729,6 +729,7 @@ pub(crate) fn message_parameter() -> Parameters {
         default: None,
         description: None,
         expires: None,
+        by: Vec::new(),
         reduce: crate::stored::interaction::Reduce::Last,
         ask: None,
     };

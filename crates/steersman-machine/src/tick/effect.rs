@@ -237,6 +237,8 @@ pub struct Said {
     pub sender: Option<Id>,
     /// Artifacts that came with it; their contents are blobs already.
     pub came: Vec<NewArtifact>,
+    /// Entries of state that the speaker sets with it. They are set in the tick that takes the message.
+    pub sets: Vec<NewWrite>,
 }
 
 /// The target of a cancel.

@@ -704,6 +704,7 @@ impl Tick<'_> {
             Some(_) => (Vec::new(), how.writes),
             None => (how.writes, Vec::new()),
         };
+        own.extend(self.of_answer(agent, self.def(agent)));
         if task && queued && self.def(agent).enter_fresh {
             own.extend(self.fresh(agent, self.def(agent)));
             self.mode_anew(agent);

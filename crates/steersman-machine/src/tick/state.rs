@@ -2,11 +2,13 @@
 
 use crate::network::AgentDef;
 use crate::stored::bounds::{self, VALUE, VALUES};
+use crate::stored::by::By;
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::{Reduce, Write};
 use crate::stored::outcome::NewWrite;
 use crate::tick::Tick;
-use crate::values::types::{Misfit, Type, misfit};
+use crate::tick::effect::Until;
+use crate::values::types::{Expiry, Misfit, Type, misfit};
 use crate::view::mapping::{TOO_DEEP, reduced_misfit};
 use crate::view::{declares, rating};
 use serde_json::Value as Json;
@@ -110,7 +112,10 @@ impl Tick<'_> {
             name,
             value,
             reduce: ty.reduce,
-            expires: ty.expires,
+            expires: match ty.expires {
+                Some(Expiry::After(span)) => Some(span),
+                Some(Expiry::Answer) | None => None,
+            },
         })
     }
 
@@ -147,6 +152,59 @@ impl Tick<'_> {
             }
         }
         writes
+    }
+
+    /// Returns the writes that end the entries of an agent's own scope that last for one answer: each gets its default again, or
+    /// is unset.
+    pub(crate) fn of_answer(&mut self, scope: Id, def: &AgentDef) -> Vec<Write> {
+        let mut writes = Vec::new();
+        for (name, ty) in &def.state {
+            if ty.expires != Some(Expiry::Answer) {
+                continue;
+            }
+            let now = self.snapshot.cell(scope, name).map(|cell| &*cell.value.0);
+            if now == ty.default.as_ref() {
+                continue;
+            }
+            let default = ty.default.as_ref();
+            writes.push(Write {
+                scope,
+                name: name.clone(),
+                value: default.map(|default| self.texts.default_of(&def.name, name, default)),
+                reduce: Reduce::Last,
+                expires: None,
+            });
+        }
+        writes
+    }
+
+    /// Returns true if a person may edit these entries: each names nobody under `by`, or this role.
+    pub(crate) fn may_edit(&self, writer: Id, writes: &[NewWrite], by: &By) -> bool {
+        writes.iter().all(|write| {
+            let declared = declares(&self.cx(), &self.snapshot, writer, &write.name);
+            let people = declared.map_or(&[][..], |(_, ty)| &ty.by);
+            let has_role = |name: &Name| {
+                let person = self.network.people.get(name);
+                by.role == *person.map_or(name, |person| &person.role)
+            };
+            people.is_empty() || people.iter().any(has_role)
+        })
+    }
+
+    /// Returns the writes of a person's edit, checked against the declared types and the people who may edit.
+    pub(crate) fn edits(
+        &mut self,
+        writer: Id,
+        writes: &[NewWrite],
+        by: &By,
+    ) -> Result<Vec<Write>, Until> {
+        if !self.may_edit(writer, writes, by) {
+            return Err(Until::Refused(
+                "this role may not edit that entry of state: `by` of the entry names who may",
+            ));
+        }
+        let fit = self.writes(writer, writes);
+        fit.map_err(|_| Until::Refused("a value does not fit the declared state"))
     }
 
     /// Returns the writes that reset an instance's scope: entries with a default get it, all others are unset.

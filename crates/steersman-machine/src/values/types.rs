@@ -22,12 +22,23 @@ pub struct Type {
     pub default: Option<Json>,
     /// Description that the model reads.
     pub description: Option<String>,
-    /// For state: milliseconds after its last write until the entry gets its default again, or becomes unset.
-    pub expires: Option<u64>,
+    /// For state: the end after which the entry gets its default again, or becomes unset.
+    pub expires: Option<Expiry>,
+    /// For state: the people who may edit the entry from outside, by name. Empty means anybody who may edit state.
+    pub by: Vec<Name>,
     /// For state: how several writes of one exchange are joined.
     pub reduce: Reduce,
     /// For secret parameters: the question to the person.
     pub ask: Option<Template>,
+}
+
+/// The end of a value of state.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// This many milliseconds after its last write.
+    After(u64),
+    /// With the answer or task of the agent that declares it.
+    Answer,
 }
 
 impl Type {

@@ -87,6 +87,7 @@ fn offers() -> Vec<Offered> {
         by: By::default(),
         sender: None,
         came: Vec::new(),
+        sets: Vec::new(),
     };
     vec![
         Offered::Edit {

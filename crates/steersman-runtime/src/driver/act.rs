@@ -46,6 +46,21 @@ fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, Strin
     Ok(Some(Then { tool, args }))
 }
 
+/// Reads entries of state with their JSON values.
+fn sets(state: Vec<(Name, Option<String>)>) -> Result<Vec<NewWrite>, String> {
+    let read = |(name, value): (Name, Option<String>)| {
+        let value = value.map(|value| steersman_machine::values::json::read(&value));
+        Ok(NewWrite {
+            value: value
+                .transpose()
+                .map_err(|e| format!("state.{name}: {e}"))?,
+            name: name.to_string(),
+            seal: false,
+        })
+    };
+    state.into_iter().map(read).collect()
+}
+
 impl Job<'_, '_> {
     /// Reads the messages that arrived since the last read, oldest first. They are judged next.
     pub(super) fn read_inbox(&mut self) -> Result<(), Stop> {
@@ -149,6 +164,18 @@ impl Job<'_, '_> {
                 };
                 self.say(&message, said, branch)
             }
+            Wanted::SayWith { text, state } => match sets(state) {
+                Ok(sets) => {
+                    let said = Said {
+                        by,
+                        came,
+                        sets,
+                        ..said(&message, text)
+                    };
+                    self.say(&message, said, branch)
+                }
+                Err(why) => Err(why),
+            },
             Wanted::Sent { text, to, from } => {
                 let said = Said {
                     to: Some(to),
@@ -343,18 +370,8 @@ impl Job<'_, '_> {
         writes: Vec<(Name, Option<String>)>,
         by: By,
     ) -> Acted {
-        let mut edits = Vec::with_capacity(writes.len());
-        for (name, value) in writes {
-            let value = value
-                .map(|v| steersman_machine::values::json::read(&v))
-                .transpose();
-            edits.push(NewWrite {
-                value: value.map_err(|e| format!("state.{name}: {e}"))?,
-                name: name.to_string(),
-                seal: false,
-            });
-        }
-        let offered = Offered::Edit { writes: edits, by };
+        let writes = sets(writes)?;
+        let offered = Offered::Edit { writes, by };
         self.offer_message(message, None, What::Offer(Box::new(offered)))
     }
 

@@ -683,6 +683,7 @@ pub(super) fn said(message: &InboxMessage, text: String) -> Said {
         by: By::default(),
         sender: None,
         came: Vec::new(),
+        sets: Vec::new(),
     }
 }
 

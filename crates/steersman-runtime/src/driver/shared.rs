@@ -31,10 +31,7 @@ impl Job<'_, '_> {
         let mut shares = Vec::new();
         for (name, def) in &network.budgets {
             let share = match &def.of {
-                BudgetOf::Network => {
-                    let of = format!("all sessions of `{}`", network.name);
-                    Share::new(name, def, &["network", &network.name], of)
-                }
+                BudgetOf::Network => Share::of_network(name, def, network),
                 BudgetOf::Key => {
                     let part = |text: &Option<String>| text.clone().unwrap_or_default();
                     let (url, key) = (part(&transport.url), part(&transport.key));
@@ -49,8 +46,7 @@ impl Job<'_, '_> {
                     if value.is_empty() {
                         continue;
                     }
-                    let of = format!("the label {label} = `{value}`");
-                    Share::new(name, def, &["label", label, &value], of)
+                    Share::of_label(name, def, label, &value)
                 }
             };
             shares.push(share);

@@ -59,7 +59,8 @@ pub enum MemoryError {
 }
 
 impl Engine {
-    /// Saves a memory and returns its number. An invalid memory is refused. If a memory with this key exists, its number is
+    /// Saves a memory and returns its number. An invalid memory is refused, and so is one that replaces a memory that its scope
+    /// does not have. If a memory with this key exists, its number is
     /// returned and nothing changes.
     ///
     /// # Errors
@@ -70,10 +71,21 @@ impl Engine {
             .map(|why| format!("`{}` is no scope: {why}", new.scope.escape_debug()));
         let unfit = unfit.or_else(|| memory::unfit(&new.name, &tags));
         let unfit = unfit.or_else(|| unfit_content(&new.content));
-        match unfit {
-            Some(why) => Err(MemoryError::Unfit(why)),
-            None => Ok(self.store().remember(new).await?),
+        if let Some(why) = unfit {
+            return Err(MemoryError::Unfit(why));
         }
+        for id in &new.replaces {
+            let query = MemoryQuery {
+                part: Some(new.part.clone()),
+                scope: Some(new.scope.clone()),
+                id: Some(*id),
+                ..MemoryQuery::default()
+            };
+            if self.memories(query).await?.is_empty() {
+                return Err(MemoryError::Unknown(*id));
+            }
+        }
+        Ok(self.store().remember(new).await?)
     }
 
     /// Returns the memories that match, newest first. `query.now` is set here.
@@ -109,6 +121,7 @@ impl Engine {
         let query_of = MemoryQuery {
             part: part.cloned(),
             scope: Some(scope.into()),
+            current: true,
             ..MemoryQuery::default()
         };
         let memories = self.memories(query_of).await?;
@@ -263,19 +276,32 @@ impl MemoryTools {
             by: self.snapshot.agent(self.agent).def.clone(),
             at: now,
             until: run.network.memory.keep.map(|keep| now.plus(keep)),
+            replaces: args["replaces"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Json::as_u64)
+                .collect(),
         };
+        let told: Vec<String> = new.replaces.iter().map(ToString::to_string).collect();
         let id = self.engine.save_memory(new).await?;
-        Ok(json!(format!("Remembered as {id}, in scope `{scope}`.")))
+        let mut result = format!("Remembered as {id}, in scope `{scope}`.");
+        if !told.is_empty() {
+            result = format!("{result} It stands in the place of {}.", told.join(", "));
+        }
+        Ok(json!(result))
     }
 
     async fn search(&self, run: &ToolRun, args: &Json, scope: &str) -> Result<Json, MemoryError> {
-        let query = args["query"].as_str().unwrap_or_default();
+        let most = args["most"].as_u64().unwrap_or(u64::from(FEW));
+        let most = most.clamp(1, u64::from(MOST)) as usize;
+        let Some(query) = args["query"].as_str() else {
+            return self.newest(run, scope, most).await;
+        };
         if query.split_whitespace().next().is_none() {
             let why = "`args.query` has no word in it";
             return Err(MemoryError::Unfit(why.to_owned()));
         }
-        let most = args["most"].as_u64().unwrap_or(u64::from(FEW));
-        let most = most.clamp(1, u64::from(MOST)) as usize;
         let found = self
             .engine
             .search_memories(Some(&self.part), scope, query, most)
@@ -285,6 +311,30 @@ impl MemoryTools {
             text: found.text,
         });
         Ok(findings(passages.collect(), None))
+    }
+
+    /// Returns the newest memories of the scope, each with its beginning.
+    async fn newest(&self, run: &ToolRun, scope: &str, most: usize) -> Result<Json, MemoryError> {
+        let query = MemoryQuery {
+            part: Some(self.part.clone()),
+            scope: Some(scope.into()),
+            current: true,
+            ..MemoryQuery::default()
+        };
+        let mut passages = Vec::new();
+        for memory in self.engine.memories(query).await?.into_iter().take(most) {
+            let content = self
+                .engine
+                .memory_content(&memory)
+                .await?
+                .unwrap_or_default();
+            let text = String::from_utf8_lossy(&content);
+            passages.push(Passage {
+                from: origin(&memory, run),
+                text: remembered::beginning(&text).to_owned(),
+            });
+        }
+        Ok(findings(passages, None))
     }
 
     async fn read(&self, run: &ToolRun, args: &Json, scope: &str) -> Result<Json, MemoryError> {

@@ -88,6 +88,7 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     memory::tenants_are_apart(&make()).await;
     memory::memories_are_rated_and_forgotten(&make()).await;
     memory::memories_are_kept_for_their_time(&make()).await;
+    memory::memories_stand_in_the_place_of_others(&make()).await;
     log::checkpoints_are_a_cache(&make()).await;
     log::branches_load_along_their_path(&make()).await;
     log::erased_texts_verify(&make()).await;

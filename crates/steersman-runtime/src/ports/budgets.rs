@@ -5,14 +5,16 @@
 //! together than the budget has. A process that dies during a call gives nothing back: what the call may have used counts until the
 //! period is over.
 
-use crate::store::{Drawn, Limit, Store};
+use crate::store::{Drawn, Limit, SessionQuery, Store, StoreError};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_definition::schedule;
-use steersman_machine::network::budget::{BudgetDef, OnSpent, counted};
+use steersman_machine::network::Network;
+use steersman_machine::network::budget::{BudgetDef, BudgetOf, OnSpent, counted};
 use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::ids::{Name, Time};
 use steersman_machine::stored::outcome::{Failure, Retry};
-use steersman_machine::values::price::money;
+use steersman_machine::values::price::{digits, money};
 use steersman_machine::view::iso;
 
 /// A call that waits for the end of a period tries again after this many milliseconds, if the period is longer: calls of other
@@ -83,6 +85,18 @@ impl Share {
         }
     }
 
+    /// Returns the share of a budget for all sessions of a network.
+    pub(crate) fn of_network(name: &Name, def: &BudgetDef, network: &Network) -> Self {
+        let of = format!("all sessions of `{}`", network.name);
+        Self::new(name, def, &["network", &network.name], of)
+    }
+
+    /// Returns the share of a budget for the sessions with a value of a label.
+    pub(crate) fn of_label(name: &Name, def: &BudgetDef, label: &str, value: &str) -> Self {
+        let of = format!("the label {label} = `{value}`");
+        Self::new(name, def, &["label", label, value], of)
+    }
+
     /// Returns the limits that the budget has in a period.
     fn limits(&self, period: &Period) -> impl Iterator<Item = (Limit, Amount)> {
         let def = &self.def;
@@ -141,6 +155,105 @@ impl Share {
             ..Failure::new(FailureCode::Limit, message)
         }
     }
+}
+
+/// The use of a budget in the period of a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetUse {
+    /// Name of the budget.
+    pub budget: Name,
+    /// What is counted, in words: ``all sessions of `desk` ``, ``the label customer = `4711` ``.
+    pub of: String,
+    /// The period: `hour`, `day`, `week` or `month`.
+    pub per: &'static str,
+    /// Begin of the period.
+    pub begins: Time,
+    /// End of the period.
+    pub ends: Time,
+    /// The amounts.
+    pub amounts: Vec<AmountUse>,
+}
+
+/// The use of one amount of a budget. What calls that run have drawn counts as used until they are over.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct AmountUse {
+    /// The unit: `cost`, in millionths of the currency; `tokens`; `calls`.
+    pub unit: &'static str,
+    /// Units that are used.
+    pub used: u64,
+    /// Units in one period.
+    pub most: u64,
+}
+
+impl AmountUse {
+    /// Returns what is used, and the whole, in words: `12.30 of 20.00`, `3 of 40 calls`.
+    pub fn words(&self) -> String {
+        let amount = Amount::ALL.into_iter().find(|one| one.rate() == self.unit);
+        let amount = amount.unwrap_or(Amount::Calls);
+        let used = match amount {
+            Amount::Cost => money(self.used),
+            Amount::Tokens | Amount::Calls => digits(self.used),
+        };
+        format!("{used} of {}", amount.words(self.most))
+    }
+}
+
+/// Returns the use of the budgets of a network at a time: of those for the network, and of those for a label, by each value that a
+/// session of the store has. Budgets for keys are left out, because only a session knows the key that a call uses.
+///
+/// # Errors
+/// Errors of the store.
+pub async fn uses(
+    store: &dyn Store,
+    network: &Network,
+    now: Time,
+) -> Result<Vec<BudgetUse>, StoreError> {
+    let mut all = Vec::new();
+    let labels = network
+        .budgets
+        .values()
+        .any(|def| matches!(def.of, BudgetOf::Label(_)));
+    let sessions = match labels {
+        true => store.sessions(&SessionQuery::default()).await?,
+        false => Vec::new(),
+    };
+    for (name, def) in &network.budgets {
+        let shares = match &def.of {
+            BudgetOf::Network => vec![Share::of_network(name, def, network)],
+            BudgetOf::Key => Vec::new(),
+            BudgetOf::Label(label) => {
+                let labels = sessions.iter().flat_map(|info| &info.labels);
+                let values = labels.filter(|(name, _)| name == label);
+                let values: BTreeSet<&str> = values.map(|(_, value)| &**value).collect();
+                let values = values.into_iter().filter(|value| !value.is_empty());
+                values
+                    .map(|value| Share::of_label(name, def, label, value))
+                    .collect()
+            }
+        };
+        for share in shares {
+            let Some(period) = share.period(now) else {
+                continue;
+            };
+            let mut amounts = Vec::new();
+            for (limit, amount) in share.limits(&period) {
+                amounts.push(AmountUse {
+                    unit: amount.rate(),
+                    used: store.drawn(&limit, period.begins).await?,
+                    most: limit.most,
+                });
+            }
+            all.push(BudgetUse {
+                budget: share.name.clone(),
+                of: share.of.clone(),
+                per: share.def.per.word(),
+                begins: period.begins,
+                ends: period.ends,
+                amounts,
+            });
+        }
+    }
+    Ok(all)
 }
 
 impl Shares {
@@ -213,6 +326,8 @@ impl Shares {
 }
 
 impl Amount {
+    const ALL: [Self; 3] = [Self::Cost, Self::Tokens, Self::Calls];
+
     /// **Stored**: the name of the limit at its place.
     fn rate(self) -> &'static str {
         match self {

@@ -214,6 +214,13 @@ pub enum Wanted {
         /// The outcome as it came in.
         raw: RawOutcome,
     },
+    /// A text for the agent that has the floor, and entries of state that are set in the tick that takes it.
+    SayWith {
+        /// The text.
+        text: String,
+        /// The entries and JSON values. `None` unsets an entry.
+        state: Vec<(Name, Option<String>)>,
+    },
 }
 
 /// The outcome of an effect that ran elsewhere, as JSON before mapping.
@@ -281,7 +288,7 @@ impl Wanted {
     pub fn is_text(&self) -> bool {
         matches!(
             self,
-            Self::Say { .. } | Self::Sent { .. } | Self::Interrupt(_)
+            Self::Say { .. } | Self::SayWith { .. } | Self::Sent { .. } | Self::Interrupt(_)
         )
     }
 
@@ -293,7 +300,10 @@ impl Wanted {
     /// Returns the text that is said, if one is.
     pub(crate) fn said(&self) -> Option<&str> {
         match self {
-            Self::Say { text, .. } | Self::Sent { text, .. } | Self::Interrupt(text) => Some(text),
+            Self::Say { text, .. }
+            | Self::SayWith { text, .. }
+            | Self::Sent { text, .. }
+            | Self::Interrupt(text) => Some(text),
             Self::Fork { say, .. } | Self::Rewind { say, .. } | Self::Search { say, .. } => {
                 say.as_deref()
             }

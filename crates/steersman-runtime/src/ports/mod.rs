@@ -2,7 +2,7 @@
 //! form in which stores hold secrets.
 
 pub mod artifact;
-pub(crate) mod budgets;
+pub mod budgets;
 pub mod clock;
 pub mod files;
 pub mod inbox;

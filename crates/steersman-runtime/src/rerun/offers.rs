@@ -15,7 +15,7 @@ use steersman_machine::stored::interaction::{
     Call, CallResult, Choice, Interaction, Origin, Route, calls_of_answer,
 };
 use steersman_machine::stored::outcome::{
-    Answer, Ask, Failure, Mapped, NewArtifact, Outcome, Retry,
+    Answer, Ask, Failure, Mapped, NewArtifact, NewWrite, Outcome, Retry,
 };
 use steersman_machine::tick::effect::{Offered, Said, Start};
 use steersman_machine::tick::history::{self, ChatHistory};
@@ -338,6 +338,7 @@ impl RecordedLine<'_> {
                     by,
                     sender,
                     came,
+                    sets: self.sets()?,
                 })
             }
             Interaction::Result(result) if Some(result.call) == question => Some(Said {
@@ -347,9 +348,32 @@ impl RecordedLine<'_> {
                 by: person(result),
                 sender: None,
                 came: Vec::new(),
+                sets: Vec::new(),
             }),
             _ => None,
         })
+    }
+}
+
+impl RecordedLine<'_> {
+    /// Returns the entries of state that were set with the message of this line: its edits, unless they are entries that expired.
+    /// `None` if a value cannot be read.
+    fn sets(&self) -> Option<Vec<NewWrite>> {
+        let mut admitted = self.commit.admitted.iter();
+        if admitted.any(|admission| admission.kind == Admitted::Clock) {
+            return Some(Vec::new());
+        }
+        let edits = self.commit.edits.iter().map(|edit| {
+            let value = edit
+                .value
+                .map(|body| serde_json::from_str(&self.text(body)));
+            Some(NewWrite {
+                name: edit.name.to_string(),
+                value: value.transpose().ok()?,
+                seal: false,
+            })
+        });
+        edits.collect()
     }
 }
 
@@ -456,6 +480,7 @@ fn start(past: &Past, commit: &Commit, began: &Began<'_>) -> Option<Start> {
             by,
             sender: None,
             came: files,
+            sets: Vec::new(),
         });
     }
     Some(Start {

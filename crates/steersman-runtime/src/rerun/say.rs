@@ -68,6 +68,7 @@ fn offer(id: &Name, text: &str, rests: bool) -> Offered {
         by: By::default(),
         sender: None,
         came: Vec::new(),
+        sets: Vec::new(),
     };
     if rests {
         return Offered::Message(message);

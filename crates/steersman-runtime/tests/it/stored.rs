@@ -87,6 +87,10 @@ fn every() -> Vec<Message> {
             raw,
         })
         .into(),
+        vec![Wanted::SayWith {
+            text: "Hello.".to_owned(),
+            state: vec![("mood".into(), text()), ("plan".into(), None)],
+        }],
     ];
     let all = all.into_iter().flatten();
     all.map(|wanted| Message {

@@ -13,7 +13,7 @@ use steersman_machine::stored::commit::{
     About, Admission, Admitted, Binding, Commit, LedgerEntry, Release, Why,
 };
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
-use steersman_machine::stored::outcome::{Came, Outcome};
+use steersman_machine::stored::outcome::{Came, NewWrite, Outcome};
 use steersman_machine::tick::allowed;
 use steersman_machine::tick::effect::{
     Cancelled, Judge, Offered, Opened, Said, Start, ToolWork, Work,
@@ -34,6 +34,7 @@ impl World {
             by: By::default(),
             sender: None,
             came: Vec::new(),
+            sets: Vec::new(),
         }
     }
 
@@ -95,6 +96,28 @@ impl World {
         }
         let said = self.said(text);
         self.offer(branch, vec![Offered::Message(said)])
+    }
+
+    /// Sends a message of a person who sets entries of state with it.
+    pub fn say_with(
+        &mut self,
+        branch: Id,
+        text: &str,
+        by: &str,
+        sets: &[NewWrite],
+    ) -> Result<Took, Fault> {
+        let said = Said {
+            by: by.into(),
+            sets: sets.to_vec(),
+            ..self.said(text)
+        };
+        self.offer(branch, vec![Offered::Message(said)])
+    }
+
+    /// Edits state as a person.
+    pub fn edit_state(&mut self, branch: Id, writes: &[NewWrite], by: &str) -> Result<Took, Fault> {
+        let (writes, by) = (writes.to_vec(), by.into());
+        self.offer(branch, vec![Offered::Edit { writes, by }])
     }
 
     /// Sends a message to one agent.

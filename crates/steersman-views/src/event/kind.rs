@@ -106,6 +106,22 @@ pub enum EventKind {
         /// The text of the piece.
         text: String,
     },
+    /// A piece of the arguments of a call that the agent's model streams. Provisional: the call is made when
+    /// [`EventKind::Called`] reports it, with its complete arguments.
+    Arguments {
+        /// The id of the model call.
+        #[serde(serialize_with = "shown::text")]
+        effect: Id,
+        /// The number of its attempt, from 1.
+        attempt: u32,
+        /// The position of the call in the answer, from 0.
+        nth: u32,
+        /// The name of the tool, in the first piece of each call.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<Name>,
+        /// The text of the piece: a part of the JSON of the arguments, as the model writes it.
+        text: String,
+    },
     /// The pieces since the last [`EventKind::Said`] are void: another attempt replaces them.
     Withdrawn {
         /// The id of the model call.

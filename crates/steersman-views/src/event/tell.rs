@@ -80,8 +80,7 @@ impl Teller {
 
     /// Returns the event of an item that is not in the log: a streamed piece, progress, the settled state. `after` is the cursor of
     /// the last event. `None` means that the item has no event: it is a line, which [`Teller::line`] converts; it belongs to a call
-    /// that has ended; it is a part of a call, which is reported once it is on disk; or it may hold a secret, and the reader [masks
-    /// secrets](Reader::is_masked).
+    /// that has ended; or it may hold a secret, and the reader [masks secrets](Reader::is_masked).
     ///
     /// # Errors
     /// Errors of the store.
@@ -120,8 +119,13 @@ impl Teller {
                         attempt,
                         text,
                     },
-                    // A call is reported once it is on disk.
-                    Delta::Call(..) => return Ok(None),
+                    Delta::Call(nth, name, text) => EventKind::Arguments {
+                        effect,
+                        attempt,
+                        nth,
+                        name: name.map(Into::into),
+                        text,
+                    },
                 };
                 (Some((branch, self.who(agent).await?)), kind)
             }

@@ -248,6 +248,7 @@ fn said(id: &str) -> Said {
         by: "user".into(),
         sender: None,
         came: Vec::new(),
+        sets: Vec::new(),
     }
 }
 

@@ -139,7 +139,8 @@ section! {
     Schedule = "Schedule" {
         "A span of at least `1s`: sessions begin at its multiples since 1970 UTC. `1h` is every full hour." every "every" span;
         "Minute, hour, day of the month, month, day of the week: `30 6 * * 1-5`. Also `L`, `15W`, `MON#1` and `@daily`." cron "cron" text;
-        "Zone in which `cron` is read, and in which `schedule` tells the time." timezone "timezone" text;
+        "A single time on the clock of the zone: `2026-12-24 18:00`. If it is past when `steersman schedule` stores it, no session begins." at "at" text;
+        "Zone in which `cron` and `at` are read, and in which `schedule` tells the time." timezone "timezone" text;
         "Opens the session. Templates see `schedule`: `name`, `date`, `time`, `weekday`, `iso` of the time that was due, and `missed`, the number of times before it that began no session." start "start" into(Start);
     }
 }

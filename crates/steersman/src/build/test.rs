@@ -49,6 +49,7 @@ section! {
     Step = "Step" {
         "A message." say "say" text;
         "A branch." at "at" text;
+        "Entries of state that a person sets: with `say` for that message, else now. `none` unsets one." state "state" map_data;
         "`NAME: fields`." event "event" map_data;
         "To the open question." answer "answer" text;
         "The tool." approve "approve" text;

@@ -120,7 +120,8 @@ section! {
         "At most." maximum "maximum" number;
         "Regular expression for the whole text." pattern "pattern" text;
         "A JSON Schema file." schema "schema" text;
-        "State only: its default again, else `none`, this long after its last write." expires "expires" span;
+        "State only: its default again, else `none`, this long after its last write; `answer`: with the end of the answer or task of the agent that declares it." expires "expires" span;
+        "State only: the people, or `user`, who may edit it from outside." by "by" into(Names);
         "State only: how several writes of one exchange come together." reduce "reduce" word(Reduce);
         "Secret parameters: the question to the person." ask "ask" text;
     }

@@ -1,7 +1,7 @@
 //! The invariants that must hold after a simulation.
 
 use super::tools::World;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine, Release, Why};
@@ -261,10 +261,12 @@ fn holds(played: &Played, invariant: &Invariant, effects: &[Json]) -> Option<Bro
     let snapshot = &branch.snapshot;
     let bodies: &dyn Bodies = &*seen.history;
     let cx = Cx { network, bodies };
-    let answer = snapshot
-        .root
-        .and_then(|root| snapshot.agent(root).turn.answer);
-    let answer = answer.map_or(Json::Null, |body| json!(*seen.history.text(body)));
+    let root = snapshot.root_agent();
+    let answer = root.and_then(|root| {
+        let text = seen.history.text(root.turn.answer?);
+        Some(network.answered(&root.def, &text))
+    });
+    let answer = answer.unwrap_or_default();
     let view = || View::new(&cx, snapshot, snapshot.root).with("answer", answer.clone());
     let mut outcome = Map::new();
     for (name, expr) in &network.outcome {

@@ -283,6 +283,10 @@ impl<'a> Run<'a> {
         let by = step.role.as_deref().unwrap_or("user");
         match act {
             Act::Say(text) => self.say(text, step).await,
+            Act::Edit => {
+                let edit = crate::act::edit(&step.sets).by(step.role.clone());
+                self.send(edit.on(self.at(step).await?)).await
+            }
             Act::Event { name, fields } => {
                 self.event(name, fields).await?;
                 if step.refused {
@@ -492,6 +496,10 @@ impl<'a> Run<'a> {
 
     async fn say(&mut self, text: &str, step: &Step) -> Result<(), Stopped> {
         if self.id.is_none() {
+            if !step.sets.is_empty() {
+                let why = "the message that begins a session sets no state: declare a `default`, or begin with another message";
+                return Err(Stopped::Failed(why.into()));
+            }
             let options = StartOptions {
                 agent: self.test.entry.clone(),
                 say: Some(text.to_owned()),
@@ -508,7 +516,7 @@ impl<'a> Run<'a> {
             self.id = Some(session.id().to_owned());
             return Ok(());
         }
-        let message = Wanted::say(text).by(step.role.clone());
+        let message = crate::act::said(text, &step.sets).by(step.role.clone());
         self.send(message.on(self.at(step).await?)).await
     }
 

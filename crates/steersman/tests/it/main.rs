@@ -4,6 +4,7 @@
 
 mod acts;
 mod approvals;
+mod arguments;
 mod artifacts;
 mod asks;
 mod branches;
@@ -13,6 +14,7 @@ mod desk;
 mod event;
 mod folder;
 mod follow;
+mod guide;
 mod histories;
 mod hooks;
 mod knowledge;

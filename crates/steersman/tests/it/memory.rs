@@ -1,5 +1,6 @@
 //! Memory across sessions: scopes, saving, ranking, branches and erasure.
 
+use crate::service::blocks;
 use serde_json::json;
 use steersman::runtime::erase::What;
 use steersman::runtime::store::{MemoryQuery, Rated};
@@ -326,6 +327,25 @@ tests:
     }
     let report = steersman::testing::rerun(&network, "seeded").await;
     assert_eq!(report.failures, Vec::<String>::new(), "rerun");
+}
+
+/// The definitions in the page about memory hold what they say. They need an engine, because memories are in its store.
+#[tokio::test]
+async fn what_the_page_says_of_memory_holds() {
+    let page = include_str!("../../../../docs/concepts/memory.md");
+    let mut ran = 0;
+    for definition in blocks(page, "yaml") {
+        if definition.starts_with("steersman: 1\n") {
+            continue; // the tests of the program run these
+        }
+        let network = Network::from_yaml(definition).build().unwrap();
+        for test in network.tests() {
+            let report = run(&network, test).await;
+            assert_eq!(report.failures, Vec::<String>::new(), "{test}");
+            ran += 1;
+        }
+    }
+    assert!(ran >= 3, "{ran}");
 }
 
 /// Agents and people rate artifacts. Ratings belong to a branch, and a rewind takes them back.

@@ -23,12 +23,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn guide() -> String {
+pub(crate) fn guide() -> String {
     std::fs::read_to_string(root().join("docs/guides/embedding.md")).unwrap()
 }
 
 /// The blocks of a page that have this fence.
-fn blocks(page: &str, fence: &str) -> Vec<String> {
+pub(crate) fn blocks(page: &str, fence: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut inside: Option<(bool, String)> = None;
     for line in page.lines() {
@@ -52,6 +52,7 @@ fn blocks(page: &str, fence: &str) -> Vec<String> {
 fn the_guide_shows_the_whole_example() {
     let example = std::fs::read_to_string(root().join("crates/steersman/examples/service.rs"));
     assert_eq!(blocks(&guide(), "rust").join("\n"), example.unwrap());
+    assert_eq!(blocks(&guide(), "yaml")[0], SCRIPT[1..]);
 }
 
 /// The guide to testing shows the definition, the tests and the Rust test that are in this folder.

@@ -16,9 +16,7 @@ impl Tick<'_> {
         if writes.is_empty() {
             return Err(Until::Refused("there is nothing to edit"));
         }
-        let Ok(writes) = self.writes(writer, writes) else {
-            return Err(Until::Refused("a value does not fit the declared state"));
-        };
+        let writes = self.edits(writer, writes, by)?;
         self.admit(Admission {
             kind: Admitted::Edited,
             id: None,

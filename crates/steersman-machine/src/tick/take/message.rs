@@ -16,10 +16,17 @@ impl Tick<'_> {
     /// Takes a message for the open question that it names, or else for the agent that has the floor below the named or top agent.
     pub(crate) fn take_message(&mut self, said: &Said) -> Taken {
         if let Some(open) = said.to.and_then(|to| self.question(to)) {
+            if !said.sets.is_empty() {
+                return Err(Until::Refused("an answer to a question sets no state"));
+            }
             return self.answer(&open, said);
         }
         let agent = self.addressee(said)?;
         self.may_hear(agent)?;
+        let top = self.snapshot.top().unwrap_or(agent);
+        for write in self.edits(top, &said.sets, &said.by)? {
+            self.edit(write);
+        }
         self.hear(agent, said, Admitted::Message);
         Ok(())
     }

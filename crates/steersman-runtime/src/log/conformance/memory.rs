@@ -20,6 +20,7 @@ fn new(key: &str, scope: &str, content: &[u8], at: i64) -> NewMemory {
         by: "clerk".into(),
         at: Time(at),
         until: None,
+        replaces: Vec::new(),
     }
 }
 
@@ -286,4 +287,37 @@ pub(super) async fn memories_are_kept_for_their_time(place: &impl Place) {
     let again = store.remember(again).await.expect("the store does it");
     assert!(again > new, "its key is free");
     assert_eq!(ids(&store, at(41)).await, [again, new]);
+}
+
+/// A memory stands in the place of others until it is gone.
+pub(super) async fn memories_stand_in_the_place_of_others(place: &impl Place) {
+    let store = open(place);
+    let mut first = Vec::new();
+    for key in ["one", "two"] {
+        let saved = store.remember(new(key, "a", key.as_bytes(), 10)).await;
+        first.push(saved.expect("the store does it"));
+    }
+    let both = NewMemory {
+        replaces: vec![first[0], first[1], 4_711],
+        until: Some(Time(20)),
+        ..new("both", "a", b"both", 11)
+    };
+    let both = store.remember(both).await.expect("the store does it");
+    let at = |now, current| MemoryQuery {
+        now: Time(now),
+        current,
+        ..of("a")
+    };
+    assert_eq!(ids(&store, at(12, true)).await, [both]);
+    assert_eq!(ids(&store, at(12, false)).await, [both, first[1], first[0]]);
+    let all = store.memories(at(12, false)).await;
+    let all = all.expect("the store does it");
+    let replaced: Vec<Option<u64>> = all.iter().map(|memory| memory.replaced).collect();
+    assert_eq!(replaced, [None, Some(both), Some(both)]);
+    assert_eq!(all[1].rating(), None, "it is no rating");
+    // It is past its time, then it is forgotten.
+    assert_eq!(ids(&store, at(21, true)).await, [first[1], first[0]]);
+    let gone = store.forget_memories(vec![both]).await;
+    assert_eq!(gone.expect("the store does it"), 1);
+    assert_eq!(ids(&store, at(12, true)).await, [first[1], first[0]]);
 }

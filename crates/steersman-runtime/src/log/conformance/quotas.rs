@@ -27,6 +27,12 @@ pub(super) async fn workers_share_a_limit(place: &impl Place) {
         "what is left"
     );
     assert_eq!(draw(&store, 1, 1_099).await, drawn(0, 1_000));
+    let used = async |now| store.drawn(&limit, Time(now)).await.expect("read");
+    assert_eq!(
+        [used(1_099).await, used(1_100).await, used(1_099).await],
+        [10, 0, 10],
+        "a look draws nothing and opens no window"
+    );
     other
         .give_back(&limit, drawn(3, 1_000))
         .await

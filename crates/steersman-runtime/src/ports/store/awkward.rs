@@ -396,6 +396,9 @@ impl Quotas for AwkwardStore {
     ) -> Boxed<'a, Result<Drawn, StoreError>> {
         self.look(|i| Ok(i.tables.quotas.draw(limit, wanted, now)))
     }
+    fn drawn<'a>(&'a self, limit: &'a Limit, now: Time) -> Boxed<'a, Result<u64, StoreError>> {
+        self.look(|i| Ok(i.tables.quotas.used(limit, now)))
+    }
     fn give_back<'a>(
         &'a self,
         limit: &'a Limit,

@@ -56,6 +56,8 @@ pub struct NewMemory {
     pub at: Time,
     /// Time after which the memory is gone. `None` means that it stays until it is forgotten.
     pub until: Option<Time>,
+    /// Numbers of memories in whose place it stands. Unknown numbers are passed over.
+    pub replaces: Vec<u64>,
 }
 
 /// A stored memory.
@@ -89,6 +91,8 @@ pub struct Memory {
     pub at: Time,
     /// Time after which the memory is gone, if there is one.
     pub until: Option<Time>,
+    /// Number of the memory that stands in its place. When that one is gone, this one counts again.
+    pub replaced: Option<u64>,
     /// The last rating by an agent.
     pub by_agents: Option<Rated>,
     /// The last rating by a person. It takes precedence over ratings by agents.
@@ -124,6 +128,8 @@ pub struct MemoryQuery {
     pub id: Option<u64>,
     /// The session that saved the memory.
     pub session: Option<SessionId>,
+    /// True for memories alone in whose place no other one stands.
+    pub current: bool,
     /// Current time. Memories that are past their time are left out.
     pub now: Time,
 }
@@ -136,6 +142,7 @@ impl MemoryQuery {
             && scope.is_none_or(|scope| *scope == memory.scope)
             && self.id.is_none_or(|id| id == memory.id)
             && (self.session.is_none() || self.session == memory.session)
+            && (!self.current || memory.replaced.is_none())
             && memory.until.is_none_or(|until| until >= self.now)
     }
 }

@@ -297,6 +297,9 @@ impl Quotas for MemoryStore {
     ) -> Boxed<'a, Result<Drawn, StoreError>> {
         ready(Ok(self.tables().quotas.draw(limit, wanted, now)))
     }
+    fn drawn<'a>(&'a self, limit: &'a Limit, now: Time) -> Boxed<'a, Result<u64, StoreError>> {
+        ready(Ok(self.tables().quotas.used(limit, now)))
+    }
     fn give_back<'a>(
         &'a self,
         limit: &'a Limit,

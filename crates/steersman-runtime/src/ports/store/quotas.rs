@@ -15,6 +15,9 @@ pub trait Quotas: Send + Sync + 'static {
         now: Time,
     ) -> Boxed<'a, Result<Drawn, StoreError>>;
 
+    /// Returns the units that are drawn in the window that is open at a time. Nothing is drawn for it.
+    fn drawn<'a>(&'a self, limit: &'a Limit, now: Time) -> Boxed<'a, Result<u64, StoreError>>;
+
     /// Returns units that were drawn and not used, if the window that they were drawn from ([`Drawn::opens`]) is still open.
     fn give_back<'a>(&'a self, limit: &'a Limit, drawn: Drawn)
     -> Boxed<'a, Result<(), StoreError>>;

@@ -637,16 +637,29 @@ impl Tables {
             by: new.by,
             at: new.at,
             until: new.until,
+            replaced: None,
             by_agents: None,
             by_people: None,
         };
         self.memories.insert(self.last_memory, (new.key, memory));
+        for id in new.replaces {
+            if let Some((_, memory)) = self.memories.get_mut(&id) {
+                memory.replaced = Some(self.last_memory);
+            }
+        }
         Ok(self.last_memory)
     }
 
     pub(super) fn memories(&self, query: &MemoryQuery) -> Vec<Memory> {
-        let memories = self.memories.values().map(|(_, memory)| memory);
-        let mut found: Vec<Memory> = memories.filter(|m| query.wants(m)).cloned().collect();
+        let is_there = |id: &u64| {
+            let there = self.memories.get(id);
+            there.is_some_and(|(_, memory)| memory.until.is_none_or(|until| until >= query.now))
+        };
+        let memories = self.memories.values().map(|(_, memory)| Memory {
+            replaced: memory.replaced.filter(is_there),
+            ..memory.clone()
+        });
+        let mut found: Vec<Memory> = memories.filter(|m| query.wants(m)).collect();
         found.sort_by_key(|memory| std::cmp::Reverse((memory.at, memory.id)));
         found
     }

@@ -32,6 +32,12 @@ impl Windows {
         }
     }
 
+    pub(super) fn used(&self, limit: &Limit, now: Time) -> u64 {
+        let used = self.drawn.get(&(limit.place, limit.rate.clone()));
+        let used = used.filter(|used| !limit.is_over(used.opens, now));
+        used.map_or(0, |used| used.units)
+    }
+
     pub(super) fn give_back(&mut self, limit: &Limit, drawn: Drawn) {
         let used = self.drawn.get_mut(&(limit.place, limit.rate.clone()));
         if let Some(used) = used.filter(|used| used.opens == drawn.opens) {

@@ -166,6 +166,11 @@ async fn by_index<E: From<StoreError> + From<IndexError>>(
     Ok(scored)
 }
 
+/// Returns as much of a memory as is shown where no passage of it fits best.
+pub(crate) fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(SHOWN)]
+}
+
 /// Scores memories without full text: by the number of query words that they contain.
 async fn by_words(
     from: &Sources<'_>,
@@ -182,8 +187,7 @@ async fn by_words(
         let about = format!("{} {}\n{text}", memory.name, memory.tags.join(" ")).to_lowercase();
         let has = words.iter().filter(|word| about.contains(**word)).count();
         if has > 0 {
-            let shown = text[..text.floor_char_boundary(SHOWN)].to_owned();
-            scored.insert(memory.id, (has as f64, shown));
+            scored.insert(memory.id, (has as f64, beginning(&text).to_owned()));
         }
     }
     Ok(scored)

@@ -11,6 +11,7 @@ use steersman_machine::network::Network;
 use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine, Probing, Reaching};
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{Class, Interaction};
+use steersman_machine::stored::outcome::NewWrite;
 use steersman_machine::values::expression::Names;
 use steersman_machine::values::types::canonical;
 use steersman_runtime::clock::{Clock as _, Virtual};
@@ -44,6 +45,15 @@ enum Stopped {
     /// The session refused it, as `refused: true` expects.
     Refused(String),
     Failed(String),
+}
+
+/// The entries of state that a person sets in a step, as a message has them.
+fn sets(step: &Step) -> Vec<(Name, Option<String>)> {
+    let one = |set: &NewWrite| {
+        let value = set.value.as_ref().map(ToString::to_string);
+        (Name::from(&*set.name), value)
+    };
+    step.sets.iter().map(one).collect()
 }
 
 impl From<String> for Stopped {
@@ -122,6 +132,7 @@ impl<'a> Run<'a> {
                 by: "test".into(),
                 at: self.stage.clock.now(),
                 until: None,
+                replaces: Vec::new(),
             };
             let engine = self.looks();
             let id = engine.save_memory(new).await.map_err(|e| e.to_string())?;
@@ -180,12 +191,19 @@ impl<'a> Run<'a> {
         let branch = self.at(step).await?;
         let message = match act {
             Act::Say(text) if !self.begun => return Ok(self.start(text, step).await?),
-            Act::Say(text) => Wanted::Say {
+            Act::Say(text) if step.sets.is_empty() => Wanted::Say {
                 text: text.clone(),
                 to: None,
             }
             .by(step.role.clone())
             .on(branch),
+            Act::Say(text) => Wanted::SayWith {
+                text: text.clone(),
+                state: sets(step),
+            }
+            .by(step.role.clone())
+            .on(branch),
+            Act::Edit => Wanted::Edit(sets(step)).by(step.role.clone()).on(branch),
             Act::Event { name, fields } => return self.event(name, fields, step).await,
             Act::Interrupt(text) => Wanted::Interrupt(text.clone())
                 .by(step.role.clone())
