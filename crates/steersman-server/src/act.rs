@@ -59,7 +59,10 @@ pub(crate) enum Stands {
 impl IntoResponse for Receipt {
     fn into_response(self) -> Response {
         let is_replay = self.is_replay;
-        replayed((StatusCode::ACCEPTED, Json(self)).into_response(), is_replay)
+        replayed(
+            (StatusCode::ACCEPTED, Json(self)).into_response(),
+            is_replay,
+        )
     }
 }
 
@@ -67,7 +70,9 @@ impl IntoResponse for Receipt {
 pub(crate) fn replayed(mut response: Response, is_replay: bool) -> Response {
     if is_replay {
         let name = HeaderName::from_static("idempotent-replay");
-        response.headers_mut().insert(name, HeaderValue::from_static("true"));
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static("true"));
     }
     response
 }
@@ -131,7 +136,9 @@ impl Caller {
         let head = self.steersman.engine().store().head(session).await?;
         if asked.if_match.is_some_and(|known| known != head) {
             let why = format!("the last line of the session is {head}");
-            return Err(Problem::new(Code::Moved, why).help("look again, then send the request anew"));
+            return Err(
+                Problem::new(Code::Moved, why).help("look again, then send the request anew")
+            );
         }
         let message = self.message_id(asked).await?;
         let act = act.with_id(&message);

@@ -25,7 +25,10 @@ impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
         let bytes = Bytes::from_request(request, server).await;
         let bytes = bytes.map_err(|error| match error {
             BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
-                Problem::new(Code::TooLarge, "the body is longer than the limit of this path")
+                Problem::new(
+                    Code::TooLarge,
+                    "the body is longer than the limit of this path",
+                )
             }
             other => Problem::new(Code::Body, other.body_text()),
         })?;
@@ -36,7 +39,9 @@ impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
         let media = media.map(|text| text.split(';').next().unwrap_or_default().trim());
         if !media.is_some_and(|media| media.eq_ignore_ascii_case("application/json")) {
             let why = "the body is not declared as JSON";
-            return Err(Problem::new(Code::Media, why).help("send `Content-Type: application/json`"));
+            return Err(
+                Problem::new(Code::Media, why).help("send `Content-Type: application/json`")
+            );
         }
         read(&bytes).map(Self)
     }
@@ -130,7 +135,10 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
         return Ok(None);
     };
     let text = value.to_str().map_err(|_| {
-        Problem::new(Code::Query, format!("the header `{name}` is not plain text"))
+        Problem::new(
+            Code::Query,
+            format!("the header `{name}` is not plain text"),
+        )
     })?;
     Ok(Some(text))
 }

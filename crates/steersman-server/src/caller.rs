@@ -35,7 +35,9 @@ impl FromRequestParts<Server> for Caller {
         let from = parts.extensions.get::<From>().map(|from| from.0.ip());
         let token = known(server, &parts.headers, from).await?;
         parts.extensions.insert(Named(token.name.clone()));
-        let using = server.used().request(&token.name, &server.options().limits)?;
+        let using = server
+            .used()
+            .request(&token.name, &server.options().limits)?;
         Ok(Self {
             steersman: server.steersman().scoped(token.scope.clone()),
             server: server.clone(),

@@ -48,7 +48,10 @@ async fn guarded(State(server): State<Server>, request: Request, next: Next) -> 
     let fixed = [
         (HeaderName::from_static("x-content-type-options"), "nosniff"),
         (HeaderName::from_static("referrer-policy"), "no-referrer"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
         (header::CACHE_CONTROL, "no-store"),
     ];
     for (name, value) in fixed {
@@ -112,9 +115,14 @@ fn is_served(server: &Server, host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else {
         return false;
     };
-    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let name = authority
+        .host()
+        .trim_start_matches('[')
+        .trim_end_matches(']');
     let is_here = name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        || name
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback());
     let mut hosts = server.options().hosts.iter();
     is_here || hosts.any(|known| known.eq_ignore_ascii_case(name))
 }
@@ -132,7 +140,10 @@ fn cross_origin(headers: &mut HeaderMap, origin: HeaderValue) {
             header::ACCESS_CONTROL_ALLOW_HEADERS,
             "authorization, content-type, idempotency-key, if-match, if-none-match, last-event-id, prefer",
         ),
-        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "etag, idempotent-replay, location, x-request-id"),
+        (
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            "etag, idempotent-replay, location, x-request-id",
+        ),
         (header::VARY, "origin"),
     ];
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

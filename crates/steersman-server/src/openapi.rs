@@ -21,7 +21,10 @@ pub(crate) fn base() -> OpenApi {
     let bearer = bearer.description(Some("A token that `steersman token new` made: `stm_...`"));
     let mut components = ComponentsBuilder::new();
     components = components.security_scheme("token", SecurityScheme::Http(bearer.build()));
-    let mut schemas = vec![(Problem::name().into_owned(), <Problem as utoipa::PartialSchema>::schema())];
+    let mut schemas = vec![(
+        Problem::name().into_owned(),
+        <Problem as utoipa::PartialSchema>::schema(),
+    )];
     <Problem as ToSchema>::schemas(&mut schemas);
     for (name, schema) in schemas {
         components = components.schema(name, schema);

@@ -124,26 +124,39 @@ impl Problem {
 
     /// Returns the answer about a session that does not exist or is not visible.
     pub(crate) fn no_session(id: &str) -> Self {
-        Self::new(Code::Session, format!("there is no session `{}`", short(id)))
+        Self::new(
+            Code::Session,
+            format!("there is no session `{}`", short(id)),
+        )
     }
 
     /// Returns the answer about a branch that does not exist.
     pub(crate) fn no_branch(name: &str) -> Self {
-        Self::new(Code::Branch, format!("the session has no branch `{}`", short(name)))
-            .help("GET /v1/sessions/{session}/branches lists them")
+        Self::new(
+            Code::Branch,
+            format!("the session has no branch `{}`", short(name)),
+        )
+        .help("GET /v1/sessions/{session}/branches lists them")
     }
 
     /// Returns the answer about a definition that is not served, or that the token may not start.
     pub(crate) fn no_definition(name: &str) -> Self {
-        Self::new(Code::Definition, format!("there is no definition `{}`", short(name)))
-            .help("GET /v1/definitions lists them")
+        Self::new(
+            Code::Definition,
+            format!("there is no definition `{}`", short(name)),
+        )
+        .help("GET /v1/definitions lists them")
     }
 }
 
 /// Returns the beginning of a text that a client sent, without what could disturb a reader.
 fn short(text: &str) -> String {
     const SHOWN: usize = 80;
-    let shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    let shown: String = text
+        .chars()
+        .take(SHOWN)
+        .flat_map(char::escape_debug)
+        .collect();
     if text.chars().nth(SHOWN).is_some() {
         return format!("{shown}…");
     }

@@ -31,7 +31,8 @@ pub async fn serve(server: &Server, listener: TcpListener, drain: Duration) -> i
     let room = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
     let mut http = hyper::server::conn::http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.head);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits.head);
     loop {
         let accepted = tokio::select! {
             () = server.stopping().cancelled() => break,
@@ -71,7 +72,11 @@ pub async fn serve(server: &Server, listener: TcpListener, drain: Duration) -> i
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, std::net::SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+) -> io::Result<(
+    TcpStream,
+    std::net::SocketAddr,
+    tokio::sync::OwnedSemaphorePermit,
+)> {
     let place = room.clone().acquire_owned().await;
     let place = place.map_err(io::Error::other)?;
     let (stream, from) = listener.accept().await?;
@@ -106,7 +111,9 @@ impl Stalling {
             return written;
         }
         let until = Instant::now() + self.most;
-        let waits = self.waits.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        let waits = self
+            .waits
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         match waits.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,

@@ -31,11 +31,7 @@ pub(crate) struct Sight {
 
 impl Caller {
     /// Reads a session that the token sees; a branch by its label or id, otherwise the current one.
-    pub(crate) async fn look(
-        &self,
-        session: &str,
-        branch: Option<&str>,
-    ) -> Result<Sight, Problem> {
+    pub(crate) async fn look(&self, session: &str, branch: Option<&str>) -> Result<Sight, Problem> {
         let info = self.session(session).await?;
         let engine = self.steersman.engine();
         let seen = engine.inspect(&info.id).await?;

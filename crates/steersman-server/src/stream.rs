@@ -91,7 +91,9 @@ pub(crate) fn open(
     let sse = Sse::new(frames).keep_alive(KeepAlive::new().interval(COMMENT));
     let mut response = sse.into_response();
     let name = HeaderName::from_static("x-accel-buffering");
-    response.headers_mut().insert(name, HeaderValue::from_static("no"));
+    response
+        .headers_mut()
+        .insert(name, HeaderValue::from_static("no"));
     Ok(response)
 }
 

@@ -124,7 +124,10 @@ mod tests {
             format!("{name}_{secret}"),
             format!("{MARK}{name}"),
             format!("{right}x"),
-            format!("{MARK}{name}_{}", secret.to_uppercase().replace(char::is_numeric, "A")),
+            format!(
+                "{MARK}{name}_{}",
+                secret.to_uppercase().replace(char::is_numeric, "A")
+            ),
             format!("{MARK}{}_{secret}", "ä".repeat(4)),
         ] {
             assert_eq!(parts(&wrong), None, "{wrong}");

@@ -41,8 +41,10 @@ pub(crate) async fn run(
     _printer: &Printer,
 ) -> Result<Exit, CommandError> {
     drop(args);
-    Err(CommandError::usage("this program was built without its server")
-        .hint("build it with the feature `serve`, which is on by default"))
+    Err(
+        CommandError::usage("this program was built without its server")
+            .hint("build it with the feature `serve`, which is on by default"),
+    )
 }
 
 #[cfg(feature = "serve")]
@@ -210,7 +212,10 @@ mod with_server {
     }
 
     fn read(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Network>, CommandError> {
-        paths.iter().map(|path| check::right(path, printer)).collect()
+        paths
+            .iter()
+            .map(|path| check::right(path, printer))
+            .collect()
     }
 
     /// Reads the definitions again. If one has errors, nothing changes.
@@ -219,7 +224,9 @@ mod with_server {
             Ok(definitions) => {
                 let number = count(definitions.len() as u64, "definition");
                 server.define(definitions);
-                printer.talk(format!("Read {number} again: new sessions begin under them."));
+                printer.talk(format!(
+                    "Read {number} again: new sessions begin under them."
+                ));
             }
             Err(error) => printer.complain(yellow(&format!(
                 "{error}{}nothing was changed",
@@ -249,7 +256,9 @@ mod with_server {
         if !store.tokens("", None, 1).await?.is_empty() {
             return Ok(None);
         }
-        let people = definitions.iter().flat_map(|network| network.checked().people.values());
+        let people = definitions
+            .iter()
+            .flat_map(|network| network.checked().people.values());
         let roles: BTreeSet<Name> = people.map(|person| person.role.clone()).collect();
         let new = NewToken {
             scope: Scope::default(),
@@ -262,8 +271,9 @@ mod with_server {
         match crate::store::folder(&place.file)? {
             Some(folder) => {
                 let file = folder.join(TOKEN);
-                write(&file, &text)
-                    .map_err(|error| CommandError::store(format!("`{}`: {error}", file.display())))?;
+                write(&file, &text).map_err(|error| {
+                    CommandError::store(format!("`{}`: {error}", file.display()))
+                })?;
                 Ok(Some(locate::shown(&file)))
             }
             // Nothing of the store outlives the process, and neither does the token.
@@ -274,7 +284,12 @@ mod with_server {
     /// Writes a secret into a file that only its owner can read.
     fn write(file: &Path, text: &str) -> std::io::Result<()> {
         let mut options = std::fs::OpenOptions::new();
-        let mut open = options.write(true).create(true).truncate(true).mode(0o600).open(file)?;
+        let mut open = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(file)?;
         // The file may have been there, with other rights.
         open.set_permissions(std::fs::Permissions::from_mode(0o600))?;
         writeln!(open, "{text}")

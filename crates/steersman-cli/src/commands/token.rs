@@ -12,7 +12,13 @@ pub(crate) struct TokenArgs {
     #[command(subcommand)]
     act: TokenAct,
     /// The tenant. Without one it is the store itself.
-    #[arg(long, value_name = "TENANT", default_value = "", global = true, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "TENANT",
+        default_value = "",
+        global = true,
+        hide_default_value = true
+    )]
     tenant: String,
 }
 
@@ -21,7 +27,12 @@ enum TokenAct {
     /// Make a token, and print it. It cannot be printed again.
     New {
         /// What it allows, separated by commas: read, context, write, decide, operate, time, memory, admin.
-        #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "read,write,decide")]
+        #[arg(
+            long,
+            value_name = "WHAT",
+            value_delimiter = ',',
+            default_value = "read,write,decide"
+        )]
         allow: Vec<String>,
         /// A role in which its owner may act.
         #[arg(long = "role", value_name = "ROLE")]
@@ -36,7 +47,12 @@ enum TokenAct {
         #[arg(long, value_name = "DURATION", value_parser = crate::words::duration)]
         expires: Option<std::time::Duration>,
         /// A note for people.
-        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        #[arg(
+            long,
+            value_name = "TEXT",
+            default_value = "",
+            hide_default_value = true
+        )]
         note: String,
     },
     /// List tokens, without their secrets.
@@ -55,8 +71,10 @@ pub(crate) async fn run(
     _printer: &Printer,
 ) -> Result<Exit, CommandError> {
     drop(args);
-    Err(CommandError::usage("this program was built without its server")
-        .hint("build it with the feature `serve`, which is on by default"))
+    Err(
+        CommandError::usage("this program was built without its server")
+            .hint("build it with the feature `serve`, which is on by default"),
+    )
 }
 
 #[cfg(feature = "serve")]
@@ -136,11 +154,7 @@ mod with_server {
         }
     }
 
-    async fn list(
-        tenant: &str,
-        global: &Global,
-        printer: &Printer,
-    ) -> Result<Exit, CommandError> {
+    async fn list(tenant: &str, global: &Global, printer: &Printer) -> Result<Exit, CommandError> {
         let place = Place::to_look(global).await?;
         let (mut tokens, mut after): (Vec<Token>, Option<Name>) = (Vec::new(), None);
         loop {

@@ -32,14 +32,33 @@ impl Drop for Served {
 
 impl Served {
     fn start(world: &World) -> Self {
-        let args = ["serve", "--json", "--quiet", "--listen", "127.0.0.1:0", "--script-all", "script.yaml"];
+        let args = [
+            "serve",
+            "--json",
+            "--quiet",
+            "--listen",
+            "127.0.0.1:0",
+            "--script-all",
+            "script.yaml",
+        ];
         let mut command = world.command(&args);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut first = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut first)
+            .unwrap();
         let Ok(first) = serde_json::from_str::<Json>(&first) else {
             let mut why = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut why).unwrap();
+            child
+                .stderr
+                .take()
+                .unwrap()
+                .read_to_string(&mut why)
+                .unwrap();
             panic!("it does not serve: {why}");
         };
         assert_eq!(first["status"], "serving");
@@ -145,12 +164,18 @@ async fn a_client_comes_back_after_a_kill_and_misses_nothing() {
         // The client does not know if its message arrived, and sends it again.
         let again = say(&served).await.unwrap();
         assert_eq!(again.status(), 202);
-        assert_eq!(again.headers().contains_key("idempotent-replay"), said_before);
+        assert_eq!(
+            again.headers().contains_key("idempotent-replay"),
+            said_before
+        );
     }
     // From here on nobody dies: the session takes all that was said.
     loop {
         follow(&served, &stream, usize::MAX, &mut seen).await;
-        let heard = seen.iter().filter(|(_, data)| data["event"] == "heard").count();
+        let heard = seen
+            .iter()
+            .filter(|(_, data)| data["event"] == "heard")
+            .count();
         if heard == 6 {
             break;
         }
@@ -160,8 +185,15 @@ async fn a_client_comes_back_after_a_kill_and_misses_nothing() {
     follow(&served, &stream, usize::MAX, &mut seen).await;
     assert_eq!(seen, whole);
     let heard = whole.iter().filter(|(_, data)| data["event"] == "heard");
-    let heard: Vec<&str> = heard.map(|(_, data)| data["text"].as_str().unwrap()).collect();
-    assert_eq!(heard, ["Hello.", "More 0.", "More 1.", "More 2.", "More 3.", "More 4."]);
+    let heard: Vec<&str> = heard
+        .map(|(_, data)| data["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        heard,
+        [
+            "Hello.", "More 0.", "More 1.", "More 2.", "More 3.", "More 4."
+        ]
+    );
 }
 
 #[tokio::test]
@@ -172,7 +204,10 @@ async fn signals_stop_it_in_order_and_read_definitions_again() {
     let token = world.folder.join(".steersman/server.token");
     let mode = std::fs::metadata(&token).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    world.write("steersman.yaml", &DESK.replace("You answer.", "You answer in verse."));
+    world.write(
+        "steersman.yaml",
+        &DESK.replace("You answer.", "You answer in verse."),
+    );
     let (_, before) = served.json(Method::GET, "/v1/definitions/desk", None).await;
     served.signal(Signal::HUP);
     loop {
@@ -186,7 +221,11 @@ async fn signals_stop_it_in_order_and_read_definitions_again() {
     served.signal(Signal::HUP);
     let (status, _) = served.json(Method::GET, "/v1/definitions/desk", None).await;
     assert_eq!(status, 200);
-    let stream = served.request(Method::GET, "/v1/sessions").send().await.unwrap();
+    let stream = served
+        .request(Method::GET, "/v1/sessions")
+        .send()
+        .await
+        .unwrap();
     assert_eq!(stream.status(), 200);
     served.signal(Signal::TERM);
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
@@ -196,23 +235,51 @@ async fn signals_stop_it_in_order_and_read_definitions_again() {
 async fn tokens_are_made_listed_and_revoked() {
     let world = world("desk: [ One. ]");
     let served = Served::start(&world);
-    let new = ["token", "new", "--allow", "read", "--tenant", "acme", "--role", "manager", "--json"];
+    let new = [
+        "token", "new", "--allow", "read", "--tenant", "acme", "--role", "manager",
+    ];
     let (code, made) = world.json(&new);
     assert_eq!(code, Some(0));
-    let me = served.client.get(format!("{}/v1/me", served.at)).bearer_auth(made["token"].as_str().unwrap());
+    let me = served
+        .client
+        .get(format!("{}/v1/me", served.at))
+        .bearer_auth(made["token"].as_str().unwrap());
     let me: Json = me.send().await.unwrap().json().await.unwrap();
-    assert_eq!((&me["tenant"], &me["allows"], &me["roles"]), (&json!("acme"), &json!(["read"]), &json!(["manager"])));
+    assert_eq!(
+        (&me["tenant"], &me["allows"], &me["roles"]),
+        (&json!("acme"), &json!(["read"]), &json!(["manager"]))
+    );
     let listed = world.run(&["token", "list", "--tenant", "acme"]);
-    assert!(listed.out.contains(made["name"].as_str().unwrap()), "{}", listed.out);
+    assert!(
+        listed.out.contains(made["name"].as_str().unwrap()),
+        "{}",
+        listed.out
+    );
     assert!(!listed.out.contains(made["token"].as_str().unwrap()));
     let name = made["name"].as_str().unwrap();
-    assert_eq!(world.run(&["token", "revoke", name]).code, Some(2), "it is of a tenant");
-    assert_eq!(world.run(&["token", "revoke", name, "--tenant", "acme"]).code, Some(0));
-    let gone = served.client.get(format!("{}/v1/me", served.at)).bearer_auth(made["token"].as_str().unwrap());
+    assert_eq!(
+        world.run(&["token", "revoke", name]).code,
+        Some(2),
+        "it is of a tenant"
+    );
+    assert_eq!(
+        world
+            .run(&["token", "revoke", name, "--tenant", "acme"])
+            .code,
+        Some(0)
+    );
+    let gone = served
+        .client
+        .get(format!("{}/v1/me", served.at))
+        .bearer_auth(made["token"].as_str().unwrap());
     assert_eq!(gone.send().await.unwrap().status(), 401);
     let wrong = world.run(&["token", "new", "--allow", "fly"]);
     assert_eq!(wrong.code, Some(2));
-    assert!(wrong.err.contains("`fly` is no permission"), "{}", wrong.err);
+    assert!(
+        wrong.err.contains("`fly` is no permission"),
+        "{}",
+        wrong.err
+    );
 }
 
 #[test]
@@ -222,7 +289,10 @@ fn a_public_address_needs_a_name_and_a_faulty_definition_is_not_served() {
     assert_eq!(open.code, Some(2));
     assert!(open.err.contains("--host"), "{}", open.err);
     world.write("steersman.yaml", "steersman: 1\nname: desk\n");
-    assert_eq!(world.run(&["serve", "--listen", "127.0.0.1:0"]).code, Some(3));
+    assert_eq!(
+        world.run(&["serve", "--listen", "127.0.0.1:0"]).code,
+        Some(3)
+    );
 }
 
 /// A request of the guide: method and path, headers, body.
@@ -235,18 +305,27 @@ fn request(block: &Block) -> (Method, String, Vec<(String, String)>, Option<Json
         (name.to_owned(), value.to_owned())
     });
     let body = (!body.trim().is_empty()).then(|| serde_json::from_str(body).unwrap());
-    (method.parse().unwrap(), path.to_owned(), headers.collect(), body)
+    (
+        method.parse().unwrap(),
+        path.to_owned(),
+        headers.collect(),
+        body,
+    )
 }
 
 /// Returns true if an answer has at least what the guide shows. `..` stands for any value.
 fn shows(shown: &Json, real: &Json) -> bool {
     match (shown, real) {
         (Json::String(any), _) if any == ".." => !real.is_null(),
-        (Json::Object(shown), Json::Object(real)) => {
-            shown.iter().all(|(name, shown)| real.get(name).is_some_and(|real| shows(shown, real)))
-        }
+        (Json::Object(shown), Json::Object(real)) => shown
+            .iter()
+            .all(|(name, shown)| real.get(name).is_some_and(|real| shows(shown, real))),
         (Json::Array(shown), Json::Array(real)) => {
-            shown.len() == real.len() && shown.iter().zip(real).all(|(shown, real)| shows(shown, real))
+            shown.len() == real.len()
+                && shown
+                    .iter()
+                    .zip(real)
+                    .all(|(shown, real)| shows(shown, real))
         }
         (shown, real) => shown == real,
     }
@@ -265,7 +344,9 @@ async fn the_guide_to_serving_is_true() {
     let (mut session, mut question, mut asked) = (String::new(), String::new(), 0);
     for pair in all.windows(2).filter(|pair| pair[0].fence == "http") {
         let (method, path, headers, body) = request(&pair[0]);
-        let path = path.replace("SESSION", &session).replace("QUESTION", &question);
+        let path = path
+            .replace("SESSION", &session)
+            .replace("QUESTION", &question);
         let mut sent = served.request(method, &path);
         for (name, value) in headers {
             sent = sent.header(name, value);
@@ -275,7 +356,10 @@ async fn the_guide_to_serving_is_true() {
         }
         let answer: Json = sent.send().await.unwrap().json().await.unwrap();
         let shown: Json = serde_json::from_str(&pair[1].text).unwrap();
-        assert!(shows(&shown, &answer), "{path}: {answer:#}\ninstead of\n{shown:#}");
+        assert!(
+            shows(&shown, &answer),
+            "{path}: {answer:#}\ninstead of\n{shown:#}"
+        );
         if let Some(id) = answer["session"].as_str() {
             id.clone_into(&mut session);
         }
@@ -286,7 +370,11 @@ async fn the_guide_to_serving_is_true() {
     }
     assert_eq!(asked, 4);
     for block in all.iter().filter(|block| block.fence == "sh") {
-        for line in block.text.lines().filter(|line| !line.starts_with("steersman serve")) {
+        for line in block
+            .text
+            .lines()
+            .filter(|line| !line.starts_with("steersman serve"))
+        {
             let ran = world.shell(line);
             assert_eq!(ran.code, Some(0), "{line}: {}", ran.err);
         }

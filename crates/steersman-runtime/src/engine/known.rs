@@ -526,7 +526,10 @@ mod tests {
         let longest = known.texts[0].len();
         assert_eq!(known.safe_cut(""), 0);
         assert_eq!(known.safe_cut("short"), 0);
-        for text in ["say hunter2! to nobody at all", "näme letmein, please, and hunter2!"] {
+        for text in [
+            "say hunter2! to nobody at all",
+            "näme letmein, please, and hunter2!",
+        ] {
             for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
                 let (mut shown, mut held) = (String::new(), String::new());
                 for piece in [&text[..end], &text[end..], &" ".repeat(longest)] {

@@ -25,8 +25,8 @@ use crate::model::Models;
 use crate::seal::Sealer;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
 use crate::store::{
-    BoxedEvent, NewSession, NewWorker, SaidHash, ScheduleId, Scope, Scoped, SessionId, Store, StoreError,
-    Worker, bounds, random_session_id,
+    BoxedEvent, NewSession, NewWorker, SaidHash, ScheduleId, Scope, Scoped, SessionId, Store,
+    StoreError, Worker, bounds, random_session_id,
 };
 use crate::tools::artifact::ArtifactTools;
 use crate::tools::retrieval::Kept;
@@ -185,29 +185,32 @@ impl Inner {
 impl Engine {
     /// Builds an engine. Nothing runs until a session is started or opened; that needs a tokio runtime.
     pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(Inner {
-            store: parts.store,
-            clock: parts.clock,
-            models: parts.models,
-            toolsets: parts
-                .toolsets
-                .into_iter()
-                .chain([Arc::new(ArtifactTools) as Arc<dyn Toolset>])
-                .collect(),
-            sealer: parts.sealer,
-            options: parts.options,
-            driven: Mutex::default(),
-            mail: Mail::default(),
-            opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
-            networks: Mutex::default(),
-            natives: Arc::default(),
-            slots: Mutex::default(),
-            indexed: Arc::default(),
-            recorded: None,
-            worker: tokio::sync::OnceCell::new(),
-            taking: tokio::sync::Mutex::default(),
-            alive: CancellationToken::new(),
-        }), None)
+        Self(
+            Arc::new(Inner {
+                store: parts.store,
+                clock: parts.clock,
+                models: parts.models,
+                toolsets: parts
+                    .toolsets
+                    .into_iter()
+                    .chain([Arc::new(ArtifactTools) as Arc<dyn Toolset>])
+                    .collect(),
+                sealer: parts.sealer,
+                options: parts.options,
+                driven: Mutex::default(),
+                mail: Mail::default(),
+                opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+                networks: Mutex::default(),
+                natives: Arc::default(),
+                slots: Mutex::default(),
+                indexed: Arc::default(),
+                recorded: None,
+                worker: tokio::sync::OnceCell::new(),
+                taking: tokio::sync::Mutex::default(),
+                alive: CancellationToken::new(),
+            }),
+            None,
+        )
     }
 
     /// Returns an engine with the ports of this one, but another store and clock. If there is a recording, its sessions are
@@ -219,25 +222,28 @@ impl Engine {
         recorded: Option<Arc<recorded::Recorded>>,
     ) -> Self {
         let inner = &self.0;
-        Self(Arc::new(Inner {
-            store,
-            clock,
-            models: inner.models.clone(),
-            toolsets: inner.toolsets.clone(),
-            sealer: inner.sealer.clone(),
-            options: inner.options.clone(),
-            driven: Mutex::default(),
-            mail: Mail::default(),
-            opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
-            networks: Mutex::default(),
-            natives: inner.natives.clone(),
-            slots: Mutex::default(),
-            indexed: Arc::default(),
-            recorded,
-            worker: tokio::sync::OnceCell::new(),
-            taking: tokio::sync::Mutex::default(),
-            alive: CancellationToken::new(),
-        }), None)
+        Self(
+            Arc::new(Inner {
+                store,
+                clock,
+                models: inner.models.clone(),
+                toolsets: inner.toolsets.clone(),
+                sealer: inner.sealer.clone(),
+                options: inner.options.clone(),
+                driven: Mutex::default(),
+                mail: Mail::default(),
+                opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+                networks: Mutex::default(),
+                natives: inner.natives.clone(),
+                slots: Mutex::default(),
+                indexed: Arc::default(),
+                recorded,
+                worker: tokio::sync::OnceCell::new(),
+                taking: tokio::sync::Mutex::default(),
+                alive: CancellationToken::new(),
+            }),
+            None,
+        )
     }
 
     /// Returns an engine for which only what belongs to a scope exists: sessions, events and memories of others are answered like
@@ -391,7 +397,9 @@ impl Engine {
         self.store().put_blob(source_hash, source).await?;
         self.keep(&options.files).await?;
         if let (Some(hash), Some(text)) = (values.manifest, manifest) {
-            self.store().put_blob(hash.0, text.as_bytes().into()).await?;
+            self.store()
+                .put_blob(hash.0, text.as_bytes().into())
+                .await?;
             self.remember((source_hash, Some(hash)), bound);
         }
         self.store().create(new).await?;

@@ -127,7 +127,10 @@ async fn make(caller: Caller, Body(new): Body<New>) -> Result<(StatusCode, Json<
         subject: subject.or_else(|| own.subject.clone()),
     };
     if !own.includes(&scope) {
-        return Err(Problem::new(Code::Permission, "the token may make tokens of its own subject alone"));
+        return Err(Problem::new(
+            Code::Permission,
+            "the token may make tokens of its own subject alone",
+        ));
     }
     let expires = new.expires.as_deref().map(|text| {
         let at: Result<Timestamp, _> = text.parse();
@@ -138,7 +141,11 @@ async fn make(caller: Caller, Body(new): Body<New>) -> Result<(StatusCode, Json<
         scope,
         allows: new.allows,
         roles: new.roles.iter().map(|role| role.as_str().into()).collect(),
-        definitions: new.definitions.iter().map(|name| name.as_str().into()).collect(),
+        definitions: new
+            .definitions
+            .iter()
+            .map(|name| name.as_str().into())
+            .collect(),
         expires: expires.transpose()?,
         note: new.note.into(),
     };

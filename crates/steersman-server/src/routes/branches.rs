@@ -291,7 +291,10 @@ async fn current(
     asked: Asked,
     At((session, branch)): At<(String, String)>,
 ) -> Result<Receipt, Problem> {
-    on_branch(&caller, &asked, &session, &branch, |branch, _| Act::current(branch)).await
+    on_branch(&caller, &asked, &session, &branch, |branch, _| {
+        Act::current(branch)
+    })
+    .await
 }
 
 /// Carries out an act about a branch.

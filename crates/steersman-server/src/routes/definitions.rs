@@ -66,7 +66,11 @@ async fn one(caller: Caller, At(name): At<String>) -> Result<Json<Value>, Proble
         json!({ "name": name, "fields": schema_of_fields(&event.fields), "starts": event.start.is_some() })
     });
     view["events"] = events.collect();
-    view["people"] = checked.people.keys().map(|name| Value::from(&**name)).collect();
+    view["people"] = checked
+        .people
+        .keys()
+        .map(|name| Value::from(&**name))
+        .collect();
     Ok(Json(view))
 }
 

@@ -147,9 +147,10 @@ async fn post(
         .event_to(&network, &post.event, &post.fields, session)
         .await;
     let sent = sent.map_err(|error| match error {
-        Error::Engine(EngineError::Store(StoreError::Conflict(_))) => {
-            Problem::new(Code::Exists, "a session with this key exists, and is not yours")
-        }
+        Error::Engine(EngineError::Store(StoreError::Conflict(_))) => Problem::new(
+            Code::Exists,
+            "a session with this key exists, and is not yours",
+        ),
         error => error.into(),
     })?;
     let (sent, session) = match sent {

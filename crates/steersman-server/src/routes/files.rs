@@ -33,7 +33,11 @@ pub(crate) fn contents(files: &[File]) -> Result<Vec<Content>, Problem> {
         let why = format!("`files`: a request has at most {MOST}");
         return Err(Problem::new(Code::TooLarge, why));
     }
-    files.iter().enumerate().map(|(n, file)| content(n, file)).collect()
+    files
+        .iter()
+        .enumerate()
+        .map(|(n, file)| content(n, file))
+        .collect()
 }
 
 fn content(n: usize, file: &File) -> Result<Content, Problem> {

@@ -41,7 +41,10 @@ async fn readyz(State(server): State<Server>) -> Result<Json<Value>, Problem> {
         return Err(Problem::new(Code::Stopping, "the server stops"));
     }
     if !server.is_driving() {
-        return Err(Problem::new(Code::Store, "the server does not drive the sessions of its store"));
+        return Err(Problem::new(
+            Code::Store,
+            "the server does not drive the sessions of its store",
+        ));
     }
     let query = SessionQuery {
         limit: Some(1),

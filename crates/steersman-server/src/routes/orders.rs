@@ -87,7 +87,9 @@ async fn cancel(
         }
         What::Session => (CancelWhat::Session, None),
     };
-    caller.act(&session, Act::cancel(what, by, branch), &asked).await
+    caller
+        .act(&session, Act::cancel(what, by, branch), &asked)
+        .await
 }
 
 /// The role in which an order is given.
@@ -150,7 +152,14 @@ async fn pause(
     Body(body): Body<Order>,
 ) -> Result<Receipt, Problem> {
     let role = body.role.as_deref();
-    order(&caller, &asked, &session, role, |by| Ok(Act::pause().by(by))).await
+    order(
+        &caller,
+        &asked,
+        &session,
+        role,
+        |by| Ok(Act::pause().by(by)),
+    )
+    .await
 }
 
 /// Ends a pause.
@@ -169,7 +178,10 @@ async fn resume(
     Body(body): Body<Order>,
 ) -> Result<Receipt, Problem> {
     let role = body.role.as_deref();
-    order(&caller, &asked, &session, role, |by| Ok(Act::resume().by(by))).await
+    order(&caller, &asked, &session, role, |by| {
+        Ok(Act::resume().by(by))
+    })
+    .await
 }
 
 /// Keeps effects of a tool from beginning until they are released.
@@ -188,7 +200,10 @@ async fn hold(
     Body(body): Body<OfTool>,
 ) -> Result<Receipt, Problem> {
     let (role, tool) = (body.role.as_deref(), body.tool.as_deref());
-    order(&caller, &asked, &session, role, |by| Ok(Act::hold(tool, by))).await
+    order(&caller, &asked, &session, role, |by| {
+        Ok(Act::hold(tool, by))
+    })
+    .await
 }
 
 /// Takes a hold back.
@@ -207,7 +222,10 @@ async fn release(
     Body(body): Body<OfTool>,
 ) -> Result<Receipt, Problem> {
     let (role, tool) = (body.role.as_deref(), body.tool.as_deref());
-    order(&caller, &asked, &session, role, |by| Ok(Act::release(tool, by))).await
+    order(&caller, &asked, &session, role, |by| {
+        Ok(Act::release(tool, by))
+    })
+    .await
 }
 
 /// Tries again what failed.

@@ -70,7 +70,9 @@ async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value
             Some(pending) => pending.into_iter().map(Question::from).collect(),
             None => caller.steersman.pending(&info.id).await?,
         };
-        let rows = pending.iter().map(|asked| PendingRow::from(asked.pending()));
+        let rows = pending
+            .iter()
+            .map(|asked| PendingRow::from(asked.pending()));
         let rows = rows.filter(|row| which.wants(row));
         found.extend(rows.map(|row| (info.clone(), row)));
     }
@@ -138,12 +140,19 @@ async fn approve(
     At((session, question)): At<(String, String)>,
     Body(approve): Body<Approve>,
 ) -> Result<Receipt, Problem> {
-    decide(&caller, &asked, &session, &question, approve.role.as_deref(), |of, by| {
-        Ok(match &approve.args {
-            Some(args) => Act::approve_edited(of, args, by),
-            None => Act::approve(of, by),
-        })
-    })
+    decide(
+        &caller,
+        &asked,
+        &session,
+        &question,
+        approve.role.as_deref(),
+        |of, by| {
+            Ok(match &approve.args {
+                Some(args) => Act::approve_edited(of, args, by),
+                None => Act::approve(of, by),
+            })
+        },
+    )
     .await
 }
 
@@ -174,9 +183,14 @@ async fn reject(
     At((session, question)): At<(String, String)>,
     Body(reject): Body<Reject>,
 ) -> Result<Receipt, Problem> {
-    decide(&caller, &asked, &session, &question, reject.role.as_deref(), |of, by| {
-        Ok(Act::reject(of, reject.reason.as_deref(), by))
-    })
+    decide(
+        &caller,
+        &asked,
+        &session,
+        &question,
+        reject.role.as_deref(),
+        |of, by| Ok(Act::reject(of, reject.reason.as_deref(), by)),
+    )
     .await
 }
 
@@ -209,12 +223,20 @@ async fn answer(
     At((session, question)): At<(String, String)>,
     Body(answer): Body<Answer>,
 ) -> Result<Receipt, Problem> {
-    decide(&caller, &asked, &session, &question, answer.role.as_deref(), |of, by| {
-        match (&answer.text, &answer.option) {
+    decide(
+        &caller,
+        &asked,
+        &session,
+        &question,
+        answer.role.as_deref(),
+        |of, by| match (&answer.text, &answer.option) {
             (Some(text), None) | (None, Some(text)) => Ok(Act::answer(of, text, by)),
-            _ => Err(Problem::new(Code::Body, "an answer has either `text` or `option`")),
-        }
-    })
+            _ => Err(Problem::new(
+                Code::Body,
+                "an answer has either `text` or `option`",
+            )),
+        },
+    )
     .await
 }
 
@@ -261,16 +283,23 @@ async fn resolve(
     At((session, question)): At<(String, String)>,
     Body(resolve): Body<Resolve>,
 ) -> Result<Receipt, Problem> {
-    decide(&caller, &asked, &session, &question, resolve.role.as_deref(), |of, by| {
-        let how = match resolve.how {
-            How::Done => Resolution::Done {
-                result: resolve.result.to_string(),
-            },
-            How::NotPerformed => Resolution::NotPerformed,
-            How::Fail => Resolution::Fail,
-        };
-        Ok(Act::resolve(of, how, by))
-    })
+    decide(
+        &caller,
+        &asked,
+        &session,
+        &question,
+        resolve.role.as_deref(),
+        |of, by| {
+            let how = match resolve.how {
+                How::Done => Resolution::Done {
+                    result: resolve.result.to_string(),
+                },
+                How::NotPerformed => Resolution::NotPerformed,
+                How::Fail => Resolution::Fail,
+            };
+            Ok(Act::resolve(of, how, by))
+        },
+    )
     .await
 }
 
@@ -297,8 +326,10 @@ async fn decide(
     match (open, &asked.key) {
         (Some(open), _) if open.id() != of => {
             let full = open.id();
-            Err(Problem::new(Code::Question, format!("the question is `{full}`"))
-                .help("name it with its line, so that nothing is decided that you did not see"))
+            Err(
+                Problem::new(Code::Question, format!("the question is `{full}`"))
+                    .help("name it with its line, so that nothing is decided that you did not see"),
+            )
         }
         (None, None) => Err(Problem::new(
             Code::Question,

@@ -85,7 +85,11 @@ struct Started {
         Problems,
     )
 )]
-async fn start(caller: Caller, asked: Asked, Body(start): Body<Start>) -> Result<Response, Problem> {
+async fn start(
+    caller: Caller,
+    asked: Asked,
+    Body(start): Body<Start>,
+) -> Result<Response, Problem> {
     caller.needs(Permission::Write)?;
     let network = caller.definition(&start.definition)?;
     let by = caller.by(start.role.as_deref())?;
@@ -100,7 +104,10 @@ async fn start(caller: Caller, asked: Asked, Body(start): Body<Start>) -> Result
     let id = match &asked.key {
         Some(key) => {
             let digest = caller.keyed("session", key).await?;
-            let bytes = digest.as_bytes().first_chunk().expect("a digest has 32 bytes");
+            let bytes = digest
+                .as_bytes()
+                .first_chunk()
+                .expect("a digest has 32 bytes");
             Some(session_id(StoreCode::ALONE, bytes))
         }
         None => None,
@@ -197,7 +204,9 @@ async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value
     let label = match &which.label {
         None => None,
         Some(text) => {
-            let (name, value) = text.split_once(':').ok_or_else(|| wrong("label", "`name:value`"))?;
+            let (name, value) = text
+                .split_once(':')
+                .ok_or_else(|| wrong("label", "`name:value`"))?;
             Some((name.into(), value.into()))
         }
     };
@@ -350,7 +359,10 @@ pub(super) async fn said(
 ) -> Result<Response, Problem> {
     caller.needs(Permission::Write)?;
     if say.text.is_empty() && say.files.is_empty() {
-        return Err(Problem::new(Code::Body, "`text` is empty, and there are no files"));
+        return Err(Problem::new(
+            Code::Body,
+            "`text` is empty, and there are no files",
+        ));
     }
     let by: By = caller.by(say.role.as_deref())?;
     let branch = match branch {

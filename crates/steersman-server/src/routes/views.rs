@@ -59,7 +59,10 @@ async fn effects(
         all.held(held.effect);
     }
     all.under(sight.seen.network.as_deref());
-    let shown = || all.all().filter(|effect| only.is_none_or(|branch| effect.branch == branch));
+    let shown = || {
+        all.all()
+            .filter(|effect| only.is_none_or(|branch| effect.branch == branch))
+    };
     let view = json!({ "items": shown().collect::<Vec<_>>(), "sums": Effects::sums(shown()) });
     Ok(Json(caller.shown(&view, &sight.known)?))
 }
@@ -133,7 +136,8 @@ async fn why(
         (act, Vec::new())
     };
     let act = act.ok_or_else(|| {
-        Problem::new(Code::Line, "nobody acted there").help("GET /v1/sessions/{session}/lines lists what happened")
+        Problem::new(Code::Line, "nobody acted there")
+            .help("GET /v1/sessions/{session}/lines lists what happened")
     })?;
     let others = others.iter().map(|act| {
         let (id, text) = past.short(*act);
@@ -173,7 +177,9 @@ async fn drawn(
         plain.line(binding.values.line()).await?;
         plain.text(binding.values)
     };
-    let network = engine.network_of(&sight.seen.info.id, binding, &values).await?;
+    let network = engine
+        .network_of(&sight.seen.info.id, binding, &values)
+        .await?;
     let mut drawn = graph::draw(&network);
     graph::stand(
         &mut drawn,
@@ -261,8 +267,10 @@ async fn line(caller: Caller, At((session, n)): At<(String, u64)>) -> Result<Jso
         }
         views.learn(line);
     }
-    Err(Problem::new(Code::Line, format!("the session has no line {n}"))
-        .help("GET /v1/sessions/{session}/lines lists them"))
+    Err(
+        Problem::new(Code::Line, format!("the session has no line {n}"))
+            .help("GET /v1/sessions/{session}/lines lists them"),
+    )
 }
 
 impl std::convert::From<ContextError> for Problem {
@@ -338,8 +346,11 @@ async fn context(
     let contexts = Contexts::of(&*sight.reader, &sight.log, &path).await?;
     let is_meant = |call: &&ModelCall| call.effect == effect;
     let call = contexts.calls().iter().find(is_meant).ok_or_else(|| {
-        Problem::new(Code::Effect, format!("the branch has no model call `{effect}`"))
-            .help("GET /v1/sessions/{session}/contexts lists them")
+        Problem::new(
+            Code::Effect,
+            format!("the branch has no model call `{effect}`"),
+        )
+        .help("GET /v1/sessions/{session}/contexts lists them")
     })?;
     let view = match shown.show.as_deref() {
         None | Some("whole") => serde_json::to_value(contexts.context(call).await?),
@@ -381,7 +392,11 @@ async fn artifacts(
 }
 
 fn described(version: &Version) -> Value {
-    let hash: String = version.hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash: String = version
+        .hash
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     json!({
         "name": version.name,
         "version": version.version,
@@ -422,14 +437,15 @@ async fn artifact(
     caller.needs(Permission::Read)?;
     let found = found(&caller, &session, which.branch.as_deref()).await?;
     let missing = |why: String| {
-        Problem::new(Code::Artifact, why)
-            .help("GET /v1/sessions/{session}/artifacts lists them")
+        Problem::new(Code::Artifact, why).help("GET /v1/sessions/{session}/artifacts lists them")
     };
     let version = found
         .find(&name, which.version)
         .map_err(|error| missing(error.to_string()))?;
     let content = found.content(&version).await;
-    let mut content = content.map_err(|error| missing(error.to_string()))?.to_vec();
+    let mut content = content
+        .map_err(|error| missing(error.to_string()))?
+        .to_vec();
     if !caller.may(Permission::Context)
         && let Ok(text) = std::str::from_utf8(&content)
     {
@@ -441,7 +457,13 @@ async fn artifact(
     let media = media.unwrap_or(HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CONTENT_TYPE, media);
     // A browser shows nothing of what an agent made, and runs none of it.
-    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    headers.insert(
+        header::CONTENT_DISPOSITION,
+        HeaderValue::from_static("attachment"),
+    );
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("sandbox"),
+    );
     Ok(response)
 }

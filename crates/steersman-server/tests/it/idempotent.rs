@@ -26,13 +26,20 @@ async fn a_start_and_a_message_happen_once() {
     assert_eq!(again.headers["idempotent-replay"], "true");
     assert_eq!(again.is(201)["session"], first["session"]);
     let other = json!({ "definition": "desk", "message": "Something else." });
-    keyed(&all, "/v1/sessions", "k1", &other).await.fails(409, "repeated");
+    keyed(&all, "/v1/sessions", "k1", &other)
+        .await
+        .fails(409, "repeated");
     let session = first["session"].as_str().unwrap();
 
     let path = format!("/v1/sessions/{session}/messages");
     let say = json!({ "text": "Once." });
-    let request = all.request(Method::POST, &path).json(&say).header("idempotency-key", "k2");
-    let turn = Answer::of(request.header("prefer", "wait=30")).await.is(200);
+    let request = all
+        .request(Method::POST, &path)
+        .json(&say)
+        .header("idempotency-key", "k2");
+    let turn = Answer::of(request.header("prefer", "wait=30"))
+        .await
+        .is(200);
     world.server.stop();
 
     // Another process over the same store knows it, too.
@@ -43,10 +50,16 @@ async fn a_start_and_a_message_happen_once() {
     let again = again.is(202);
     assert_eq!(again["fate"], "taken");
     assert!(again["line"].as_u64() < turn["line"].as_u64());
-    keyed(&later, &path, "k2", &json!({ "text": "Twice." })).await.fails(409, "repeated");
+    keyed(&later, &path, "k2", &json!({ "text": "Twice." }))
+        .await
+        .fails(409, "repeated");
     let path = format!("/v1/sessions/{session}/events?kinds=heard,settled&until=settled");
     let heard = later.stream(&path, None).await.rest().await;
-    let texts: Vec<&Json> = heard.iter().map(|f| &f.data["text"]).filter(|t| t.is_string()).collect();
+    let texts: Vec<&Json> = heard
+        .iter()
+        .map(|f| &f.data["text"])
+        .filter(|t| t.is_string())
+        .collect();
     assert_eq!(texts, [&json!("Hello."), &json!("Once.")]);
 
     // Another tenant's keys are its own.
@@ -73,5 +86,7 @@ async fn a_key_has_a_form() {
     let world = World::new("desk: [ One. ]").await;
     let all = world.all("").await;
     let start = json!({ "definition": "desk" });
-    keyed(&all, "/v1/sessions", &"x".repeat(129), &start).await.fails(400, "query");
+    keyed(&all, "/v1/sessions", &"x".repeat(129), &start)
+        .await
+        .fails(400, "query");
 }

@@ -2,17 +2,17 @@
 //! same order; and two readings that meet at any position are the whole.
 
 use crate::world::{Frame, World, durable};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::machine::stored::codec::{Hash, encode};
 use steersman::machine::stored::commit::LogLine;
+use steersman::machine::stored::ids::{Line, Time};
 use steersman::runtime::store::memory::MemoryStore;
-use steersman::runtime::store::{Batch, Log as _, NewSession, Needs, Row, Scope, Worker};
+use steersman::runtime::store::{Batch, Log as _, Needs, NewSession, Row, Scope, Worker};
 use steersman::views::event::{Cursor, Teller};
 use steersman::views::reader::Stored;
 use steersman_server::Options;
 use steersman_testkit::random::{Dice, played};
-use std::collections::BTreeMap;
-use steersman::machine::stored::ids::{Line, Time};
 
 const SALT: [u8; 16] = [3; 16];
 
@@ -37,15 +37,24 @@ async fn written(store: &MemoryStore, id: &str, lines: &[LogLine]) {
         let before = hashes.get(&line.prev).copied().unwrap_or_default();
         let (bytes, hash) = encode(line, &before, &SALT);
         hashes.insert(line.n, hash);
-        rows.push(Row { n: line.n, bytes: bytes.into() });
+        rows.push(Row {
+            n: line.n,
+            bytes: bytes.into(),
+        });
     }
-    let batch = Batch { rows, ..Batch::default() };
+    let batch = Batch {
+        rows,
+        ..Batch::default()
+    };
     store.append(&claim, batch).await.unwrap();
 }
 
 #[tokio::test]
 async fn two_readings_that_meet_anywhere_are_the_whole() {
-    let sessions = std::env::var("STEERSMAN_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
+    let sessions = std::env::var("STEERSMAN_SEEDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(12);
     let store = Arc::new(MemoryStore::new());
     let mut ids = Vec::new();
     for seed in 0..sessions {

@@ -76,9 +76,19 @@ async fn what_a_token_does_not_see_is_answered_like_what_does_not_exist() {
         failures: 100_000,
         ..Limits::default()
     };
-    let options = Options { limits, ..Options::default() };
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
     let world = World::over(Arc::new(MemoryStore::new()), SCRIPT, options).await;
-    let owner = world.with(world.token(NewToken { scope: scope("acme", Some("ann")), ..whole("") }).await);
+    let owner = world.with(
+        world
+            .token(NewToken {
+                scope: scope("acme", Some("ann")),
+                ..whole("")
+            })
+            .await,
+    );
     let session = owner.start("My kettle is broken.").await;
     let question = owner.question(&session).await;
     let head = owner.get(&format!("/v1/sessions/{session}")).await.headers["etag"].clone();
@@ -87,16 +97,43 @@ async fn what_a_token_does_not_see_is_answered_like_what_does_not_exist() {
     let strangers = [
         ("another tenant", whole("other")),
         ("no tenant", whole("")),
-        ("another subject", NewToken { scope: scope("acme", Some("bob")), ..whole("") }),
-        ("expired", NewToken { scope: scope("acme", Some("ann")), expires: Some(Time(1)), ..whole("") }),
-        ("nothing allowed", NewToken { scope: scope("acme", Some("ann")), allows: Vec::new(), ..whole("") }),
+        (
+            "another subject",
+            NewToken {
+                scope: scope("acme", Some("bob")),
+                ..whole("")
+            },
+        ),
+        (
+            "expired",
+            NewToken {
+                scope: scope("acme", Some("ann")),
+                expires: Some(Time(1)),
+                ..whole("")
+            },
+        ),
+        (
+            "nothing allowed",
+            NewToken {
+                scope: scope("acme", Some("ann")),
+                allows: Vec::new(),
+                ..whole("")
+            },
+        ),
     ];
     let mut callers = Vec::new();
     for (who, new) in strangers {
         callers.push((who, world.with(world.token(new).await)));
     }
     callers.push(("none", world.with(String::new())));
-    let revoked = world.with(world.token(NewToken { scope: scope("acme", Some("ann")), ..whole("") }).await);
+    let revoked = world.with(
+        world
+            .token(NewToken {
+                scope: scope("acme", Some("ann")),
+                ..whole("")
+            })
+            .await,
+    );
     let name = revoked.token.split('_').nth(1).unwrap();
     let store = world.steersman.engine().store();
     assert!(store.revoke("acme", name, Time(1)).await.unwrap());
@@ -108,19 +145,30 @@ async fn what_a_token_does_not_see_is_answered_like_what_does_not_exist() {
             let nothing = route.ask(caller, missing, &question).await;
             let Route { method, path, .. } = &route;
             assert_eq!(there, nothing, "{method} {path} by {who}");
-            assert!(matches!(there.0, 401 | 403 | 404), "{method} {path} by {who}: {there:?}");
+            assert!(
+                matches!(there.0, 401 | 403 | 404),
+                "{method} {path} by {who}: {there:?}"
+            );
             let text = there.1.to_string();
             assert!(!text.contains("kettle") && !text.contains("3990"), "{text}");
         }
     }
     // Each permission alone: what it does not allow is refused in the same way for both.
     for allowed in Permission::ALL {
-        let new = NewToken { scope: scope("other", None), allows: vec![*allowed], ..whole("") };
+        let new = NewToken {
+            scope: scope("other", None),
+            allows: vec![*allowed],
+            ..whole("")
+        };
         let caller = world.with(world.token(new).await);
         for route in routes() {
             let there = route.ask(&caller, &session, &question).await;
             let nothing = route.ask(&caller, missing, &question).await;
-            assert_eq!(there, nothing, "{} {} with {allowed}", route.method, route.path);
+            assert_eq!(
+                there, nothing,
+                "{} {} with {allowed}",
+                route.method, route.path
+            );
         }
     }
     // Nothing of all this has changed the session.
@@ -132,30 +180,68 @@ async fn what_a_token_does_not_see_is_answered_like_what_does_not_exist() {
 #[tokio::test]
 async fn lists_have_what_the_token_sees() {
     let world = World::new(SCRIPT).await;
-    let ann = world.with(world.token(NewToken { scope: scope("acme", Some("ann")), ..whole("") }).await);
+    let ann = world.with(
+        world
+            .token(NewToken {
+                scope: scope("acme", Some("ann")),
+                ..whole("")
+            })
+            .await,
+    );
     let session = ann.start("Broken.").await;
     let tenant = world.all("acme").await;
     for (path, sees) in [("/v1/sessions", true), ("/v1/questions", true)] {
         let own = tenant.get(path).await.is(200);
-        assert_eq!(own["items"][0]["session"] == json!(session), sees, "{path}: {own:#}");
+        assert_eq!(
+            own["items"][0]["session"] == json!(session),
+            sees,
+            "{path}: {own:#}"
+        );
         for stranger in [world.all("other").await, world.all("").await] {
-            assert_eq!(stranger.get(path).await.is(200)["items"], json!([]), "{path}");
+            assert_eq!(
+                stranger.get(path).await.is(200)["items"],
+                json!([]),
+                "{path}"
+            );
         }
     }
-    let bob = world.with(world.token(NewToken { scope: scope("acme", Some("bob")), ..whole("") }).await);
+    let bob = world.with(
+        world
+            .token(NewToken {
+                scope: scope("acme", Some("bob")),
+                ..whole("")
+            })
+            .await,
+    );
     assert_eq!(bob.get("/v1/sessions").await.is(200)["items"], json!([]));
 
     // A token with a subject makes and lists tokens of this subject alone.
     let listed = bob.get("/v1/tokens").await.is(200);
-    let subjects: Vec<&Json> = listed["items"].as_array().unwrap().iter().map(|t| &t["subject"]).collect();
+    let subjects: Vec<&Json> = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| &t["subject"])
+        .collect();
     assert_eq!(subjects, [&json!("bob")]);
-    let foreign = bob.post("/v1/tokens", json!({ "subject": "ann", "allows": ["read"] })).await;
+    let foreign = bob
+        .post(
+            "/v1/tokens",
+            json!({ "subject": "ann", "allows": ["read"] }),
+        )
+        .await;
     foreign.fails(403, "scope");
-    let made = bob.post("/v1/tokens", json!({ "allows": ["read"] })).await.is(201);
+    let made = bob
+        .post("/v1/tokens", json!({ "allows": ["read"] }))
+        .await
+        .is(201);
     let new = world.with(made["token"].as_str().unwrap().to_owned());
     assert_eq!(new.get("/v1/me").await.is(200)["subject"], "bob");
     let name = ann.get("/v1/me").await.is(200)["name"].clone();
-    let foreign = bob.request(Method::DELETE, &format!("/v1/tokens/{}", name.as_str().unwrap()));
+    let foreign = bob.request(
+        Method::DELETE,
+        &format!("/v1/tokens/{}", name.as_str().unwrap()),
+    );
     Answer::of(foreign).await.fails(404, "unknown_token");
     ann.get("/v1/me").await.is(200);
 }
@@ -179,7 +265,13 @@ async fn events_of_one_tenant_reach_no_session_of_another() {
     let mine = acme.start("Hello.").await;
     let aimed = |session: &str| json!({ "definition": "desk", "event": "parcel", "fields": { "order": "1" }, "session": session });
     let other = world.all("other").await;
-    let there = other.post("/v1/events", aimed(&mine)).await.fails(404, "session");
-    let nothing = other.post("/v1/events", aimed("aa0000000000zzzz")).await.fails(404, "session");
+    let there = other
+        .post("/v1/events", aimed(&mine))
+        .await
+        .fails(404, "session");
+    let nothing = other
+        .post("/v1/events", aimed("aa0000000000zzzz"))
+        .await
+        .fails(404, "session");
     assert_eq!(there.replace(&mine, "aa0000000000zzzz"), nothing);
 }

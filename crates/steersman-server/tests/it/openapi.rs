@@ -12,7 +12,10 @@ fn the_document_is_what_the_code_makes() {
         std::fs::write(&path, &now).unwrap();
     }
     let then = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(now == then, "docs/reference/openapi.json differs: UPDATE=1 cargo test -p steersman-server --test it openapi");
+    assert!(
+        now == then,
+        "docs/reference/openapi.json differs: UPDATE=1 cargo test -p steersman-server --test it openapi"
+    );
 }
 
 #[test]
@@ -28,7 +31,10 @@ fn each_operation_is_named_and_says_what_it_does() {
             assert!(operation["summary"].is_string(), "{method} {path}");
             if path.starts_with("/v1") && path != "/v1/openapi.json" {
                 let problem = &operation["responses"]["default"]["content"];
-                assert!(problem["application/problem+json"].is_object(), "{method} {path}");
+                assert!(
+                    problem["application/problem+json"].is_object(),
+                    "{method} {path}"
+                );
             }
         }
     }

@@ -4,8 +4,14 @@ use crate::world::{Frame, SCRIPT, World, desk, durable, whole};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use steersman::Steersman;
+use steersman::machine::stored::outcome::{Answer, Failure};
+use steersman::runtime::Boxed;
+use steersman::runtime::model::{Delta, Model, ModelCall, Sink};
 use steersman::runtime::store::memory::MemoryStore;
 use steersman_server::{Limits, NewToken, Options, Permission};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 fn kinds(frames: &[Frame]) -> Vec<&str> {
     frames.iter().map(|frame| &*frame.event).collect()
@@ -33,11 +39,23 @@ async fn a_reader_that_comes_back_misses_nothing_and_gets_nothing_twice() {
     }
     // The last id goes before `from`.
     let last = whole.last().unwrap().id.as_deref();
-    let rest = all.stream(&format!("{path}&from=start"), last).await.rest().await;
+    let rest = all
+        .stream(&format!("{path}&from=start"), last)
+        .await
+        .rest()
+        .await;
     assert_eq!(kinds(&rest), ["hello", "settled"]);
-    let now = all.stream(&format!("{path}&from=now"), None).await.rest().await;
+    let now = all
+        .stream(&format!("{path}&from=now"), None)
+        .await
+        .rest()
+        .await;
     assert_eq!(kinds(&now), ["hello", "settled"]);
-    let some = all.stream(&format!("{path}&kinds=heard,asked"), None).await.rest().await;
+    let some = all
+        .stream(&format!("{path}&kinds=heard,asked"), None)
+        .await
+        .rest()
+        .await;
     assert_eq!(kinds(&some), ["hello", "heard", "asked"]);
     let wrong = all.get(&format!("{path}&from=never")).await;
     wrong.fails(400, "cursor");
@@ -59,14 +77,23 @@ async fn a_reader_follows_what_another_process_drives() {
     let here = all.stream(&path, None).await.rest().await;
     let elsewhere = there.stream(&path, None).await.rest().await;
     assert_eq!(durable(&here), durable(&elsewhere));
-    assert_eq!((&here[0].data["driven"], &elsewhere[0].data["driven"]), (&json!("here"), &json!("elsewhere")));
+    assert_eq!(
+        (&here[0].data["driven"], &elsewhere[0].data["driven"]),
+        (&json!("here"), &json!("elsewhere"))
+    );
     assert_eq!(elsewhere.last().unwrap().data["status"], "asks");
 }
 
 #[tokio::test]
 async fn a_stream_ends_with_the_server_and_with_its_limits() {
-    let limits = Limits { streams_each: 1, ..Limits::default() };
-    let options = Options { limits, ..Options::default() };
+    let limits = Limits {
+        streams_each: 1,
+        ..Limits::default()
+    };
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
     let world = World::over(Arc::new(MemoryStore::new()), SCRIPT, options).await;
     let all = world.all("").await;
     let session = all.start("Broken.").await;
@@ -78,55 +105,144 @@ async fn a_stream_ends_with_the_server_and_with_its_limits() {
     assert_eq!(second.headers["retry-after"], "1");
     second.fails(429, "streams");
     world.server.stop();
-    let rest = tokio::time::timeout(Duration::from_secs(20), stream.rest()).await.unwrap();
+    let rest = tokio::time::timeout(Duration::from_secs(20), stream.rest())
+        .await
+        .unwrap();
     assert_eq!(kinds(&rest), [""; 0]);
 }
 
-const SECRETIVE: &str = "
-desk:
-  - The word is tiger lily 7, and nothing else of all this matters to anybody who listens here, today or tomorrow.
-";
+/// A model that streams its answer, and ends it when it is told to.
+struct Slow(Arc<Notify>);
+
+const SAYS: &str = "The word is tiger lily 7, and nothing else of all this matters to anybody who listens here, today or tomorrow.";
+
+impl Model for Slow {
+    fn label(&self) -> Arc<str> {
+        "slow".into()
+    }
+
+    fn call<'a>(
+        &'a self,
+        _call: &'a ModelCall,
+        sink: &'a dyn Sink,
+        _cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<Answer, Failure>> {
+        Box::pin(async move {
+            for piece in SAYS.split_inclusive(' ') {
+                sink.delta(Delta::Text(piece.to_owned()));
+            }
+            self.0.notified().await;
+            Ok(Answer {
+                text: Some(SAYS.to_owned()),
+                ..Answer::default()
+            })
+        })
+    }
+}
 
 #[tokio::test]
 async fn secrets_are_masked_in_pieces_too_unless_the_token_may_see_them() {
-    let store = Arc::new(MemoryStore::new());
-    let world = World::undriven(store, SECRETIVE, Options::default()).await;
+    let ends = Arc::<Notify>::default();
+    let setup = Steersman::options().model("default", Slow(ends.clone()));
+    let world = World::of(setup, Arc::new(MemoryStore::new()), Options::default()).await;
     let all = world.all("").await;
     // It is driven here before anybody listens, so that no piece is missed.
     let driven = world.steersman.start(&desk()).await.unwrap();
     let session = driven.id();
-    let masked = NewToken { allows: vec![Permission::Read, Permission::Write], ..whole("") };
+    let masked = NewToken {
+        allows: vec![Permission::Read, Permission::Write],
+        ..whole("")
+    };
     let masked = world.with(world.token(masked).await);
     let path = format!("/v1/sessions/{session}/events");
-    let mut streams = [all.stream(&path, None).await, masked.stream(&path, None).await];
+    let mut streams = [
+        all.stream(&path, None).await,
+        masked.stream(&path, None).await,
+    ];
     driven.say("Hello.").await.unwrap();
     let mut seen = [Vec::new(), Vec::new()];
+    let pieces = |frames: &[Frame]| -> String {
+        let pieces = frames.iter().filter(|frame| frame.event == "piece");
+        pieces
+            .map(|frame| frame.data["text"].as_str().unwrap().to_owned())
+            .collect()
+    };
     for (stream, seen) in streams.iter_mut().zip(&mut seen) {
-        // The session had settled before, too: nothing was said yet.
-        while seen.last().is_none_or(|frame: &Frame| frame.data["status"] != "answered") {
+        while !pieces(seen).contains("and nothing") {
             seen.push(stream.next().await.unwrap());
         }
     }
-    let pieces = |frames: &[Frame]| -> String {
-        let pieces = frames.iter().filter(|frame| frame.event == "piece");
-        pieces.map(|frame| frame.data["text"].as_str().unwrap().to_owned()).collect()
+    ends.notify_one();
+    for (stream, seen) in streams.iter_mut().zip(&mut seen) {
+        // The session had settled before, too: nothing was said yet.
+        while seen
+            .last()
+            .is_none_or(|frame: &Frame| frame.data["status"] != "answered")
+        {
+            seen.push(stream.next().await.unwrap());
+        }
+    }
+    let texts = |frames: &[Frame]| {
+        frames
+            .iter()
+            .map(|frame| frame.data.to_string())
+            .collect::<String>()
     };
-    let texts = |frames: &[Frame]| frames.iter().map(|frame| frame.data.to_string()).collect::<String>();
-    assert!(pieces(&seen[0]).starts_with("The word is tiger lily 7, and"), "{:?}", seen[0]);
-    assert!(pieces(&seen[1]).starts_with("The word is (secret), and"), "{:?}", seen[1]);
+    assert!(
+        pieces(&seen[0]).starts_with("The word is tiger lily 7, and"),
+        "{:?}",
+        seen[0]
+    );
+    assert!(
+        pieces(&seen[1]).starts_with("The word is (secret), and"),
+        "{:?}",
+        seen[1]
+    );
     assert!(!texts(&seen[1]).contains("lily"), "{:?}", seen[1]);
     let said = seen[1].iter().find(|frame| frame.event == "said").unwrap();
-    assert!(said.data["text"].as_str().unwrap().starts_with("The word is (secret), and"));
+    assert!(
+        said.data["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("The word is (secret), and")
+    );
     let last = &seen[1].last().unwrap().data;
-    assert!(last["answer"].as_str().unwrap().starts_with("The word is (secret), and"), "{last}");
+    assert!(
+        last["answer"]
+            .as_str()
+            .unwrap()
+            .starts_with("The word is (secret), and"),
+        "{last}"
+    );
 
     // Nor does any view, and no list, show it.
     let place = format!("/v1/sessions/{session}");
-    for path in ["", "/state", "/lines", "/effects", "/graph", "/questions", "/branches", "/artifacts"] {
-        let view = masked.get(&format!("{place}{path}")).await.is(200).to_string();
+    for path in [
+        "",
+        "/state",
+        "/lines",
+        "/effects",
+        "/graph",
+        "/questions",
+        "/branches",
+        "/artifacts",
+    ] {
+        let view = masked
+            .get(&format!("{place}{path}"))
+            .await
+            .is(200)
+            .to_string();
         assert!(!view.contains("lily"), "{path}: {view}");
     }
+    ends.notify_one();
     let turn = masked.say(session, "Again?").await;
     assert!(!turn.to_string().contains("lily"), "{turn}");
-    assert!(!masked.get("/v1/sessions").await.is(200).to_string().contains("lily"));
+    assert!(
+        !masked
+            .get("/v1/sessions")
+            .await
+            .is(200)
+            .to_string()
+            .contains("lily")
+    );
 }

@@ -8,7 +8,7 @@ use steersman::machine::stored::ids::Name;
 use steersman::runtime::seal::Sealer;
 use steersman::runtime::store::Store;
 use steersman::runtime::store::memory::MemoryStore;
-use steersman::{Network, Scope, Steersman, tool_with};
+use steersman::{Network, Scope, Setup, Steersman, tool_with};
 use steersman_server::{NewToken, Options, Permission, Server, make_token, serve};
 use tokio::net::TcpListener;
 
@@ -85,12 +85,13 @@ impl World {
     }
 
     /// A server that drives nothing: the test does.
-    pub(crate) async fn undriven(
-        store: Arc<dyn Store>,
-        script: &str,
-        mut options: Options,
-    ) -> Self {
+    pub(crate) async fn undriven(store: Arc<dyn Store>, script: &str, options: Options) -> Self {
         let setup = Steersman::options().script_all(script);
+        Self::of(setup, store, options).await
+    }
+
+    /// A server over a store, which drives nothing, with other settings than a script.
+    pub(crate) async fn of(setup: Setup, store: Arc<dyn Store>, mut options: Options) -> Self {
         let setup = setup.env(|name| (name == "WORD").then(|| "tiger lily 7".to_owned()));
         let steersman = setup.over_shared(store, sealer());
         options.definitions.push(desk());
@@ -197,7 +198,10 @@ impl Answer {
 
 impl Caller<'_> {
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.world.client.request(method, format!("{}{path}", self.world.at));
+        let request = self
+            .world
+            .client
+            .request(method, format!("{}{path}", self.world.at));
         request.bearer_auth(&self.token)
     }
 
@@ -213,20 +217,29 @@ impl Caller<'_> {
     pub(crate) async fn start(&self, message: &str) -> String {
         let body = json!({ "definition": "desk", "message": message });
         let request = self.request(Method::POST, "/v1/sessions").json(&body);
-        let turn = Answer::of(request.header("prefer", "wait=30")).await.is(200);
+        let turn = Answer::of(request.header("prefer", "wait=30"))
+            .await
+            .is(200);
         turn["session"].as_str().unwrap().to_owned()
     }
 
     /// Says something, and returns the state in which the session settles.
     pub(crate) async fn say(&self, session: &str, text: &str) -> Json {
         let path = format!("/v1/sessions/{session}/messages");
-        let request = self.request(Method::POST, &path).json(&json!({ "text": text }));
-        Answer::of(request.header("prefer", "wait=30")).await.is(200)
+        let request = self
+            .request(Method::POST, &path)
+            .json(&json!({ "text": text }));
+        Answer::of(request.header("prefer", "wait=30"))
+            .await
+            .is(200)
     }
 
     /// The id of the only open question of a session.
     pub(crate) async fn question(&self, session: &str) -> String {
-        let found = self.get(&format!("/v1/sessions/{session}/questions")).await.is(200);
+        let found = self
+            .get(&format!("/v1/sessions/{session}/questions"))
+            .await
+            .is(200);
         let items = found["items"].as_array().unwrap();
         assert_eq!(items.len(), 1, "{found:#}");
         items[0]["id"].as_str().unwrap().to_owned()
@@ -291,7 +304,11 @@ impl Stream {
 fn read(text: &str) -> Option<Frame> {
     let field = |name: &str| {
         let mut lines = text.lines();
-        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned))
+        lines.find_map(|line| {
+            line.strip_prefix(name)?
+                .strip_prefix(": ")
+                .map(str::to_owned)
+        })
     };
     let data = field("data")?;
     Some(Frame {
@@ -303,5 +320,9 @@ fn read(text: &str) -> Option<Frame> {
 
 /// The events on disk among these.
 pub(crate) fn durable(frames: &[Frame]) -> Vec<Frame> {
-    frames.iter().filter(|frame| frame.id.is_some()).cloned().collect()
+    frames
+        .iter()
+        .filter(|frame| frame.id.is_some())
+        .cloned()
+        .collect()
 }

@@ -144,13 +144,13 @@ impl Log for Scoped {
             }
             match self.below.create(session).await {
                 // The id of a session of others is not told.
-                Err(StoreError::Conflict(other)) => Err(StoreError::Conflict(
-                    if self.holds(&other).await.is_ok() {
+                Err(StoreError::Conflict(other)) => {
+                    Err(StoreError::Conflict(if self.holds(&other).await.is_ok() {
                         other
                     } else {
                         id
-                    },
-                )),
+                    }))
+                }
                 created => created,
             }
         })
