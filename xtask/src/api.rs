@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use syn::{Attribute, Fields, Ident, ImplItem, Item, TraitItem, UseTree, Visibility};
 
 /// The crates whose interface is listed.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "steersman",
     "steersman-adapters",
     "steersman-definition",
     "steersman-lsp",
     "steersman-machine",
     "steersman-runtime",
+    "steersman-server",
     "steersman-views",
 ];
 

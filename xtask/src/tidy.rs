@@ -99,6 +99,11 @@ const BANNED: &[(&str, &[&str], &str)] = &[
         "a program that uses the library does not pay for the command line",
     ),
     (
+        "steersman-server",
+        &["clap", "anstream"],
+        "a server knows HTTP, no command line and no terminal",
+    ),
+    (
         "steersman-examples",
         &[
             "clap",

@@ -56,12 +56,14 @@ mod schedule;
 mod schema;
 mod search;
 mod send;
+mod serve;
 mod servers;
 mod sessions;
 mod show;
 mod simulate;
 mod test;
 mod timeline;
+mod token;
 mod top;
 mod why;
 
@@ -113,6 +115,7 @@ commands! {
         Check(check::CheckArgs),
         Run(run::RunArgs),
         Schedule(schedule::ScheduleArgs),
+        Serve(serve::ServeArgs),
     }
     "Look" {
         Sessions(sessions::SessionsArgs),
@@ -164,6 +167,7 @@ commands! {
         Backup(backup::BackupArgs),
         Erase(erase::EraseArgs),
         Key(key::KeyArgs),
+        Token(token::TokenArgs),
         Doctor(doctor::DoctorArgs),
         Schema(schema::SchemaArgs),
         Lsp(lsp::LspArgs),

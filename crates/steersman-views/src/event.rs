@@ -2,6 +2,7 @@
 
 mod cursor;
 mod entry;
+mod held;
 mod kind;
 mod tell;
 

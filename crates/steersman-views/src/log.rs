@@ -38,15 +38,18 @@ pub async fn became(
         };
         after = last.n;
         for line in &lines {
-            let became = line.ledger.iter().find_map(|entry| match entry {
-                LedgerEntry::Accepted { message: id, .. } if **id == *message => {
-                    Some(Became::Taken(line.n))
-                }
+            // A line that refuses a message accepts it, too: the message is in no inbox any more.
+            let refused = line.ledger.iter().find_map(|entry| match entry {
                 LedgerEntry::Refused { message: id, why } if **id == *message => {
                     Some(Became::Refused(reader.text(*why)))
                 }
                 _ => None,
             });
+            let accepted = || {
+                let mut entries = line.ledger.iter();
+                entries.any(|entry| matches!(entry, LedgerEntry::Accepted { message: id, .. } if **id == *message))
+            };
+            let became = refused.or_else(|| accepted().then_some(Became::Taken(line.n)));
             if became.is_some() {
                 return reader.fault().map_or(Ok(became), Err);
             }

@@ -57,9 +57,11 @@ pub trait Reader: History + Send + Sync {
         })
     }
 
-    /// Returns true if the reader masks secrets. Pieces of answers that stream between the lines cannot be masked, because a secret
-    /// may be split over several of them. Views leave them out.
+    /// Returns true if the reader masks secrets.
     fn is_masked(&self) -> bool;
+
+    /// Returns the secrets that the reader masks, as of the lines that it has read. `None` if it masks none, or has read no line yet.
+    fn known(&self) -> Option<Arc<Known>>;
 
     /// Returns and clears the first error of reading a text since the last call.
     fn fault(&self) -> Option<EngineError>;
@@ -206,12 +208,6 @@ impl Stored {
             Some(secrets) => Ok(lock(secrets).known.clone()),
             None => Ok(Arc::new(self.engine.secrets_of(&self.session).await?)),
         }
-    }
-
-    /// Returns the secrets that are masked. `None` if nothing is masked, or nothing was read yet.
-    fn known(&self) -> Option<Arc<Known>> {
-        let secrets = self.opened.get()?.secrets.as_ref()?;
-        Some(lock(secrets).known.clone())
     }
 
     /// Returns a line, masked if the reader masks secrets. Learns the secrets of the line, and of all lines before it.
@@ -396,6 +392,11 @@ impl Reader for Stored {
 
     fn is_masked(&self) -> bool {
         self.is_masked
+    }
+
+    fn known(&self) -> Option<Arc<Known>> {
+        let secrets = self.opened.get()?.secrets.as_ref()?;
+        Some(lock(secrets).known.clone())
     }
 
     fn fault(&self) -> Option<EngineError> {

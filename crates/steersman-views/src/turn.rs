@@ -7,7 +7,8 @@ use serde_json::{Value as Json, json};
 use std::fmt;
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Name, Time};
-use steersman_runtime::pending::{Pending, PendingId, PendingKind};
+use steersman_runtime::known::Known;
+use steersman_runtime::pending::{Pending, PendingId, PendingKind, ProbeState};
 use steersman_runtime::session::Settled;
 
 /// The state of a session that settled: it continues only with an input, such as an answer, an event or a time. Everything in it
@@ -39,6 +40,28 @@ impl Turn {
         match self {
             Self::Asks(questions) => questions,
             Self::Answer(_) | Self::Waits(_) | Self::Stopped(_) => &[],
+        }
+    }
+
+    /// Returns the state with secrets masked in all texts.
+    pub fn masked(self, known: &Known) -> Self {
+        let text = |text: Arc<str>| Arc::from(known.masked(&text));
+        let all = |questions: Vec<Question>| {
+            let questions = questions.into_iter();
+            questions.map(|asked| asked.masked(known)).collect()
+        };
+        match self {
+            Self::Answer(answer) => Self::Answer(Answer {
+                before: answer.before.into_iter().map(text).collect(),
+                text: text(answer.text),
+                task: answer.task,
+            }),
+            Self::Asks(asked) => Self::Asks(all(asked)),
+            Self::Waits(awaited) => Self::Waits(all(awaited)),
+            Self::Stopped(stop) => Self::Stopped(Stop {
+                message: text(stop.message),
+                ..stop
+            }),
         }
     }
 
@@ -214,6 +237,26 @@ impl Question {
     pub fn since(&self) -> Time {
         self.0.since
     }
+    /// Returns the question with secrets masked in all texts.
+    pub fn masked(self, known: &Known) -> Self {
+        let text = |text: &str| known.masked(text);
+        let shared = |text: Arc<str>| Arc::from(known.masked(&text));
+        let all = |texts: Vec<String>| texts.iter().map(|own| text(own)).collect();
+        let pending = self.0;
+        Self(Pending {
+            args: pending.args.map(shared),
+            text: shared(pending.text),
+            options: all(pending.options),
+            show: all(pending.show),
+            because: pending.because.as_deref().map(text),
+            probe: pending.probe.map(|probe| ProbeState {
+                said: probe.said.map(shared),
+                ..probe
+            }),
+            ..pending
+        })
+    }
+
     /// Returns everything that the runtime knows about it.
     pub fn pending(&self) -> &Pending {
         &self.0

@@ -13,6 +13,9 @@ use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted, random_i
 use steersman_runtime::pending::PendingId;
 use steersman_runtime::session::{Fork, Receipt, Search};
 
+/// Maximum number of bytes of a `traceparent`.
+const TRACE: usize = 55;
+
 /// An act on a session: a message, a decision, an order or a request about branches.
 ///
 /// [`Session`](crate::Session) has a method for each act; it acts on a session that this process drives. An `Act` is given to a
@@ -213,6 +216,39 @@ impl Act {
             What::Answer { by, .. } => *by = who,
         }
         self
+    }
+
+    /// Sets the branch that the act is about; `None` means the current one.
+    pub fn on(mut self, on: Option<Id>) -> Self {
+        if let What::Message(message) = &mut self.what {
+            message.branch = on;
+        }
+        self
+    }
+
+    /// Addresses a text to an agent or a question instead of the agent that has the floor. Other acts are not changed.
+    pub fn to(mut self, whom: Id) -> Self {
+        if let What::Message(message) = &mut self.what
+            && let Wanted::Say { to, .. } = &mut message.wanted
+        {
+            *to = Some(whom);
+        }
+        self
+    }
+
+    /// Sets the trace of the request: a W3C `traceparent`, which the log keeps with the act. A text of another form is left out.
+    pub fn traced(mut self, parent: &str) -> Self {
+        if let What::Message(message) = &mut self.what
+            && parent.len() <= TRACE
+        {
+            message.parent = Some(parent.into());
+        }
+        self
+    }
+
+    /// Makes a branch the current one, to which everything goes that names no branch.
+    pub fn current(branch: Id) -> Self {
+        Wanted::Current(branch).by(By::user()).into()
     }
 
     /// Gives the act an id. A session accepts each id once in its life. Without one, the act has a random id.

@@ -55,7 +55,10 @@ impl Steersman {
 
     /// Like [`Steersman::post`], with a target for events that the definition does not route: if it declares neither `session:` nor
     /// `start:` for the event, and the argument `session` is given, the event goes into the inbox of that session.
-    pub(crate) async fn event_to(
+    ///
+    /// # Errors
+    /// As [`Steersman::event`].
+    pub async fn event_to(
         &self,
         network: &Network,
         name: &str,
@@ -83,7 +86,7 @@ impl Steersman {
             .engine()
             .deliver_event(BoxedEvent {
                 id: id.clone(),
-                scope: Scope::default(),
+                scope: self.scope(),
                 message: message.encode(id, now).bytes,
                 network: network.name().into(),
                 event: name.into(),
@@ -99,6 +102,11 @@ impl Steersman {
         })
     }
 
+    /// Returns the scope of what this handle sends.
+    fn scope(&self) -> Scope {
+        self.engine().scope().cloned().unwrap_or_default()
+    }
+
     /// Puts the event into the inbox of the session with this key. If there is none, starts one if the definition allows it.
     async fn by_key(
         &self,
@@ -108,7 +116,7 @@ impl Steersman {
         key: &str,
     ) -> Result<Sent, Error> {
         let query = SessionQuery {
-            scope: Some(Scope::default()),
+            scope: Some(self.scope()),
             network: Some(network.name().into()),
             key: Some(key.into()),
             limit: Some(1),
@@ -165,7 +173,7 @@ impl Steersman {
         let say = message.transpose().map_err(refused)?;
         // The session's id is derived from the event's id, so that a second delivery finds the session.
         let known = format!("{} {name} {id}", network.name());
-        let session = session_of(&known);
+        let session = session_of(&self.scope(), &known);
         let options = StartOptions {
             id: Some(session.clone()),
             message_id: Some(message_id(network.name(), name, id)),
@@ -329,8 +337,14 @@ fn fits(def: &EventDef, name: &str, fields: &Json) -> Result<(), String> {
     }
 }
 
-/// Derives the id of a session from a text.
-fn session_of(text: &str) -> SessionId {
+/// Derives the id of a session from its scope and a text.
+fn session_of(scope: &Scope, text: &str) -> SessionId {
+    let mut text = text.to_owned();
+    if *scope != Scope::default() {
+        // The zero byte keeps apart what cannot be a part of a name.
+        let subject = scope.subject.as_deref().unwrap_or_default();
+        text = format!("{}\0{subject}\0{text}", scope.tenant);
+    }
     let digest = Digest::of(text.as_bytes());
     let bytes = digest.0.first_chunk().expect("a digest has 16 bytes");
     session_id(StoreCode::ALONE, bytes)

@@ -10,7 +10,7 @@ use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Engine;
 use steersman_runtime::feed::{Feed, FeedItem};
 use steersman_runtime::session::Session as Driven;
-use steersman_runtime::store::SessionId;
+use steersman_runtime::store::{SessionId, SessionInfo, SessionQuery};
 use steersman_views::event::{Cursor, Event, EventKind, Teller};
 use steersman_views::reader::{Reader as _, Stored};
 
@@ -22,8 +22,8 @@ const LOOK: u64 = 50;
 /// No event that is on disk is ever skipped, however slow the reader is, and no reader blocks the session. Streamed pieces
 /// ([`Event::is_provisional`]) may be skipped; the complete text follows as [`EventKind::Said`].
 ///
-/// A session that another process drives is followed through the store: its lines arrive with a short delay, and nothing is
-/// streamed.
+/// A session that another process drives is followed through the store: its lines, and that it settled, arrive with a short delay,
+/// and nothing is streamed.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -65,6 +65,8 @@ pub struct Events {
     once: bool,
     /// The line of the message whose answer is awaited. A settled state before this line is ignored.
     after: Line,
+    /// The line at which the settled state was reported last.
+    settled: Option<Line>,
     ended: bool,
 }
 
@@ -101,6 +103,7 @@ impl Events {
             driven,
             once: false,
             after: Line::NONE,
+            settled: None,
             ended: false,
         }
     }
@@ -108,6 +111,19 @@ impl Events {
     /// Ends the events after the first [`EventKind::Settled`].
     pub fn until_settled(mut self) -> Self {
         self.once = true;
+        self
+    }
+
+    /// Masks the values of all secrets that the session knows, in streamed pieces too.
+    pub fn masked(mut self) -> Self {
+        self.reader = Arc::new(Stored::masked(&self.engine, &self.id));
+        self.teller = Teller::new(self.reader.clone());
+        self
+    }
+
+    /// Ignores states in which the session had settled before this line was on disk.
+    pub fn settled_after(mut self, line: Line) -> Self {
+        self.after = line;
         self
     }
 
@@ -158,6 +174,10 @@ impl Events {
     }
 
     async fn wait(&mut self) -> Result<Event, Error> {
+        if self.reader.is_masked() && self.reader.known().is_none() {
+            // Pieces may come before the first line.
+            self.reader.masks().await?;
+        }
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
@@ -177,7 +197,10 @@ impl Events {
                     let item = item?;
                     self.item(item).await?;
                 }
-                () = clock.sleep(LOOK) => self.find_driver(),
+                () = clock.sleep(LOOK) => {
+                    self.find_driver();
+                    self.settled_elsewhere().await?;
+                }
             }
         }
     }
@@ -189,6 +212,34 @@ impl Events {
             self.driven = Some(driven);
             self.catches_up = true;
         }
+    }
+
+    /// Adds an [`EventKind::Settled`] event if the session has settled and this process does not drive it.
+    async fn settled_elsewhere(&mut self) -> Result<(), Error> {
+        let head = self.feed.cursor();
+        if self.driven.is_some() || self.settled == Some(head) || head < self.after {
+            return Ok(());
+        }
+        if !head.is_some() || self.engine.store().head(&self.id).await? != head {
+            return Ok(());
+        }
+        let query = SessionQuery {
+            prefix: Some(self.id.to_string()),
+            ..SessionQuery::default()
+        };
+        let found = self.engine.store().sessions(&query).await?;
+        // The state of lists is written with the line that changes it.
+        let rests = |info: &SessionInfo| !matches!(&*info.state.status, "" | "running");
+        let mut found = found.iter();
+        if !found.any(|info| info.id == self.id && info.head == head && rests(info)) {
+            return Ok(());
+        }
+        let seen = self.engine.inspect(&self.id).await?;
+        if seen.info.head != head {
+            return Ok(());
+        }
+        self.settled = Some(head);
+        self.piece(FeedItem::Settled(Arc::new(seen.settled))).await
     }
 
     /// Delivers all lines on disk, then the settled state for a reader that attaches after the session has settled.
@@ -216,6 +267,7 @@ impl Events {
             .as_ref()
             .and_then(|d| d.settled().now_or_never());
         if let Some(Ok(settled)) = settled {
+            self.settled = Some(self.feed.cursor());
             self.piece(FeedItem::Settled(settled)).await?;
         }
         Ok(())

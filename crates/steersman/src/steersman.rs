@@ -24,7 +24,7 @@ use steersman_runtime::Env;
 use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::clock::{Clock, System};
 use steersman_runtime::engine::{
-    Durability, Engine, EngineError, Inspection, Options, Parts, StartOptions, Timeouts,
+    Durability, Engine, EngineError, Happened, Inspection, Options, Parts, StartOptions, Timeouts,
 };
 use steersman_runtime::erase::{Erased, What};
 use steersman_runtime::limiter::Limiters;
@@ -142,8 +142,36 @@ impl Steersman {
         Ok(self.handle(self.engine.open_stepping(id).await?))
     }
 
-    /// Creates a session without driving it. The next process that drives the store runs it.
-    pub(crate) async fn create(
+    /// Returns a `Steersman` for which only what belongs to a scope exists: [`Engine::scoped`]. It takes no work from the store by
+    /// itself; the one that it was made from drives its sessions.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), steersman::Error> {
+    /// use steersman::{ErrorKind, Network, Scope, StartOptions, Steersman};
+    ///
+    /// let network = Network::from_yaml("agents: { desk: { system: You answer. } }").build()?;
+    /// let steersman = Steersman::options().script_all("desk: [ Yes. ]").in_memory();
+    /// let of = |tenant: &str| steersman.scoped(Scope { tenant: tenant.into(), subject: None });
+    /// let id = of("acme").create(&network, StartOptions::default()).await?;
+    ///
+    /// assert!(of("acme").info(&id).await.is_ok());
+    /// assert_eq!(of("other").info(&id).await.unwrap_err().kind(), ErrorKind::NotFound);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scoped(&self, scope: Scope) -> Self {
+        Self {
+            engine: self.engine.scoped(scope),
+            ..self.clone()
+        }
+    }
+
+    /// Creates a session without driving it, and returns its id. The next process that drives the store runs it.
+    ///
+    /// # Errors
+    /// As [`Steersman::start_with`].
+    pub async fn create(
         &self,
         network: &Network,
         mut options: StartOptions,
@@ -282,7 +310,7 @@ impl Steersman {
         query: &str,
         most: usize,
     ) -> Result<Vec<Found>, Error> {
-        let part = Scope::default();
+        let part = self.engine.scope().cloned().unwrap_or_default();
         let found = self.engine.search_memories(Some(&part), scope, query, most);
         found.await.map_err(of_memory)
     }
@@ -361,9 +389,22 @@ impl Steersman {
     /// If the store cannot be read or written. A session that cannot be driven does not block the others; its status names
     /// the error.
     pub async fn run_all(&self, stop: CancellationToken) -> Result<(), Error> {
+        self.run_all_told(stop, |_| {}).await
+    }
+
+    /// Does the same as [`Steersman::run_all`], and calls `told` with everything that happens. `told` is called between two reads of
+    /// the store, so it must be quick.
+    ///
+    /// # Errors
+    /// As [`Steersman::run_all`].
+    pub async fn run_all_told(
+        &self,
+        stop: CancellationToken,
+        told: impl Fn(Happened) + Send + Sync,
+    ) -> Result<(), Error> {
         let idle = self.let_go_of_idle();
         tokio::select! {
-            done = self.engine.run_all(stop) => Ok(done?),
+            done = self.engine.run_all_told(stop, told) => Ok(done?),
             never = idle => match never {},
         }
     }

@@ -62,6 +62,7 @@ mod schedules;
 mod sealed;
 mod search;
 mod secrets;
+mod served;
 mod shared;
 mod simulate;
 mod steps;

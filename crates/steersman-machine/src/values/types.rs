@@ -307,7 +307,7 @@ fn word(value: &Json) -> &'static str {
 }
 
 /// Returns the JSON Schema of an object with exactly these fields. Secrets are left out, because no model fills them in.
-pub(crate) fn schema_of_fields(fields: &[(Name, Type)]) -> Json {
+pub fn schema_of_fields(fields: &[(Name, Type)]) -> Json {
     object_schema(fields.iter().map(|(n, t)| (n, t)))
 }
 

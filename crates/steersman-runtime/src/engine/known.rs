@@ -228,6 +228,28 @@ impl Known {
         parts.collect::<Vec<_>>().join(PLACEHOLDER)
     }
 
+    /// Returns the length of the beginning of a streamed text that may be shown masked: whatever follows, no secret reaches over its
+    /// end.
+    pub fn safe_cut(&self, text: &str) -> usize {
+        // The longest secret is the first one.
+        let longest = self.texts.first().map_or(0, String::len);
+        let mut cut = (text.len() + 1).saturating_sub(longest.max(1));
+        loop {
+            while !text.is_char_boundary(cut) {
+                cut -= 1;
+            }
+            let over = self.texts.iter().flat_map(|secret| {
+                let hits = text.match_indices(secret.as_str());
+                hits.map(|(at, found)| (at, at + found.len()))
+            });
+            let over = over.filter(|(from, to)| *from < cut && cut < *to);
+            match over.map(|(from, _)| from).min() {
+                Some(from) => cut = from,
+                None => return cut,
+            }
+        }
+    }
+
     /// Masks the secrets in all texts and keys of a JSON document that was rendered from a log. Its numbers stay, because they are
     /// counts, lines and prices.
     pub fn mask(&self, json: &mut Json) {
@@ -496,6 +518,30 @@ mod tests {
             json!({ "(secret)": ["(secret)", "(secret) a", true], "n": 12345 })
         );
         assert_eq!(known.masked(r#"{"pin": 1234}"#), r#"{"pin":"(secret)"}"#);
+    }
+
+    #[test]
+    fn a_streamed_text_is_cut_before_what_may_become_a_secret() {
+        let known = known(&["hunter2!", "letmein"]);
+        let longest = known.texts[0].len();
+        assert_eq!(known.safe_cut(""), 0);
+        assert_eq!(known.safe_cut("short"), 0);
+        for text in [
+            "say hunter2! to nobody at all",
+            "näme letmein, please, and hunter2!",
+        ] {
+            for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+                let (mut shown, mut held) = (String::new(), String::new());
+                for piece in [&text[..end], &text[end..], &" ".repeat(longest)] {
+                    held.push_str(piece);
+                    let cut = known.safe_cut(&held);
+                    shown.push_str(&known.masked(&held[..cut]));
+                    held.drain(..cut);
+                }
+                assert!(!known.occurs_in(&shown), "{shown}");
+                assert!(shown.starts_with(&known.masked(text)), "{end}: {shown}");
+            }
+        }
     }
 
     #[test]

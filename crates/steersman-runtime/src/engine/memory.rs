@@ -118,6 +118,7 @@ impl Engine {
         query: &str,
         most: usize,
     ) -> Result<Vec<Found>, MemoryError> {
+        let part = part.or(self.scope());
         let query_of = MemoryQuery {
             part: part.cloned(),
             scope: Some(scope.into()),

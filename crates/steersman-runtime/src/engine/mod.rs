@@ -25,8 +25,8 @@ use crate::model::Models;
 use crate::seal::Sealer;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
 use crate::store::{
-    BoxedEvent, NewSession, NewWorker, SaidHash, ScheduleId, Scope, SessionId, Store, StoreError,
-    Worker, bounds, random_session_id,
+    BoxedEvent, NewSession, NewWorker, SaidHash, ScheduleId, Scope, Scoped, SessionId, Store,
+    StoreError, Worker, bounds, random_session_id,
 };
 use crate::tools::artifact::ArtifactTools;
 use crate::tools::retrieval::Kept;
@@ -111,8 +111,16 @@ pub struct StartOptions {
 }
 
 /// Starts, opens, inspects and drives sessions. A clone shares the same engine.
+///
+/// The second field is the view of an engine that [`Engine::scoped`] made. Sessions are driven by the engine without it.
 #[derive(Clone)]
-pub struct Engine(pub(crate) Arc<Inner>);
+pub struct Engine(pub(crate) Arc<Inner>, pub(crate) Option<Arc<View>>);
+
+/// The part of a store that an engine shows.
+pub(crate) struct View {
+    scope: Scope,
+    store: Arc<dyn Store>,
+}
 
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
@@ -177,29 +185,32 @@ impl Inner {
 impl Engine {
     /// Builds an engine. Nothing runs until a session is started or opened; that needs a tokio runtime.
     pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(Inner {
-            store: parts.store,
-            clock: parts.clock,
-            models: parts.models,
-            toolsets: parts
-                .toolsets
-                .into_iter()
-                .chain([Arc::new(ArtifactTools) as Arc<dyn Toolset>])
-                .collect(),
-            sealer: parts.sealer,
-            options: parts.options,
-            driven: Mutex::default(),
-            mail: Mail::default(),
-            opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
-            networks: Mutex::default(),
-            natives: Arc::default(),
-            slots: Mutex::default(),
-            indexed: Arc::default(),
-            recorded: None,
-            worker: tokio::sync::OnceCell::new(),
-            taking: tokio::sync::Mutex::default(),
-            alive: CancellationToken::new(),
-        }))
+        Self(
+            Arc::new(Inner {
+                store: parts.store,
+                clock: parts.clock,
+                models: parts.models,
+                toolsets: parts
+                    .toolsets
+                    .into_iter()
+                    .chain([Arc::new(ArtifactTools) as Arc<dyn Toolset>])
+                    .collect(),
+                sealer: parts.sealer,
+                options: parts.options,
+                driven: Mutex::default(),
+                mail: Mail::default(),
+                opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+                networks: Mutex::default(),
+                natives: Arc::default(),
+                slots: Mutex::default(),
+                indexed: Arc::default(),
+                recorded: None,
+                worker: tokio::sync::OnceCell::new(),
+                taking: tokio::sync::Mutex::default(),
+                alive: CancellationToken::new(),
+            }),
+            None,
+        )
     }
 
     /// Returns an engine with the ports of this one, but another store and clock. If there is a recording, its sessions are
@@ -211,30 +222,57 @@ impl Engine {
         recorded: Option<Arc<recorded::Recorded>>,
     ) -> Self {
         let inner = &self.0;
-        Self(Arc::new(Inner {
-            store,
-            clock,
-            models: inner.models.clone(),
-            toolsets: inner.toolsets.clone(),
-            sealer: inner.sealer.clone(),
-            options: inner.options.clone(),
-            driven: Mutex::default(),
-            mail: Mail::default(),
-            opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
-            networks: Mutex::default(),
-            natives: inner.natives.clone(),
-            slots: Mutex::default(),
-            indexed: Arc::default(),
-            recorded,
-            worker: tokio::sync::OnceCell::new(),
-            taking: tokio::sync::Mutex::default(),
-            alive: CancellationToken::new(),
-        }))
+        Self(
+            Arc::new(Inner {
+                store,
+                clock,
+                models: inner.models.clone(),
+                toolsets: inner.toolsets.clone(),
+                sealer: inner.sealer.clone(),
+                options: inner.options.clone(),
+                driven: Mutex::default(),
+                mail: Mail::default(),
+                opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+                networks: Mutex::default(),
+                natives: inner.natives.clone(),
+                slots: Mutex::default(),
+                indexed: Arc::default(),
+                recorded,
+                worker: tokio::sync::OnceCell::new(),
+                taking: tokio::sync::Mutex::default(),
+                alive: CancellationToken::new(),
+            }),
+            None,
+        )
+    }
+
+    /// Returns an engine for which only what belongs to a scope exists: sessions, events and memories of others are answered like
+    /// those that do not exist, and sessions that it creates belong to the scope. It shares the driven sessions, networks and
+    /// limiters with this engine, and takes no work from the store by itself ([`Engine::run_all`]).
+    ///
+    /// Make one for each request: it remembers which sessions it has found. A scope that this engine does not include has nothing.
+    #[must_use]
+    pub fn scoped(&self, scope: Scope) -> Self {
+        let store = Arc::new(Scoped::new(self.store().clone(), scope.clone()));
+        Self(self.0.clone(), Some(Arc::new(View { scope, store })))
+    }
+
+    /// Returns the scope of an engine that [`Engine::scoped`] made. `None` means that everything in the store exists.
+    pub fn scope(&self) -> Option<&Scope> {
+        self.1.as_ref().map(|view| &view.scope)
+    }
+
+    /// Returns the engine over the whole store, which drives sessions.
+    pub(crate) fn whole(&self) -> Self {
+        Self(self.0.clone(), None)
     }
 
     /// Returns the store of this engine.
     pub fn store(&self) -> &Arc<dyn Store> {
-        &self.0.store
+        match &self.1 {
+            Some(view) => &view.store,
+            None => &self.0.store,
+        }
     }
 
     /// Returns this process as a worker of the store. It is enrolled when it first owns a session.
@@ -289,6 +327,7 @@ impl Engine {
         options: StartOptions,
     ) -> Result<SessionId, EngineError> {
         let inner = &self.0;
+        let scope = self.scope().cloned().unwrap_or_default();
         let nets = self.nets(&network)?;
         check_begin(&network, &options).map_err(EngineError::Refused)?;
         let mut seed = [0_u8; 8];
@@ -332,7 +371,7 @@ impl Engine {
             say: options.say,
             history: (!options.history.is_empty()).then(|| options.history.stored()),
             state: Vec::new(),
-            scope: Scope::default(),
+            scope: scope.clone(),
             occasion: options.occasion,
         }))
         .by(options.by)
@@ -346,7 +385,7 @@ impl Engine {
         let new = NewSession {
             id: id.clone(),
             network: network.name.clone(),
-            scope: Scope::default(),
+            scope,
             key: options.key,
             salt,
             created: inner.clock.now(),
@@ -355,13 +394,15 @@ impl Engine {
             needs: natives::needs(&network),
         };
         bounds::session(&new)?;
-        inner.store.put_blob(source_hash, source).await?;
+        self.store().put_blob(source_hash, source).await?;
         self.keep(&options.files).await?;
         if let (Some(hash), Some(text)) = (values.manifest, manifest) {
-            inner.store.put_blob(hash.0, text.as_bytes().into()).await?;
+            self.store()
+                .put_blob(hash.0, text.as_bytes().into())
+                .await?;
             self.remember((source_hash, Some(hash)), bound);
         }
-        inner.store.create(new).await?;
+        self.store().create(new).await?;
         self.remember((source_hash, None), network);
         Ok(id)
     }
@@ -376,7 +417,7 @@ impl Engine {
         }
         for content in contents {
             let hash = content.version().hash;
-            self.0.store.put_blob(hash, content.bytes.clone()).await?;
+            self.store().put_blob(hash, content.bytes.clone()).await?;
         }
         Ok(())
     }
@@ -396,14 +437,21 @@ impl Engine {
 
     /// Returns the handle of a session that this process drives.
     pub fn driven(&self, id: &str) -> Option<Session> {
-        self.0.living(id)
+        self.0.living(id).filter(|session| self.shows(session))
+    }
+
+    /// Returns true if a driven session exists for this engine.
+    fn shows(&self, session: &Session) -> bool {
+        self.scope()
+            .is_none_or(|scope| scope.includes(&session.scope))
     }
 
     /// Returns handles to all sessions that this process drives.
     pub fn all_driven(&self) -> Vec<Session> {
         let driven = self.0.driven.lock();
         let driven = driven.expect("nobody panics while holding it");
-        driven.values().cloned().collect()
+        let driven = driven.values().filter(|session| self.shows(session));
+        driven.cloned().collect()
     }
 
     /// Puts a message into a session's inbox, durably. If this process owns the session, its driver is woken.
@@ -433,7 +481,7 @@ impl Engine {
 
     /// Offers an event that names no session to the waits of a network. Returns false if its id was accepted before.
     pub async fn deliver_event(&self, event: BoxedEvent) -> Result<bool, EngineError> {
-        Ok(self.0.store.deliver_event(event).await?)
+        Ok(self.store().deliver_event(event).await?)
     }
 
     /// Follows a session from a cursor on, also if another process drives it. Streamed items come only if this process drives it.
@@ -450,7 +498,8 @@ impl Engine {
                 .driven
                 .lock()
                 .expect("nobody panics while holding it");
-            driven.drain().map(|(_, s)| s).collect()
+            let stopped = driven.extract_if(|_, session| self.shows(session));
+            stopped.map(|(_, session)| session).collect()
         };
         futures::future::join_all(sessions.into_iter().map(Session::stop)).await;
     }
@@ -478,7 +527,7 @@ impl Engine {
         live: Option<broadcast::Receiver<Notice>>,
     ) -> Feed {
         Feed::new(
-            self.0.store.clone(),
+            self.store().clone(),
             self.0.clock.clone(),
             session,
             cursor,
@@ -493,7 +542,7 @@ impl Engine {
         message: &Message,
     ) -> Result<bool, EngineError> {
         let encoded = message.encode(id, self.0.clock.now());
-        match self.0.store.deliver(session, encoded).await {
+        match self.store().deliver(session, encoded).await {
             // An answer is sealed to another text each time, so a repeated answer never has equal bytes.
             Err(StoreError::Repeated(_)) if matches!(message.wanted, Wanted::Answer { .. }) => {
                 Ok(false)
@@ -593,7 +642,7 @@ impl Engine {
         hash: &[u8; 32],
         what: &str,
     ) -> Result<Result<String, String>, EngineError> {
-        let Some(bytes) = self.0.store.blob(hash).await? else {
+        let Some(bytes) = self.store().blob(hash).await? else {
             return Ok(Err(format!("{what} is not in the store")));
         };
         let text = std::str::from_utf8(&bytes).map(str::to_owned);

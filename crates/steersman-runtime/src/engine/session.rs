@@ -6,7 +6,7 @@ use crate::feed::{Feed, Live};
 use crate::inbox::{CancelWhat, Message, Resolution, Wanted};
 pub use crate::log::settled::Settled;
 use crate::pending::PendingId;
-use crate::store::SessionId;
+use crate::store::{Scope, SessionId};
 
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 #[derive(Clone)]
 pub struct Session {
     pub(crate) id: SessionId,
+    pub(crate) scope: Scope,
     pub(crate) engine: Engine,
     pub(crate) to: mpsc::Sender<ToDriver>,
     pub(crate) standing: watch::Receiver<Standing>,

@@ -186,7 +186,7 @@ impl All<'_> {
             each: WAITING,
             waiting,
             can: Arc::new(move |needs| {
-                let engine = engine.upgrade().map(Engine);
+                let engine = engine.upgrade().map(|inner| Engine(inner, None));
                 engine.is_some_and(|engine| engine.can(needs))
             }),
         }

@@ -112,12 +112,15 @@ pub(crate) async fn spawn(
     steps: bool,
 ) -> Result<Session, EngineError> {
     let session = claim.session.clone();
+    // A driver belongs to all: who opened the session first must not decide what it finds in the store.
+    let engine = &engine.whole();
     let (to, from_handles) = mpsc::channel(TOLD);
     let (standing, seen) = watch::channel(Standing::Busy);
     let live = Live::default();
     let still = Arc::<Notify>::default();
     let handle = Session {
         id: session,
+        scope: claim.scope.clone(),
         engine: engine.clone(),
         to,
         standing: seen,

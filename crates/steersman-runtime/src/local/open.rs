@@ -51,7 +51,7 @@ impl Engine {
 
     /// Claims a session, unless this process took it a moment ago.
     async fn claim(&self, id: &str) -> Result<Found, EngineError> {
-        match self.0.store.claim(id, self.worker().await?).await {
+        match self.store().claim(id, self.worker().await?).await {
             Ok(claim) => Ok(Found::Free(claim)),
             Err(owned @ StoreError::Owned { .. }) => {
                 let _taken = self.0.taking.lock().await;

@@ -19,6 +19,7 @@ pub mod queue;
 mod quotas;
 mod registers;
 mod schedules;
+mod scoped;
 mod session_id;
 mod tables;
 mod wakes;
@@ -40,6 +41,7 @@ pub use log::{
 pub use memories::{Memories, Memory, MemoryQuery, NewMemory, Rated};
 pub use quotas::{Drawn, Limit, Pause, Quotas};
 pub use schedules::{Schedule, ScheduleId, Schedules};
+pub use scoped::Scoped;
 pub use session_id::{SessionId, StoreCode, session_id};
 pub(crate) use session_id::{base32, random_session_id};
 pub use wakes::Bell;

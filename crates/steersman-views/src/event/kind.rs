@@ -532,7 +532,7 @@ pub enum EventKind {
     /// A person accepted the store that holds the session, although it is a copy, was moved or restored, or lost lines.
     StoreAccepted,
     /// The session has settled: nothing goes on by itself. Reported each time this happens, and to a reader that attaches
-    /// later if it still holds. Only for sessions that this process drives.
+    /// later if it still holds, whichever process drives the session.
     Settled(Turn),
     /// The reader was too slow, and provisional pieces were dropped.
     Skipped {

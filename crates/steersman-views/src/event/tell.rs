@@ -3,6 +3,7 @@
 use super::Cursor;
 use super::cursor::Given;
 use super::entry::is_first;
+use super::held::Held;
 use super::kind::{Called, Event, EventKind, How, SaidPart, Wrote};
 use crate::reader::{PAGE, Reader};
 use crate::story::modes;
@@ -38,6 +39,7 @@ pub struct Teller {
     reader: Arc<dyn Reader>,
     agents: BTreeMap<Id, Name>,
     over: VecDeque<Id>,
+    held: Held,
 }
 
 impl Teller {
@@ -47,6 +49,7 @@ impl Teller {
             reader,
             agents: BTreeMap::new(),
             over: VecDeque::new(),
+            held: Held::default(),
         }
     }
 
@@ -80,7 +83,8 @@ impl Teller {
 
     /// Returns the event of an item that is not in the log: a streamed piece, progress, the settled state. `after` is the cursor of
     /// the last event. `None` means that the item has no event: it is a line, which [`Teller::line`] converts; it belongs to a call
-    /// that has ended; or it may hold a secret, and the reader [masks secrets](Reader::is_masked).
+    /// that has ended; or all of it is held back. If the reader [masks secrets](Reader::is_masked), the end of a streamed text is held
+    /// back until it is known that no secret begins there, and arguments of a call are held back until the call is on disk.
     ///
     /// # Errors
     /// Errors of the store.
@@ -89,10 +93,11 @@ impl Teller {
         item: FeedItem,
         after: Cursor,
     ) -> Result<Option<Event>, EngineError> {
+        let known = self.reader.known();
         let (whose, kind) = match item {
             FeedItem::Line(_) | FeedItem::Closed => return Ok(None),
             FeedItem::Delta { .. } | FeedItem::Progress { .. } | FeedItem::Settled(_)
-                if self.reader.is_masked() =>
+                if self.reader.is_masked() && known.is_none() =>
             {
                 return Ok(None);
             }
@@ -108,6 +113,9 @@ impl Teller {
                 branch,
                 delta,
             } => {
+                let Some(delta) = self.held.shown(effect, attempt, delta, known.as_deref()) else {
+                    return Ok(None);
+                };
                 let kind = match delta {
                     Delta::Text(text) => EventKind::Piece {
                         effect,
@@ -140,7 +148,10 @@ impl Teller {
                     effect,
                     done: progress.done,
                     total: progress.total,
-                    message: progress.message,
+                    message: progress.message.map(|text| match &known {
+                        Some(known) => known.masked(&text),
+                        None => text,
+                    }),
                 };
                 (Some((branch, self.who(agent).await?)), kind)
             }
@@ -150,10 +161,18 @@ impl Teller {
                 agent,
                 branch,
             } => {
+                self.held.ends(effect);
                 let kind = EventKind::Withdrawn { effect, attempt };
                 (Some((branch, self.who(agent).await?)), kind)
             }
-            FeedItem::Settled(settled) => (None, EventKind::Settled(Turn::from(&*settled))),
+            FeedItem::Settled(settled) => {
+                let turn = Turn::from(&*settled);
+                let turn = match &known {
+                    Some(known) => turn.masked(known),
+                    None => turn,
+                };
+                (None, EventKind::Settled(turn))
+            }
             FeedItem::Skipped(count) => (None, EventKind::Skipped { count }),
         };
         let (branch, agent) = match whose {
@@ -297,6 +316,7 @@ impl Teller {
         for admitted in &commit.admitted {
             if admitted.kind == Admitted::Outcome {
                 self.over.extend(admitted.id);
+                admitted.id.iter().for_each(|id| self.held.ends(*id));
             }
         }
         while self.over.len() > OVER {

@@ -14,6 +14,7 @@ use steersman_runtime::Boxed;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::erase::What;
 use steersman_runtime::feed::FeedItem;
+use steersman_runtime::known::Known;
 use steersman_runtime::model::Delta;
 use steersman_runtime::store::StoreError;
 use steersman_views::event::{Cursor, Event, Teller};
@@ -174,6 +175,9 @@ impl Reader for Watched {
     }
     fn is_masked(&self) -> bool {
         self.reader.is_masked()
+    }
+    fn known(&self) -> Option<Arc<Known>> {
+        self.reader.known()
     }
     fn fault(&self) -> Option<EngineError> {
         self.reader.fault()

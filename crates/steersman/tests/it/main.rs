@@ -29,6 +29,7 @@ mod payments;
 mod repeats;
 mod rerun;
 mod schedules;
+mod scopes;
 mod service;
 mod simulation;
 mod states;

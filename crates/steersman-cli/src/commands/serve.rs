@@ -1,0 +1,324 @@
+//! `serve`: serves the sessions of a store over HTTP, and drives them.
+
+use crate::cli::{Drive, Global};
+use crate::error::{CommandError, Exit};
+use crate::printer::Printer;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) const LISTED: &str = "Serve the sessions of a store over HTTP, and drive them";
+
+/// Serve the sessions of a store over HTTP, and drive them.
+///
+/// Where the store has no token, one that may do everything is made and written to `server.token` beside the store. SIGHUP reads the
+/// definitions again; sessions keep the one that they began under.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// The definitions whose sessions may be started [default: the definition here, if there is one].
+    #[arg(value_name = "DEFINITION")]
+    definitions: Vec<PathBuf>,
+    /// The address to listen on.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7410")]
+    listen: SocketAddr,
+    /// A name under which the server is reached, besides those of this computer.
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// A web page that may send requests, such as `https://desk.example`.
+    #[arg(long, value_name = "ORIGIN")]
+    origin: Vec<String>,
+    /// How long to wait at the end for what has begun and must not be repeated.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::words::duration)]
+    drain: Duration,
+    #[command(flatten)]
+    drive: Drive,
+}
+
+#[cfg(not(feature = "serve"))]
+pub(crate) async fn run(
+    args: ServeArgs,
+    _global: &Global,
+    _printer: &Printer,
+) -> Result<Exit, CommandError> {
+    drop(args);
+    Err(
+        CommandError::usage("this program was built without its server")
+            .hint("build it with the feature `serve`, which is on by default"),
+    )
+}
+
+#[cfg(feature = "serve")]
+pub(crate) use with_server::run;
+
+#[cfg(feature = "serve")]
+mod with_server {
+    use super::{CommandError, Exit, Global, Printer, ServeArgs};
+    use crate::commands::check;
+    use crate::locate;
+    use crate::place::Place;
+    use crate::printer::{dim, yellow};
+    use crate::words::count;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+    use std::io::Write as _;
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+    use steersman::{Happened, Network, Scope};
+    use steersman_machine::stored::by::USER;
+    use steersman_machine::stored::ids::Name;
+    use steersman_server::{NewToken, Options, Permission, Server, make_token, serve};
+    use tokio::net::TcpListener;
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+    use tokio::time::timeout;
+
+    /// Name of the file with the token that is made for an empty store.
+    const TOKEN: &str = "server.token";
+
+    /// The signals of a server.
+    struct Signals {
+        int: Signal,
+        term: Signal,
+        hup: Signal,
+    }
+
+    impl Signals {
+        fn listen() -> std::io::Result<Self> {
+            Ok(Self {
+                int: signal(SignalKind::interrupt())?,
+                term: signal(SignalKind::terminate())?,
+                hup: signal(SignalKind::hangup())?,
+            })
+        }
+
+        /// Waits for a signal. Returns true if it is a wish to stop, false if it is one to read the definitions again.
+        async fn next(&mut self) -> bool {
+            tokio::select! {
+                _ = self.int.recv() => true,
+                _ = self.term.recv() => true,
+                _ = self.hup.recv() => false,
+            }
+        }
+
+        /// Waits for a wish to stop.
+        async fn stop(&mut self) {
+            while !self.next().await {}
+        }
+    }
+
+    pub(crate) async fn run(
+        args: ServeArgs,
+        global: &Global,
+        printer: &Printer,
+    ) -> Result<Exit, CommandError> {
+        if !args.listen.ip().is_loopback() && args.host.is_empty() {
+            return Err(CommandError::usage(format!(
+                "`{}` can be reached from other computers, and no --host says under which name",
+                args.listen
+            ))
+            .hint("name it: --host desk.example; and put a proxy with TLS in front of it"));
+        }
+        let paths = paths(&args.definitions);
+        let definitions = read(&paths, printer)?;
+        let mut signals = Signals::listen()?;
+        let place = Place::open(global, &args.drive).await?;
+        let listener = TcpListener::bind(args.listen).await.map_err(|error| {
+            CommandError::usage(format!("`{}`: {error}", args.listen))
+                .hint("another address: --listen 127.0.0.1:0 takes a free port")
+        })?;
+        let address = listener.local_addr()?;
+        let token = first_token(&place, &definitions).await?;
+        let number = definitions.len() as u64;
+        let requests = printer.clone();
+        let server = Server::new(
+            place.steersman.clone(),
+            Options {
+                definitions,
+                hosts: (args.host.iter().cloned())
+                    .chain([args.listen.ip().to_string()])
+                    .collect(),
+                origins: args.origin.clone(),
+                log: Some(Arc::new(move |line| requests.talk(dim(&line.to_string())))),
+                ..Options::default()
+            },
+        );
+        let serving = server.clone();
+        let drain = args.drain;
+        let mut serving = tokio::spawn(async move { serve(&serving, listener, drain).await });
+        let (driving, troubles) = (server.clone(), printer.clone());
+        let mut driving = tokio::spawn(async move {
+            let told = |what| {
+                if let Some(trouble) = trouble(&what) {
+                    troubles.complain(yellow(&trouble));
+                }
+            };
+            driving.drive(told).await
+        });
+        announce(printer, &place, address, number, token.as_deref())?;
+        let driven = loop {
+            tokio::select! {
+                biased;
+                stops = signals.next() => {
+                    if stops {
+                        break None;
+                    }
+                    reload(&server, &paths, printer);
+                }
+                driven = &mut driving => break Some(driven),
+            }
+        };
+        server.stop();
+        let driven = match driven {
+            // A server that cannot drive is not ready.
+            Some(driven) => driven,
+            None => {
+                printer.talk("Stops.");
+                let stopping = async {
+                    let driven = (&mut driving).await;
+                    (&mut serving).await.ok();
+                    driven
+                };
+                tokio::select! {
+                    () = signals.stop() => {
+                        place.is_left_at_once();
+                        return Ok(Exit::Interrupted);
+                    }
+                    driven = timeout(drain, stopping) => match driven {
+                        Ok(driven) => driven,
+                        Err(_) => {
+                            place.is_left_at_once();
+                            printer.talk(yellow("Something that had begun did not end in time: it is in doubt."));
+                            return Ok(Exit::Answered);
+                        }
+                    },
+                }
+            }
+        };
+        driven.map_err(|error| CommandError::store(error.to_string()))??;
+        if printer.is_json() {
+            printer.json(&json!({ "status": "stopped" }))?;
+        }
+        printer.talk("Stopped. Nothing is lost.");
+        Ok(Exit::Answered)
+    }
+
+    /// Returns the definitions to serve: those that were named, otherwise the one here.
+    fn paths(named: &[PathBuf]) -> Vec<PathBuf> {
+        let here = PathBuf::from(".");
+        match named {
+            [] if locate::definition(&here).is_ok() => vec![here],
+            named => named.to_vec(),
+        }
+    }
+
+    fn read(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Network>, CommandError> {
+        paths
+            .iter()
+            .map(|path| check::right(path, printer))
+            .collect()
+    }
+
+    /// Reads the definitions again. If one has errors, nothing changes.
+    fn reload(server: &Server, paths: &[PathBuf], printer: &Printer) {
+        match read(paths, printer) {
+            Ok(definitions) => {
+                let number = count(definitions.len() as u64, "definition");
+                server.define(definitions);
+                printer.talk(format!(
+                    "Read {number} again: new sessions begin under them."
+                ));
+            }
+            Err(error) => printer.complain(yellow(&format!(
+                "{error}{}nothing was changed",
+                if error.message.is_empty() { "" } else { "; " }
+            ))),
+        }
+    }
+
+    /// Returns what went wrong, if something did.
+    fn trouble(what: &Happened) -> Option<String> {
+        match what {
+            Happened::Failed(id, why) => Some(format!("session {id} is not driven: {why}")),
+            Happened::Unscheduled(id, why) => {
+                Some(format!("schedule {} of {}: {why}", id.name, id.network))
+            }
+            Happened::Damaged(what) => Some(format!("{what}; what is found goes on")),
+            _ => None,
+        }
+    }
+
+    /// Makes a token that may do everything, if the store has none. Returns the place of its text.
+    async fn first_token(
+        place: &Place,
+        definitions: &[Network],
+    ) -> Result<Option<String>, CommandError> {
+        let store = place.store();
+        if !store.tokens("", None, 1).await?.is_empty() {
+            return Ok(None);
+        }
+        let people = definitions
+            .iter()
+            .flat_map(|network| network.checked().people.values());
+        let roles: BTreeSet<Name> = people.map(|person| person.role.clone()).collect();
+        let new = NewToken {
+            scope: Scope::default(),
+            allows: Permission::ALL.to_vec(),
+            roles: [USER.into()].into_iter().chain(roles).collect(),
+            note: "made by `steersman serve` for an empty store".into(),
+            ..NewToken::default()
+        };
+        let (text, _) = make_token(&**store, place.engine().clock().now(), new).await?;
+        match crate::store::folder(&place.file)? {
+            Some(folder) => {
+                let file = folder.join(TOKEN);
+                write(&file, &text).map_err(|error| {
+                    CommandError::store(format!("`{}`: {error}", file.display()))
+                })?;
+                Ok(Some(locate::shown(&file)))
+            }
+            // Nothing of the store outlives the process, and neither does the token.
+            None => Ok(Some(text)),
+        }
+    }
+
+    /// Writes a secret into a file that only its owner can read.
+    fn write(file: &Path, text: &str) -> std::io::Result<()> {
+        let mut options = std::fs::OpenOptions::new();
+        let mut open = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(file)?;
+        // The file may have been there, with other rights.
+        open.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        writeln!(open, "{text}")
+    }
+
+    fn announce(
+        printer: &Printer,
+        place: &Place,
+        address: std::net::SocketAddr,
+        definitions: u64,
+        token: Option<&str>,
+    ) -> Result<(), CommandError> {
+        if printer.is_json() {
+            printer.json(&json!({
+                "status": "serving",
+                "address": format!("http://{address}"),
+                "definitions": definitions,
+                "token": token,
+            }))?;
+        }
+        printer.talk(format!(
+            "Serves {} at http://{address}, and {}. Ctrl-C stops it.",
+            locate::shown(&place.file),
+            count(definitions, "definition"),
+        ));
+        match token {
+            Some(token) => printer.talk(format!("The token that may do everything: {token}")),
+            None => printer.next("steersman token new", "makes a token"),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,382 @@
+//! `serve` and `token`: the built program as a server in a process of its own, which is killed and started again.
+
+use crate::docs::{Block, blocks};
+use crate::world::{self, World};
+use reqwest::{Client, Method, StatusCode};
+use serde_json::{Value as Json, json};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
+
+const DESK: &str = "
+steersman: 1
+name: desk
+agents: { desk: { system: You answer. } }
+entry: desk
+";
+
+/// A server in a process of its own.
+struct Served {
+    child: Child,
+    at: String,
+    token: String,
+    client: Client,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Served {
+    fn start(world: &World) -> Self {
+        let args = [
+            "serve",
+            "--json",
+            "--quiet",
+            "--listen",
+            "127.0.0.1:0",
+            "--script-all",
+            "script.yaml",
+        ];
+        let mut command = world.command(&args);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut first)
+            .unwrap();
+        let Ok(first) = serde_json::from_str::<Json>(&first) else {
+            let mut why = String::new();
+            child
+                .stderr
+                .take()
+                .unwrap()
+                .read_to_string(&mut why)
+                .unwrap();
+            panic!("it does not serve: {why}");
+        };
+        assert_eq!(first["status"], "serving");
+        let file = world.folder.join(".steersman/server.token");
+        Self {
+            child,
+            at: first["address"].as_str().unwrap().to_owned(),
+            token: std::fs::read_to_string(file).unwrap().trim().to_owned(),
+            client: Client::builder().no_proxy().build().unwrap(),
+        }
+    }
+
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.at));
+        request.bearer_auth(&self.token)
+    }
+
+    async fn json(&self, method: Method, path: &str, body: Option<Json>) -> (StatusCode, Json) {
+        let mut request = self.request(method, path);
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let response = request.send().await.unwrap();
+        let status = response.status();
+        (status, response.json().await.unwrap())
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = i32::try_from(self.child.id()).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+fn provider() {
+    drop(rustls::crypto::ring::default_provider().install_default());
+}
+
+fn world(script: &str) -> World {
+    provider();
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    world.write("script.yaml", script);
+    world
+}
+
+/// Reads a stream until `most` events on disk have come, or it breaks. Adds them to `into`.
+async fn follow(served: &Served, path: &str, most: usize, into: &mut Vec<(String, Json)>) {
+    let mut request = served.request(Method::GET, path);
+    if let Some((last, _)) = into.last() {
+        request = request.header("last-event-id", last);
+    }
+    let mut response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let (mut text, mut count) = (String::new(), 0);
+    while count < most {
+        let Ok(Some(chunk)) = response.chunk().await else {
+            return;
+        };
+        text.push_str(std::str::from_utf8(&chunk).unwrap());
+        while let Some((frame, rest)) = text.split_once("\n\n") {
+            let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name));
+            if let (Some(id), Some(data)) = (field("id: "), field("data: ")) {
+                into.push((id.to_owned(), serde_json::from_str(data).unwrap()));
+                count += 1;
+            }
+            let is_over = field("event: ") == Some("settled");
+            text = rest.to_owned();
+            if is_over {
+                return;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_comes_back_after_a_kill_and_misses_nothing() {
+    let world = world("desk: [ One two three., Four., Five., Six., Seven., Eight. ]");
+    let mut served = Served::start(&world);
+    let start = Some(json!({ "definition": "desk", "message": "Hello." }));
+    let (status, started) = served.json(Method::POST, "/v1/sessions", start).await;
+    assert_eq!(status, 201, "{started}");
+    let session = started["session"].as_str().unwrap().to_owned();
+    let place = format!("/v1/sessions/{session}");
+    let stream = format!("{place}/events?until=settled");
+    let mut seen: Vec<(String, Json)> = Vec::new();
+    for round in 0..5_usize {
+        // The process dies after some events, before or after it has answered.
+        follow(&served, &stream, 3 + 2 * round, &mut seen).await;
+        let said = json!({ "text": format!("More {round}.") });
+        let key = format!("round-{round}");
+        let say = |served: &Served| {
+            let request = served.request(Method::POST, &format!("{place}/messages"));
+            request.header("idempotency-key", &key).json(&said).send()
+        };
+        let said_before = round % 2 == 0;
+        if said_before {
+            assert_eq!(say(&served).await.unwrap().status(), 202);
+        }
+        served.child.kill().unwrap();
+        served.child.wait().unwrap();
+        served = Served::start(&world);
+        // The client does not know if its message arrived, and sends it again.
+        let again = say(&served).await.unwrap();
+        assert_eq!(again.status(), 202);
+        assert_eq!(
+            again.headers().contains_key("idempotent-replay"),
+            said_before
+        );
+    }
+    // From here on nobody dies: the session takes all that was said.
+    loop {
+        follow(&served, &stream, usize::MAX, &mut seen).await;
+        let heard = seen
+            .iter()
+            .filter(|(_, data)| data["event"] == "heard")
+            .count();
+        if heard == 6 {
+            break;
+        }
+    }
+    let mut whole = Vec::new();
+    follow(&served, &stream, usize::MAX, &mut whole).await;
+    follow(&served, &stream, usize::MAX, &mut seen).await;
+    assert_eq!(seen, whole);
+    let heard = whole.iter().filter(|(_, data)| data["event"] == "heard");
+    let heard: Vec<&str> = heard
+        .map(|(_, data)| data["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        heard,
+        [
+            "Hello.", "More 0.", "More 1.", "More 2.", "More 3.", "More 4."
+        ]
+    );
+}
+
+#[tokio::test]
+async fn signals_stop_it_in_order_and_read_definitions_again() {
+    use rustix::process::Signal;
+    let world = world("desk: [ One. ]");
+    let mut served = Served::start(&world);
+    let token = world.folder.join(".steersman/server.token");
+    let mode = std::fs::metadata(&token).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    world.write(
+        "steersman.yaml",
+        &DESK.replace("You answer.", "You answer in verse."),
+    );
+    let (_, before) = served.json(Method::GET, "/v1/definitions/desk", None).await;
+    served.signal(Signal::HUP);
+    loop {
+        let (_, now) = served.json(Method::GET, "/v1/definitions/desk", None).await;
+        if now["digest"] != before["digest"] {
+            break;
+        }
+    }
+    // A faulty file changes nothing.
+    world.write("steersman.yaml", "steersman: 1\nname: desk\n");
+    served.signal(Signal::HUP);
+    let (status, _) = served.json(Method::GET, "/v1/definitions/desk", None).await;
+    assert_eq!(status, 200);
+    let stream = served
+        .request(Method::GET, "/v1/sessions")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(stream.status(), 200);
+    served.signal(Signal::TERM);
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn tokens_are_made_listed_and_revoked() {
+    let world = world("desk: [ One. ]");
+    let served = Served::start(&world);
+    let new = [
+        "token", "new", "--allow", "read", "--tenant", "acme", "--role", "manager",
+    ];
+    let (code, made) = world.json(&new);
+    assert_eq!(code, Some(0));
+    let me = served
+        .client
+        .get(format!("{}/v1/me", served.at))
+        .bearer_auth(made["token"].as_str().unwrap());
+    let me: Json = me.send().await.unwrap().json().await.unwrap();
+    assert_eq!(
+        (&me["tenant"], &me["allows"], &me["roles"]),
+        (&json!("acme"), &json!(["read"]), &json!(["manager"]))
+    );
+    let listed = world.run(&["token", "list", "--tenant", "acme"]);
+    assert!(
+        listed.out.contains(made["name"].as_str().unwrap()),
+        "{}",
+        listed.out
+    );
+    assert!(!listed.out.contains(made["token"].as_str().unwrap()));
+    let name = made["name"].as_str().unwrap();
+    assert_eq!(
+        world.run(&["token", "revoke", name]).code,
+        Some(2),
+        "it is of a tenant"
+    );
+    assert_eq!(
+        world
+            .run(&["token", "revoke", name, "--tenant", "acme"])
+            .code,
+        Some(0)
+    );
+    let gone = served
+        .client
+        .get(format!("{}/v1/me", served.at))
+        .bearer_auth(made["token"].as_str().unwrap());
+    assert_eq!(gone.send().await.unwrap().status(), 401);
+    let wrong = world.run(&["token", "new", "--allow", "fly"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(
+        wrong.err.contains("`fly` is no permission"),
+        "{}",
+        wrong.err
+    );
+}
+
+#[test]
+fn a_public_address_needs_a_name_and_a_faulty_definition_is_not_served() {
+    let world = world("desk: [ One. ]");
+    let open = world.run(&["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(open.code, Some(2));
+    assert!(open.err.contains("--host"), "{}", open.err);
+    world.write("steersman.yaml", "steersman: 1\nname: desk\n");
+    assert_eq!(
+        world.run(&["serve", "--listen", "127.0.0.1:0"]).code,
+        Some(3)
+    );
+}
+
+/// A request of the guide: method and path, headers, body.
+fn request(block: &Block) -> (Method, String, Vec<(String, String)>, Option<Json>) {
+    let (head, body) = block.text.split_once("\n\n").unwrap_or((&block.text, ""));
+    let mut lines = head.lines();
+    let (method, path) = lines.next().unwrap().split_once(' ').unwrap();
+    let headers = lines.map(|line| {
+        let (name, value) = line.split_once(": ").unwrap();
+        (name.to_owned(), value.to_owned())
+    });
+    let body = (!body.trim().is_empty()).then(|| serde_json::from_str(body).unwrap());
+    (
+        method.parse().unwrap(),
+        path.to_owned(),
+        headers.collect(),
+        body,
+    )
+}
+
+/// Returns true if an answer has at least what the guide shows. `..` stands for any value.
+fn shows(shown: &Json, real: &Json) -> bool {
+    match (shown, real) {
+        (Json::String(any), _) if any == ".." => !real.is_null(),
+        (Json::Object(shown), Json::Object(real)) => shown
+            .iter()
+            .all(|(name, shown)| real.get(name).is_some_and(|real| shows(shown, real))),
+        (Json::Array(shown), Json::Array(real)) => {
+            shown.len() == real.len()
+                && shown
+                    .iter()
+                    .zip(real)
+                    .all(|(shown, real)| shows(shown, real))
+        }
+        (shown, real) => shown == real,
+    }
+}
+
+#[tokio::test]
+async fn the_guide_to_serving_is_true() {
+    provider();
+    let world = World::new();
+    let guide = std::fs::read_to_string(world::root().join("docs/guides/serving.md")).unwrap();
+    let all = blocks(&guide);
+    for block in all.iter().filter(|block| block.fence == "yaml") {
+        world.write(block.file.as_ref().unwrap(), &block.text);
+    }
+    let served = Served::start(&world);
+    let (mut session, mut question, mut asked) = (String::new(), String::new(), 0);
+    for pair in all.windows(2).filter(|pair| pair[0].fence == "http") {
+        let (method, path, headers, body) = request(&pair[0]);
+        let path = path
+            .replace("SESSION", &session)
+            .replace("QUESTION", &question);
+        let mut sent = served.request(method, &path);
+        for (name, value) in headers {
+            sent = sent.header(name, value);
+        }
+        if let Some(body) = body {
+            sent = sent.json(&body);
+        }
+        let answer: Json = sent.send().await.unwrap().json().await.unwrap();
+        let shown: Json = serde_json::from_str(&pair[1].text).unwrap();
+        assert!(
+            shows(&shown, &answer),
+            "{path}: {answer:#}\ninstead of\n{shown:#}"
+        );
+        if let Some(id) = answer["session"].as_str() {
+            id.clone_into(&mut session);
+        }
+        if let Some(id) = answer["items"][0]["id"].as_str() {
+            id.clone_into(&mut question);
+        }
+        asked += 1;
+    }
+    assert_eq!(asked, 4);
+    for block in all.iter().filter(|block| block.fence == "sh") {
+        for line in block
+            .text
+            .lines()
+            .filter(|line| !line.starts_with("steersman serve"))
+        {
+            let ran = world.shell(line);
+            assert_eq!(ran.code, Some(0), "{line}: {}", ran.err);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Parts of a request: bodies, queries, paths, and the headers that requests share.
+
+use crate::Server;
+use crate::problem::{Code, Problem};
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, header};
+use serde::de::DeserializeOwned;
+use std::fmt::Display;
+use std::str::FromStr;
+use std::time::Duration;
+use steersman::machine::stored::ids::{Id, Line};
+use steersman::runtime::pending::PendingId;
+
+/// A JSON body. An empty body is an empty object.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, server: &Server) -> Result<Self, Problem> {
+        let media = request.headers().get(header::CONTENT_TYPE).cloned();
+        let bytes = Bytes::from_request(request, server).await;
+        let bytes = bytes.map_err(|error| match error {
+            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
+                Problem::new(
+                    Code::TooLarge,
+                    "the body is longer than the limit of this path",
+                )
+            }
+            other => Problem::new(Code::Body, other.body_text()),
+        })?;
+        if bytes.is_empty() {
+            return read(b"{}").map(Self);
+        }
+        let media = media.as_ref().and_then(|value| value.to_str().ok());
+        let media = media.map(|text| text.split(';').next().unwrap_or_default().trim());
+        if !media.is_some_and(|media| media.eq_ignore_ascii_case("application/json")) {
+            let why = "the body is not declared as JSON";
+            return Err(
+                Problem::new(Code::Media, why).help("send `Content-Type: application/json`")
+            );
+        }
+        read(&bytes).map(Self)
+    }
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| Problem::new(Code::Body, error.to_string()))
+}
+
+/// A query string.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Server> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Self, Problem> {
+        let query = Query::<T>::from_request_parts(parts, server).await;
+        let query = query.map_err(|error| Problem::new(Code::Query, error.body_text()))?;
+        Ok(Self(query.0))
+    }
+}
+
+/// The variable parts of a path.
+pub(crate) struct At<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Server> for At<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Self, Problem> {
+        let path = Path::<T>::from_request_parts(parts, server).await;
+        let path = path.map_err(|error| Problem::new(Code::Id, error.body_text()))?;
+        Ok(Self(path.0))
+    }
+}
+
+/// The headers that requests share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    /// The key by which a repetition of the request is recognised.
+    pub(crate) key: Option<String>,
+    /// Time for which the client wants to wait until the session settles.
+    pub(crate) wait: Option<Duration>,
+    /// The last line that the client knows; the request is carried out only if there is no later one.
+    pub(crate) if_match: Option<Line>,
+    /// The last line that the client knows; the answer is sent only if there is a later one.
+    pub(crate) if_none_match: Option<String>,
+}
+
+/// Maximum number of bytes of an idempotency key.
+const KEY: usize = 128;
+/// Maximum number of seconds that a client may want to wait.
+const WAIT: u64 = 60;
+
+impl FromRequestParts<Server> for Asked {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Server) -> Result<Self, Problem> {
+        let headers = &parts.headers;
+        let key = text(headers, &HeaderName::from_static("idempotency-key"))?;
+        if key.is_some_and(|key| key.is_empty() || key.len() > KEY) {
+            let why = format!("an idempotency key has 1 to {KEY} bytes");
+            return Err(Problem::new(Code::Query, why));
+        }
+        let if_match = text(headers, &header::IF_MATCH)?;
+        let if_match = if_match.map(|tag| {
+            let line = tag.trim_matches('"').parse().map(Line);
+            line.map_err(|_| {
+                let why = "`If-Match` is the number of a line in quotation marks: \"12\"";
+                Problem::new(Code::Query, why)
+            })
+        });
+        Ok(Self {
+            key: key.map(str::to_owned),
+            wait: text(headers, &HeaderName::from_static("prefer"))?.and_then(wait),
+            if_match: if_match.transpose()?,
+            if_none_match: text(headers, &header::IF_NONE_MATCH)?.map(str::to_owned),
+        })
+    }
+}
+
+/// Returns the value of `wait=N` in a `Prefer` header. Other preferences are ignored, as their standard says.
+fn wait(prefer: &str) -> Option<Duration> {
+    let mut all = prefer.split([',', ';']).map(str::trim);
+    let seconds = all.find_map(|one| one.strip_prefix("wait="))?;
+    let seconds: u64 = seconds.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds.min(WAIT)))
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Problem> {
+    let Some(value) = headers.get(name) else {
+        return Ok(None);
+    };
+    let text = value.to_str().map_err(|_| {
+        Problem::new(
+            Code::Query,
+            format!("the header `{name}` is not plain text"),
+        )
+    })?;
+    Ok(Some(text))
+}
+
+/// Reads an id as people type it.
+pub(crate) fn id(text: &str) -> Result<Id, Problem> {
+    typed(text, "an id looks like `12.3`")
+}
+
+/// Reads the address of a question.
+pub(crate) fn question(text: &str) -> Result<PendingId, Problem> {
+    typed(text, "a question looks like `12.3` or `12.3@14`")
+}
+
+fn typed<T: FromStr>(text: &str, form: &str) -> Result<T, Problem> {
+    text.parse().map_err(|_| {
+        let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
+        Problem::new(Code::Id, format!("`{shown}` is not an id: {form}"))
+    })
+}
+
+/// Returns the problem of a parameter of the query.
+pub(crate) fn wrong(name: &str, why: impl Display) -> Problem {
+    Problem::new(Code::Query, format!("`{name}`: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_wait_is_read_of_a_preference() {
+        assert_eq!(wait("respond-async, wait=5"), Some(Duration::from_secs(5)));
+        assert_eq!(wait("wait=100000"), Some(Duration::from_secs(WAIT)));
+        assert_eq!(wait("wait=soon"), None);
+        assert_eq!(wait("return=minimal"), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! What stands around all routes: hosts, origins, times, sizes, headers, and the log of requests.
+
+use crate::Server;
+use crate::caller::Named;
+use crate::problem::{Code, Problem, Told};
+use crate::token::random;
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use std::net::IpAddr;
+use std::time::Instant;
+
+/// Puts the guard around routes.
+pub(crate) fn around(routes: Router<Server>, server: &Server) -> Router<Server> {
+    routes
+        .fallback(|| async {
+            Problem::new(Code::Path, "there is no such path").help("GET /v1/openapi.json lists all")
+        })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(Code::Method, "the path does not have this method")
+        })
+        .route_layer(from_fn_with_state(server.clone(), named))
+        .layer(DefaultBodyLimit::max(server.options().limits.body))
+        .layer(from_fn_with_state(server.clone(), guarded))
+}
+
+/// Remembers the pattern of the route, for the log.
+async fn named(path: Option<MatchedPath>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if let Some(path) = path {
+        response.extensions_mut().insert(path);
+    }
+    response
+}
+
+/// Checks a request, carries it out within its time, and adds the headers that all responses have.
+async fn guarded(State(server): State<Server>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let id = random::<16>();
+    let method = request.method().clone();
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let mut response = answered(&server, request, next).await;
+    let headers = response.headers_mut();
+    let fixed = [
+        (HeaderName::from_static("x-content-type-options"), "nosniff"),
+        (HeaderName::from_static("referrer-policy"), "no-referrer"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    for (name, value) in fixed {
+        let value = HeaderValue::from_static(value);
+        headers.entry(name).or_insert(value);
+    }
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        headers.insert(HeaderName::from_static("x-request-id"), id);
+    }
+    if let Some(origin) = origin.filter(|origin| allowed(&server, origin)) {
+        cross_origin(headers, origin);
+    }
+    log(&server, &method, &response, &id, began);
+    response
+}
+
+async fn answered(server: &Server, request: Request, next: Next) -> Response {
+    if let Err(problem) = checked(server, &request) {
+        return problem.into_response();
+    }
+    if request.method() == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let limits = &server.options().limits;
+    let len = request.headers().get(header::CONTENT_LENGTH);
+    let len = len.and_then(|len| len.to_str().ok()?.parse::<usize>().ok());
+    if len.is_some_and(|len| len > limits.files) {
+        let why = format!("a body has at most {} bytes", limits.files);
+        return Problem::new(Code::TooLarge, why).into_response();
+    }
+    match tokio::time::timeout(limits.request, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let seconds = limits.request.as_secs();
+            let why = format!("the request was not answered within {seconds} s");
+            Problem::new(Code::Late, why).into_response()
+        }
+    }
+}
+
+/// Refuses requests to a host that is not served, and from web pages that may not send them.
+fn checked(server: &Server, request: &Request) -> Result<(), Problem> {
+    let host = request.headers().get(header::HOST);
+    let host = host.and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| request.uri().host());
+    if !host.is_some_and(|host| is_served(server, host)) {
+        let why = "the server is not reached under this host";
+        return Err(Problem::new(Code::Host, why).help("name the host with `--host`"));
+    }
+    match request.headers().get(header::ORIGIN) {
+        Some(origin) if !allowed(server, origin) => {
+            let why = "web pages of this origin may not send requests";
+            Err(Problem::new(Code::Origin, why).help("name the origin with `--origin`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns true for a name or address of this computer, and for a host that the options name.
+fn is_served(server: &Server, host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else {
+        return false;
+    };
+    let name = authority
+        .host()
+        .trim_start_matches('[')
+        .trim_end_matches(']');
+    let is_here = name.eq_ignore_ascii_case("localhost")
+        || name
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback());
+    let mut hosts = server.options().hosts.iter();
+    is_here || hosts.any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn allowed(server: &Server, origin: &HeaderValue) -> bool {
+    let mut origins = server.options().origins.iter();
+    origins.any(|known| known.as_bytes() == origin.as_bytes())
+}
+
+/// Lets a web page of another origin read the response. Credentials of browsers are never allowed.
+fn cross_origin(headers: &mut HeaderMap, origin: HeaderValue) {
+    let fixed = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+        (
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "authorization, content-type, idempotency-key, if-match, if-none-match, last-event-id, prefer",
+        ),
+        (
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            "etag, idempotent-replay, location, x-request-id",
+        ),
+        (header::VARY, "origin"),
+    ];
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let name = HeaderName::from_static("cross-origin-resource-policy");
+    headers.insert(name, HeaderValue::from_static("cross-origin"));
+}
+
+/// Logs a request: no texts, no queries, no bodies.
+fn log(server: &Server, method: &Method, response: &Response, id: &str, began: Instant) {
+    let Some(log) = &server.options().log else {
+        return;
+    };
+    let told = response.extensions();
+    log(&json!({
+        "request": id,
+        "method": method.as_str(),
+        "route": told.get::<MatchedPath>().map(MatchedPath::as_str),
+        "status": response.status().as_u16(),
+        "code": told.get::<Told>().map(|told| &*told.0),
+        "token": told.get::<Named>().map(|named| &*named.0),
+        "ms": began.elapsed().as_millis() as u64,
+    }));
+}

@@ -1,0 +1,214 @@
+//! Serves the sessions of a store over HTTP: REST with an OpenAPI document, and one stream of events whose cursors outlive any
+//! process.
+//!
+//! ```text
+//!   request --> guard --> Caller --> handler --> Act --> inbox of the session        (a request never claims a session)
+//!               host,     token,        |                     |
+//!               limits    scope         +--> views      Server::drive: takes up whatever has something to do
+//! ```
+//!
+//! A [`Server`] is the state; [`Server::router`] is an axum router for a program of your own, and [`serve`] is a complete server
+//! around a listener. Whoever embeds the router calls [`Server::drive`] beside it, or lets another process drive the store.
+//!
+//! ```no_run
+//! use steersman::{Network, Steersman};
+//! use steersman_server::{Options, router};
+//!
+//! # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+//! let steersman = Steersman::open("sessions.db").await?;
+//! let definitions = vec![Network::from_path("desk")?.build()?];
+//! let app = axum::Router::new()
+//!     .route("/about", axum::routing::get(|| async { "my own page" }))
+//!     .merge(router(steersman, Options { definitions, ..Options::default() }));
+//! # let _ = app; Ok(()) }
+//! ```
+//!
+//! **Who sees what.** Every request names a token. Its scope (a tenant, and perhaps a subject) is below the engine
+//! ([`Steersman::scoped`]): whatever does not belong to it is answered like what does not exist.
+
+#![warn(missing_docs)]
+
+mod act;
+mod ask;
+mod caller;
+mod guard;
+mod limits;
+mod openapi;
+mod permission;
+mod problem;
+mod routes;
+mod serve;
+mod sight;
+mod stream;
+mod token;
+
+pub use limits::Limits;
+pub use openapi::document as openapi;
+pub use permission::Permission;
+pub use serve::serve;
+pub use token::{NewToken, make_token};
+
+use crate::limits::Used;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use steersman::machine::stored::ids::Name;
+use steersman::{Error, Happened, Network, Steersman};
+use tokio_util::sync::CancellationToken;
+
+/// Options of a server.
+#[derive(Clone)]
+pub struct Options {
+    /// The definitions whose sessions may be started.
+    pub definitions: Vec<Network>,
+    /// Names under which the server is reached, without a port. Names and addresses of this computer always are.
+    pub hosts: Vec<String>,
+    /// Web pages that may send requests, as browsers name them: `https://desk.example`.
+    pub origins: Vec<String>,
+    /// The limits.
+    pub limits: Limits,
+    /// Maximum time for which a request waits until the session has taken, refused or put aside its message.
+    pub patience: Duration,
+    /// Receives one line of JSON for each request, without texts, queries and bodies.
+    pub log: Option<Log>,
+}
+
+/// Receives the log of requests.
+pub type Log = Arc<dyn Fn(&serde_json::Value) + Send + Sync>;
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            definitions: Vec::new(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            limits: Limits::default(),
+            patience: Duration::from_secs(2),
+            log: None,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("hosts", &self.hosts)
+            .field("origins", &self.origins)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server over a store. Clones are the same server.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    steersman: Steersman,
+    options: Options,
+    definitions: RwLock<Definitions>,
+    used: Arc<Used>,
+    is_driving: AtomicBool,
+    stopping: CancellationToken,
+}
+
+/// Definitions by name.
+type Definitions = BTreeMap<Name, Network>;
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Makes a server. It drives nothing before [`Server::drive`].
+    pub fn new(steersman: Steersman, mut options: Options) -> Self {
+        let definitions = std::mem::take(&mut options.definitions);
+        let server = Self(Arc::new(Inner {
+            steersman,
+            options,
+            definitions: RwLock::default(),
+            used: Arc::default(),
+            is_driving: AtomicBool::new(false),
+            stopping: CancellationToken::new(),
+        }));
+        server.define(definitions);
+        server
+    }
+
+    /// Replaces the definitions whose sessions may be started. Sessions keep the one that they began under.
+    pub fn define(&self, definitions: Vec<Network>) {
+        let mut named = Definitions::new();
+        for network in definitions {
+            self.0.steersman.register(&network);
+            named.insert(network.name().into(), network);
+        }
+        let all = self.0.definitions.write();
+        *all.unwrap_or_else(PoisonError::into_inner) = named;
+    }
+
+    /// Owns and drives every session of the store that has something to do, until the server stops, and calls `told` with
+    /// everything that happens.
+    ///
+    /// # Errors
+    /// As [`Steersman::run_all`].
+    pub async fn drive(&self, told: impl Fn(Happened) + Send + Sync) -> Result<(), Error> {
+        self.0.is_driving.store(true, Ordering::Relaxed);
+        let stop = self.0.stopping.clone();
+        let driven = self.0.steersman.run_all_told(stop, told).await;
+        self.0.is_driving.store(false, Ordering::Relaxed);
+        driven
+    }
+
+    /// Stops the server: it is not ready any more, streams end, and requests that wait are answered with what is known. Sessions
+    /// that it drives are let go of by [`Server::drive`]. Nothing is lost.
+    pub fn stop(&self) {
+        self.0.stopping.cancel();
+    }
+
+    /// Returns a token that is cancelled when the server stops.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.0.stopping
+    }
+
+    /// Returns all routes, as an axum router.
+    pub fn router(&self) -> axum::Router {
+        let (routes, _) = routes::all(&self.0.options.limits).split_for_parts();
+        guard::around(routes, self).with_state(self.clone())
+    }
+
+    fn steersman(&self) -> &Steersman {
+        &self.0.steersman
+    }
+
+    fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    fn used(&self) -> &Arc<Used> {
+        &self.0.used
+    }
+
+    fn is_driving(&self) -> bool {
+        self.0.is_driving.load(Ordering::Relaxed)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.0.stopping.is_cancelled()
+    }
+
+    /// Returns the definitions, by name.
+    fn definitions(&self) -> Vec<Network> {
+        let all = self.0.definitions.read();
+        let all = all.unwrap_or_else(PoisonError::into_inner);
+        all.values().cloned().collect()
+    }
+}
+
+/// Returns the routes of a server as an axum router, for a program that has its own listener. The program also drives the store:
+/// use [`Server`] for that.
+pub fn router(steersman: Steersman, options: Options) -> axum::Router {
+    Server::new(steersman, options).router()
+}

@@ -1,0 +1,297 @@
+//! Limits of what clients may use at once, and how often.
+
+use crate::problem::{Code, Problem};
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use steersman::machine::stored::ids::Name;
+
+/// The limits of a server. Exceeding one is answered with a sentence that names it.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Maximum number of bytes of a body.
+    pub body: usize,
+    /// Maximum number of bytes of a body that may carry files.
+    pub files: usize,
+    /// Maximum time of a request, apart from streams.
+    pub request: Duration,
+    /// Maximum time in which the head of a request arrives.
+    pub head: Duration,
+    /// Maximum time in which a client takes no byte of what is sent to it.
+    pub stalled: Duration,
+    /// Maximum number of connections.
+    pub connections: usize,
+    /// Maximum number of streams.
+    pub streams: usize,
+    /// Maximum number of streams of one token.
+    pub streams_each: usize,
+    /// Maximum number of requests of one token that are carried out at once.
+    pub at_once: usize,
+    /// Number of requests a second of one token, on average.
+    pub rate: u32,
+    /// Number of requests that one token may send at once after a pause.
+    pub burst: u32,
+    /// Number of requests a second from one address that may fail to name a valid token.
+    pub failures: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body: 1 << 20,
+            files: 48 << 20,
+            request: Duration::from_mins(1),
+            head: Duration::from_secs(10),
+            stalled: Duration::from_mins(1),
+            connections: 10_000,
+            streams: 2_000,
+            streams_each: 16,
+            at_once: 64,
+            rate: 50,
+            burst: 200,
+            failures: 5,
+        }
+    }
+}
+
+/// Maximum number of tokens and of addresses that are remembered. Those that use nothing are forgotten first.
+const REMEMBERED: usize = 10_000;
+
+/// What is used now.
+#[derive(Debug, Default)]
+pub(crate) struct Used(Mutex<Uses>);
+
+#[derive(Debug, Default)]
+struct Uses {
+    streams: usize,
+    tokens: HashMap<Name, Use>,
+    failures: HashMap<IpAddr, Bucket>,
+}
+
+#[derive(Debug)]
+struct Use {
+    streams: usize,
+    requests: usize,
+    bucket: Bucket,
+}
+
+/// A bucket of requests: each takes one, and they come back with time.
+#[derive(Debug)]
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    fn full(most: u32, now: Instant) -> Self {
+        Self {
+            left: f64::from(most),
+            at: now,
+        }
+    }
+
+    /// Lets back in what has come since, at most `most`.
+    fn fill(&mut self, rate: u32, most: u32, now: Instant) {
+        let since = now.saturating_duration_since(self.at).as_secs_f64();
+        self.left = (self.left + since * f64::from(rate)).min(f64::from(most));
+        self.at = now;
+    }
+
+    fn take(&mut self) -> bool {
+        let takes = self.left >= 1.0;
+        if takes {
+            self.left -= 1.0;
+        }
+        takes
+    }
+}
+
+/// A thing that is in use until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Using {
+    used: Arc<Used>,
+    token: Name,
+    is_stream: bool,
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        let mut uses = self.used.lock();
+        if self.is_stream {
+            uses.streams -= 1;
+        }
+        if let Some(one) = uses.tokens.get_mut(&self.token) {
+            let count = if self.is_stream {
+                &mut one.streams
+            } else {
+                &mut one.requests
+            };
+            *count -= 1;
+        }
+    }
+}
+
+impl Used {
+    fn lock(&self) -> MutexGuard<'_, Uses> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a request of a token.
+    ///
+    /// # Errors
+    /// The token has too many requests at once, or sends them too fast.
+    pub(crate) fn request(
+        self: &Arc<Self>,
+        token: &Name,
+        limits: &Limits,
+    ) -> Result<Using, Problem> {
+        let now = Instant::now();
+        let mut uses = self.lock();
+        let one = of(&mut uses.tokens, token, limits, now);
+        one.bucket.fill(limits.rate, limits.burst, now);
+        if one.requests >= limits.at_once {
+            let most = limits.at_once;
+            let why = format!("a token may have {most} requests at once");
+            return Err(Problem::new(Code::Rate, why).help("wait until one of them is answered"));
+        }
+        if !one.bucket.take() {
+            let why = format!(
+                "a token may send {} requests a second, and {} at once after a pause",
+                limits.rate, limits.burst
+            );
+            return Err(Problem::new(Code::Rate, why).help("send the same again later"));
+        }
+        one.requests += 1;
+        Ok(self.using(token, false))
+    }
+
+    /// Begins a stream of a token.
+    ///
+    /// # Errors
+    /// The token or the server has too many streams.
+    pub(crate) fn stream(
+        self: &Arc<Self>,
+        token: &Name,
+        limits: &Limits,
+    ) -> Result<Using, Problem> {
+        let mut uses = self.lock();
+        if uses.streams >= limits.streams {
+            let most = limits.streams;
+            let why = format!("the server has its {most} streams already");
+            return Err(Problem::new(Code::Streams, why));
+        }
+        let one = of(&mut uses.tokens, token, limits, Instant::now());
+        if one.streams >= limits.streams_each {
+            let most = limits.streams_each;
+            let why = format!("a token may have {most} streams");
+            return Err(Problem::new(Code::Streams, why).help("close one of them first"));
+        }
+        one.streams += 1;
+        uses.streams += 1;
+        Ok(self.using(token, true))
+    }
+
+    fn using(self: &Arc<Self>, token: &Name, is_stream: bool) -> Using {
+        Using {
+            used: self.clone(),
+            token: token.clone(),
+            is_stream,
+        }
+    }
+
+    /// Returns true if an address has failed too often to name a valid token.
+    pub(crate) fn is_guessing(&self, from: IpAddr, limits: &Limits) -> bool {
+        let now = Instant::now();
+        let mut uses = self.lock();
+        let Some(bucket) = uses.failures.get_mut(&from) else {
+            return false;
+        };
+        bucket.fill(limits.failures, limits.failures, now);
+        bucket.left < 1.0
+    }
+
+    /// Counts a request that named no valid token.
+    pub(crate) fn failed(&self, from: IpAddr, limits: &Limits) {
+        let now = Instant::now();
+        let mut uses = self.lock();
+        forget(&mut uses.failures, |bucket| {
+            bucket.fill(limits.failures, limits.failures, now);
+            bucket.left < f64::from(limits.failures)
+        });
+        let bucket = uses.failures.entry(from);
+        let bucket = bucket.or_insert_with(|| Bucket::full(limits.failures, now));
+        bucket.fill(limits.failures, limits.failures, now);
+        bucket.take();
+    }
+}
+
+fn of<'a>(
+    tokens: &'a mut HashMap<Name, Use>,
+    token: &Name,
+    limits: &Limits,
+    now: Instant,
+) -> &'a mut Use {
+    forget(tokens, |one| {
+        one.bucket.fill(limits.rate, limits.burst, now);
+        one.requests + one.streams > 0 || one.bucket.left < f64::from(limits.burst)
+    });
+    tokens.entry(token.clone()).or_insert_with(|| Use {
+        streams: 0,
+        requests: 0,
+        bucket: Bucket::full(limits.burst, now),
+    })
+}
+
+/// Forgets entries that are as if new, once there are too many.
+fn forget<K: Hash + Eq, V>(all: &mut HashMap<K, V>, mut keeps: impl FnMut(&mut V) -> bool) {
+    if all.len() >= REMEMBERED {
+        all.retain(|_, value| keeps(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_has_its_own_limits_and_they_come_back() {
+        let limits = Limits {
+            at_once: 2,
+            burst: 3,
+            rate: 0,
+            streams: 2,
+            streams_each: 1,
+            ..Limits::default()
+        };
+        let used = Arc::new(Used::default());
+        let (a, b): (Name, Name) = ("a".into(), "b".into());
+        let first = used.request(&a, &limits).unwrap();
+        let _second = used.request(&a, &limits).unwrap();
+        assert!(used.request(&a, &limits).is_err(), "two at once");
+        drop(first);
+        let third = used.request(&a, &limits).unwrap();
+        drop(third);
+        assert!(used.request(&a, &limits).is_err(), "three of a burst");
+        used.request(&b, &limits).unwrap();
+
+        let stream = used.stream(&a, &limits).unwrap();
+        assert!(used.stream(&a, &limits).is_err());
+        let _other = used.stream(&b, &limits).unwrap();
+        drop(stream);
+        used.stream(&a, &limits).unwrap();
+    }
+
+    #[test]
+    fn an_address_that_guesses_tokens_has_to_wait() {
+        let limits = Limits::default();
+        let (used, from) = (Used::default(), IpAddr::from([127, 0, 0, 1]));
+        for _ in 0..limits.failures {
+            assert!(!used.is_guessing(from, &limits));
+            used.failed(from, &limits);
+        }
+        assert!(used.is_guessing(from, &limits));
+        assert!(!used.is_guessing(IpAddr::from([127, 0, 0, 2]), &limits));
+    }
+}

@@ -1,0 +1,255 @@
+//! Errors as clients read them: problem documents (RFC 9457).
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::Value;
+use steersman::machine::stored::ids::Name;
+use steersman::runtime::engine::EngineError;
+use steersman::runtime::store::StoreError;
+use steersman::{Error, ErrorKind};
+use utoipa::ToSchema;
+
+/// The reason why a request was not carried out (RFC 9457).
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// `urn:steersman:problem:` and the code.
+    #[serde(rename = "type")]
+    kind: String,
+    /// A short title that is the same for every problem of this code.
+    title: &'static str,
+    /// The status of the response.
+    status: u16,
+    /// What is wrong, and what to do.
+    detail: String,
+    /// The code that programs branch on.
+    code: &'static str,
+    /// What to do, where it is not a part of the detail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<String>,
+    /// Errors of a definition.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    diagnostics: Vec<Value>,
+    /// Seconds after which the request may succeed.
+    #[serde(skip)]
+    retry_after: Option<u32>,
+}
+
+/// Declares the codes of problems, each with its status and title.
+macro_rules! codes {
+    ($($name:ident = $word:literal, $status:ident, $title:literal;)+) => {
+        /// The codes of problems.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+        pub(crate) enum Code { $($name,)+ }
+
+        impl Code {
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// Returns the word, the status and the title.
+            pub(crate) fn told(self) -> (&'static str, StatusCode, &'static str) {
+                match self {
+                    $(Self::$name => ($word, StatusCode::$status, $title),)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    Body = "body", BAD_REQUEST, "The body does not fit";
+    Query = "query", BAD_REQUEST, "The query does not fit";
+    Cursor = "cursor", BAD_REQUEST, "Not a cursor";
+    Id = "id", BAD_REQUEST, "Not an id";
+    Token = "token", UNAUTHORIZED, "No valid token";
+    Permission = "scope", FORBIDDEN, "The token does not allow this";
+    Role = "role_not_yours", FORBIDDEN, "The token does not have this role";
+    Origin = "origin", FORBIDDEN, "The origin is not allowed";
+    Host = "host", FORBIDDEN, "The host is not served";
+    Path = "path", NOT_FOUND, "There is no such path";
+    Session = "session", NOT_FOUND, "There is no such session";
+    Branch = "branch", NOT_FOUND, "There is no such branch";
+    Line = "line", NOT_FOUND, "There is no such line";
+    Question = "question", NOT_FOUND, "There is no such question";
+    Effect = "effect", NOT_FOUND, "There is no such effect";
+    Artifact = "artifact", NOT_FOUND, "There is no such artifact";
+    Definition = "definition", NOT_FOUND, "There is no such definition";
+    UnknownToken = "unknown_token", NOT_FOUND, "There is no such token";
+    Method = "method", METHOD_NOT_ALLOWED, "The path does not have this method";
+    Repeated = "repeated", CONFLICT, "The key was used for something else";
+    Exists = "exists", CONFLICT, "It exists already";
+    Busy = "busy", CONFLICT, "Another process drives the session";
+    Unbound = "unbound", CONFLICT, "Something that the session needs is missing here";
+    Moved = "moved", PRECONDITION_FAILED, "The session has changed";
+    TooLarge = "too_large", PAYLOAD_TOO_LARGE, "A limit of size";
+    Media = "media", UNSUPPORTED_MEDIA_TYPE, "Not this media type";
+    Rate = "rate", TOO_MANY_REQUESTS, "Too many requests";
+    Streams = "streams", TOO_MANY_REQUESTS, "Too many streams";
+    Refused = "refused", UNPROCESSABLE_ENTITY, "The session refused it";
+    Faulty = "faulty_definition", UNPROCESSABLE_ENTITY, "The definition has errors";
+    Damaged = "damaged", INTERNAL_SERVER_ERROR, "Stored data cannot be read";
+    Internal = "internal", INTERNAL_SERVER_ERROR, "An error of the server";
+    Store = "store", SERVICE_UNAVAILABLE, "The store cannot be used now";
+    Stopping = "stopping", SERVICE_UNAVAILABLE, "The server stops";
+    Late = "late", SERVICE_UNAVAILABLE, "The request took too long";
+}
+
+impl Problem {
+    /// Makes a problem.
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
+        let (word, status, title) = code.told();
+        let retry = matches!(
+            code,
+            Code::Rate | Code::Streams | Code::Store | Code::Stopping | Code::Late
+        );
+        Self {
+            kind: format!("urn:steersman:problem:{word}"),
+            title,
+            status: status.as_u16(),
+            detail: detail.into(),
+            code: word,
+            help: None,
+            diagnostics: Vec::new(),
+            retry_after: retry.then_some(1),
+        }
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Returns the answer about a session that does not exist or is not visible.
+    pub(crate) fn no_session(id: &str) -> Self {
+        Self::new(
+            Code::Session,
+            format!("there is no session `{}`", short(id)),
+        )
+    }
+
+    /// Returns the answer about a branch that does not exist.
+    pub(crate) fn no_branch(name: &str) -> Self {
+        Self::new(
+            Code::Branch,
+            format!("the session has no branch `{}`", short(name)),
+        )
+        .help("GET /v1/sessions/{session}/branches lists them")
+    }
+
+    /// Returns the answer about a definition that is not served, or that the token may not start.
+    pub(crate) fn no_definition(name: &str) -> Self {
+        Self::new(
+            Code::Definition,
+            format!("there is no definition `{}`", short(name)),
+        )
+        .help("GET /v1/definitions lists them")
+    }
+}
+
+/// Returns the beginning of a text that a client sent, without what could disturb a reader.
+fn short(text: &str) -> String {
+    const SHOWN: usize = 80;
+    let shown: String = text
+        .chars()
+        .take(SHOWN)
+        .flat_map(char::escape_debug)
+        .collect();
+    if text.chars().nth(SHOWN).is_some() {
+        return format!("{shown}…");
+    }
+    shown
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        if let Error::Store(error) | Error::Engine(EngineError::Store(error)) = &error {
+            match error {
+                StoreError::NoSession(id) => return Self::no_session(id),
+                StoreError::Repeated(_) => {
+                    return Self::new(
+                        Code::Repeated,
+                        "the idempotency key was used for another request; nothing was done",
+                    )
+                    .help("send what says something else under a key of its own");
+                }
+                StoreError::TooLarge { .. } => return Self::new(Code::TooLarge, error.to_string()),
+                StoreError::BadId { .. } => return Self::new(Code::Id, error.to_string()),
+                _ => {}
+            }
+        }
+        let code = match error.kind() {
+            ErrorKind::NotFound => Code::Session,
+            ErrorKind::Conflict => Code::Exists,
+            ErrorKind::Refused => Code::Refused,
+            ErrorKind::Busy => Code::Busy,
+            ErrorKind::Stopping => Code::Stopping,
+            ErrorKind::Definition => Code::Faulty,
+            ErrorKind::Unbound => Code::Unbound,
+            ErrorKind::Unreadable => Code::Damaged,
+            ErrorKind::Full => Code::Rate,
+            ErrorKind::Unavailable => Code::Store,
+            _ => Code::Internal,
+        };
+        let mut problem = Self::new(code, error.to_string());
+        if let Error::Definition(faults) = &error {
+            problem.diagnostics = faults
+                .diagnostics
+                .iter()
+                .map(|fault| Value::from(fault.to_string()))
+                .collect();
+        }
+        problem
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// The name of a problem's media type.
+const MEDIA: &str = "application/problem+json";
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let (retry, code): (_, Name) = (self.retry_after, self.code.into());
+        let mut response = (status, Json(self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA));
+        if let Some(seconds) = retry {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response.extensions_mut().insert(Told(code));
+        response
+    }
+}
+
+/// The code of the problem that a response tells, for the log of requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Told(pub(crate) Name);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_code_has_a_word_of_its_own() {
+        let words: BTreeSet<&str> = Code::ALL.iter().map(|code| code.told().0).collect();
+        assert_eq!(words.len(), Code::ALL.len());
+    }
+}

@@ -1,0 +1,34 @@
+//! The routes, one file for each resource.
+
+#![expect(
+    unused_qualifications,
+    reason = "the macros of utoipa write whole paths for the types of parameters"
+)]
+
+mod accounts;
+mod branches;
+mod definitions;
+mod events;
+mod files;
+mod health;
+mod orders;
+mod questions;
+mod sessions;
+mod views;
+
+use crate::{Limits, Server, openapi};
+use utoipa_axum::router::OpenApiRouter;
+
+/// Returns all routes with their documents. The limits are those of bodies that may carry files.
+pub(crate) fn all(limits: &Limits) -> OpenApiRouter<Server> {
+    OpenApiRouter::with_openapi(openapi::base())
+        .merge(sessions::routes(limits))
+        .merge(questions::routes())
+        .merge(orders::routes())
+        .merge(branches::routes())
+        .merge(events::routes(limits))
+        .merge(views::routes())
+        .merge(definitions::routes())
+        .merge(accounts::routes())
+        .merge(health::routes())
+}

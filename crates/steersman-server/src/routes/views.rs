@@ -1,0 +1,469 @@
+//! Views of a session: effects, state, reasons, graph, lines, contexts, artifacts.
+
+use super::sessions::{Branch, rows};
+use crate::ask::{At, Params, id, wrong};
+use crate::caller::Caller;
+use crate::openapi::Problems;
+use crate::problem::{Code, Problem};
+use crate::{Permission, Server};
+use axum::Json;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use steersman::PendingKind;
+use steersman::machine::stored::ids::{Bodies as _, Id, Line};
+use steersman::runtime::artifact::{Artifacts, Version};
+use steersman::views::context::{ContextError, Contexts, ModelCall};
+use steersman::views::effects::Effects;
+use steersman::views::graph::{self, Layout};
+use steersman::views::line::Lines;
+use steersman::views::reader::Stored;
+use steersman::views::why::{Act, Past};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(super) fn routes() -> OpenApiRouter<Server> {
+    OpenApiRouter::new()
+        .routes(routes!(effects))
+        .routes(routes!(state))
+        .routes(routes!(why))
+        .routes(routes!(drawn))
+        .routes(routes!(lines))
+        .routes(routes!(line))
+        .routes(routes!(contexts))
+        .routes(routes!(context))
+        .routes(routes!(artifacts))
+        .routes(routes!(artifact))
+}
+
+/// Lists the effects of a session on the world, also those that may have happened.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/effects", tag = "views",
+    params(("session" = String, Path, description = "The id of the session"), Branch),
+    responses((status = 200, description = "`items`, and `sums` by tool", body = Value), Problems)
+)]
+async fn effects(
+    caller: Caller,
+    At(session): At<String>,
+    Params(look): Params<Branch>,
+) -> Result<Json<Value>, Problem> {
+    caller.needs(Permission::Read)?;
+    let sight = caller.look(&session, look.branch.as_deref()).await?;
+    let only = look.branch.as_ref().map(|_| sight.branch().id);
+    let mut all = Effects::of(&sight.log.lines, &sight.log.texts, None);
+    all.driven(sight.seen.info.owner.is_some());
+    let holds = sight.seen.pending.iter();
+    for held in holds.filter(|waits| waits.kind == PendingKind::Hold) {
+        all.held(held.effect);
+    }
+    all.under(sight.seen.network.as_deref());
+    let shown = || {
+        all.all()
+            .filter(|effect| only.is_none_or(|branch| effect.branch == branch))
+    };
+    let view = json!({ "items": shown().collect::<Vec<_>>(), "sums": Effects::sums(shown()) });
+    Ok(Json(caller.shown(&view, &sight.known)?))
+}
+
+/// A branch and a line to look at.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct Place {
+    /// The label or the id of a branch. Without one it is the current branch.
+    branch: Option<String>,
+    /// The number of a line. Without one it is the last line of the branch.
+    at: Option<u64>,
+}
+
+/// Returns the state of a branch, as of a line if one is named.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/state", tag = "views",
+    params(("session" = String, Path, description = "The id of the session"), Place),
+    responses((status = 200, description = "`branch`, `line` and `state`", body = Value), Problems)
+)]
+async fn state(
+    caller: Caller,
+    At(session): At<String>,
+    Params(place): Params<Place>,
+) -> Result<Json<Value>, Problem> {
+    caller.needs(Permission::Read)?;
+    let sight = caller.look(&session, place.branch.as_deref()).await?;
+    let line = sight.line(place.at)?;
+    let view = json!({
+        "branch": sight.branch().id.to_string(),
+        "line": line.unwrap_or(sight.branch().head).0,
+        "state": sight.page(line).state,
+    });
+    Ok(Json(caller.shown(&view, &sight.known)?))
+}
+
+/// Explains from the log why an agent acted: the chain of reasons of the act of a line, or of a call or an effect.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/why/{what}", tag = "views",
+    params(
+        ("session" = String, Path, description = "The id of the session"),
+        ("what" = String, Path, description = "The number of a line, or the id of a call, an effect or an agent"),
+        Branch,
+    ),
+    responses((status = 200, description = "`steps`, and `others` that the line also did", body = Value), Problems)
+)]
+async fn why(
+    caller: Caller,
+    At((session, what)): At<(String, String)>,
+    Params(look): Params<Branch>,
+) -> Result<Json<Value>, Problem> {
+    caller.needs(Permission::Read)?;
+    let sight = caller.look(&session, look.branch.as_deref()).await?;
+    let path = sight.path(None);
+    let past = Past::new(&sight.log, sight.bound.clone());
+    let (act, others) = if let Ok(n) = what.parse::<u64>() {
+        let line = path.iter().find(|line| line.n == Line(n));
+        let mut acts = line.map(|line| past.acts(line)).unwrap_or_default();
+        let act = acts.pop();
+        // Acts without an id are part of the chain already.
+        acts.retain(|other| past.short(*other).0.is_some());
+        (act, acts)
+    } else {
+        let id = id(&what)?;
+        let act = past.call(id).map(Act::Push).or_else(|| past.of_effect(id));
+        let act = act.or_else(|| match past.knows_agent(id) {
+            true => past.newest(id, &path),
+            false => None,
+        });
+        (act, Vec::new())
+    };
+    let act = act.ok_or_else(|| {
+        Problem::new(Code::Line, "nobody acted there")
+            .help("GET /v1/sessions/{session}/lines lists what happened")
+    })?;
+    let others = others.iter().map(|act| {
+        let (id, text) = past.short(*act);
+        json!({ "id": id.map(|id| id.to_string()), "what": text })
+    });
+    let view = json!({
+        "session": session,
+        "branch": sight.branch().id.to_string(),
+        "steps": past.chain(act),
+        "others": others.collect::<Vec<_>>(),
+    });
+    Ok(Json(caller.shown(&view, &sight.known)?))
+}
+
+/// Returns the graph of a session's definition with the marks of where it stands, and its shapes in coordinates.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/graph", tag = "views",
+    params(("session" = String, Path, description = "The id of the session"), Branch),
+    responses((status = 200, description = "The graph", body = Value), Problems)
+)]
+async fn drawn(
+    caller: Caller,
+    At(session): At<String>,
+    Params(look): Params<Branch>,
+) -> Result<Json<Value>, Problem> {
+    caller.needs(Permission::Read)?;
+    let sight = caller.look(&session, look.branch.as_deref()).await?;
+    let branch = sight.branch();
+    let path = sight.log.path(branch, &sight.seen.branches);
+    let binding = branch.snapshot.binding.as_ref();
+    let binding = binding.ok_or_else(|| Problem::new(Code::Line, "the session has not begun"))?;
+    // The bound values as they are stored: a masked text could not be read.
+    let engine = caller.steersman.engine();
+    let plain = Stored::plain(engine, &session);
+    let values = {
+        use steersman::views::reader::Reader as _;
+        plain.line(binding.values.line()).await?;
+        plain.text(binding.values)
+    };
+    let network = engine
+        .network_of(&sight.seen.info.id, binding, &values)
+        .await?;
+    let mut drawn = graph::draw(&network);
+    graph::stand(
+        &mut drawn,
+        &network,
+        &branch.snapshot,
+        &path,
+        &sight.seen.pending,
+        &sight.log.texts,
+    );
+    let mut view = serde_json::to_value(&drawn.graph).unwrap_or_default();
+    let shapes = Layout::of(&drawn.graph).shapes(0.0, 0.0);
+    view["shapes"] = serde_json::to_value(shapes).unwrap_or_default();
+    Ok(Json(caller.shown(&view, &sight.known)?))
+}
+
+/// A range of lines.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct Range {
+    /// The first line. Without one it is the first of the session.
+    from: Option<u64>,
+    /// The last line.
+    to: Option<u64>,
+    /// The label or the id of a branch. Without one the lines of all branches come.
+    branch: Option<String>,
+    /// The most lines, at most 200.
+    limit: Option<usize>,
+}
+
+/// Lists lines of the log: what each committed and recorded, as text.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/lines", tag = "views",
+    params(("session" = String, Path, description = "The id of the session"), Range),
+    responses((status = 200, description = "`items`, and `next` if there are more", body = Value), Problems)
+)]
+async fn lines(
+    caller: Caller,
+    At(session): At<String>,
+    Params(range): Params<Range>,
+) -> Result<Json<Value>, Problem> {
+    caller.needs(Permission::Read)?;
+    let most = rows(range.limit)?;
+    let sight = caller.look(&session, range.branch.as_deref()).await?;
+    let only = range.branch.as_ref().map(|_| sight.branch().id);
+    let from = range.from.unwrap_or(0);
+    let to = range.to.unwrap_or(u64::MAX);
+    if from > to {
+        return Err(wrong("from", "it is after `to`"));
+    }
+    let (mut views, mut items, mut next) = (Lines::default(), Vec::new(), None);
+    for line in &sight.log.lines {
+        let is_wanted = (from..=to).contains(&line.n.0) && only.is_none_or(|b| line.branch == b);
+        if !is_wanted {
+            views.learn(line);
+            continue;
+        }
+        if items.len() == most {
+            next = Some(line.n.0);
+            break;
+        }
+        items.push(views.line(line, &sight.log.texts));
+    }
+    let items = caller.shown(&items, &sight.known)?;
+    Ok(Json(json!({ "items": items, "next": next })))
+}
+
+/// Returns one line of the log.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/lines/{line}", tag = "views",
+    params(
+        ("session" = String, Path, description = "The id of the session"),
+        ("line" = u64, Path, description = "The number of the line"),
+    ),
+    responses((status = 200, description = "The line", body = Value), Problems)
+)]
+async fn line(caller: Caller, At((session, n)): At<(String, u64)>) -> Result<Json<Value>, Problem> {
+    caller.needs(Permission::Read)?;
+    let sight = caller.look(&session, None).await?;
+    let mut views = Lines::default();
+    for line in &sight.log.lines {
+        if line.n == Line(n) {
+            let view = views.line(line, &sight.log.texts);
+            return Ok(Json(caller.shown(&view, &sight.known)?));
+        }
+        views.learn(line);
+    }
+    Err(
+        Problem::new(Code::Line, format!("the session has no line {n}"))
+            .help("GET /v1/sessions/{session}/lines lists them"),
+    )
+}
+
+impl std::convert::From<ContextError> for Problem {
+    fn from(error: ContextError) -> Self {
+        match error {
+            ContextError::Engine(error) => error.into(),
+            ContextError::Unrendered(_) => Self::new(Code::Internal, error.to_string()),
+            ContextError::NotBegun | ContextError::First => {
+                Self::new(Code::Effect, error.to_string())
+            }
+        }
+    }
+}
+
+/// Lists the model calls that led to the head of a branch.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/contexts", tag = "views",
+    params(("session" = String, Path, description = "The id of the session"), Branch),
+    responses((status = 200, description = "`items`", body = Value), Problems)
+)]
+async fn contexts(
+    caller: Caller,
+    At(session): At<String>,
+    Params(look): Params<Branch>,
+) -> Result<Json<Value>, Problem> {
+    caller.needs(Permission::Context)?;
+    let sight = caller.look(&session, look.branch.as_deref()).await?;
+    let path = sight.path(None);
+    let contexts = Contexts::of(&*sight.reader, &sight.log, &path).await?;
+    let items = contexts.calls().iter().map(|call| {
+        json!({
+            "effect": call.effect.to_string(),
+            "name": contexts.name(call),
+            "agent": call.agent.to_string(),
+            "wished": call.wished.0,
+            "answered": call.answered.map(|line| line.0),
+            "usage": call.usage,
+        })
+    });
+    Ok(Json(json!({ "items": items.collect::<Vec<_>>() })))
+}
+
+/// How a context is shown.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct Shown {
+    /// The label or the id of a branch. Without one it is the current branch.
+    branch: Option<String>,
+    /// `whole`: as it was sent. `why`: where each part comes from. `diff`: what changed since the call before.
+    show: Option<String>,
+}
+
+/// Returns the context of a model call, exactly as it was sent.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/contexts/{effect}", tag = "views",
+    params(
+        ("session" = String, Path, description = "The id of the session"),
+        ("effect" = String, Path, description = "The id of the model call"),
+        Shown,
+    ),
+    responses((status = 200, description = "The context", body = Value), Problems)
+)]
+async fn context(
+    caller: Caller,
+    At((session, effect)): At<(String, String)>,
+    Params(shown): Params<Shown>,
+) -> Result<Json<Value>, Problem> {
+    caller.needs(Permission::Context)?;
+    let effect: Id = id(&effect)?;
+    let sight = caller.look(&session, shown.branch.as_deref()).await?;
+    let path = sight.path(None);
+    let contexts = Contexts::of(&*sight.reader, &sight.log, &path).await?;
+    let is_meant = |call: &&ModelCall| call.effect == effect;
+    let call = contexts.calls().iter().find(is_meant).ok_or_else(|| {
+        Problem::new(
+            Code::Effect,
+            format!("the branch has no model call `{effect}`"),
+        )
+        .help("GET /v1/sessions/{session}/contexts lists them")
+    })?;
+    let view = match shown.show.as_deref() {
+        None | Some("whole") => serde_json::to_value(contexts.context(call).await?),
+        Some("why") => serde_json::to_value(contexts.explain(call).await?),
+        Some("diff") => serde_json::to_value(contexts.change(call).await?),
+        Some(_) => return Err(wrong("show", "`whole`, `why` or `diff`")),
+    };
+    view.map(Json)
+        .map_err(|error| Problem::new(Code::Internal, error.to_string()))
+}
+
+/// Returns the artifacts of a branch. Their names are as they are stored.
+async fn found(caller: &Caller, session: &str, branch: Option<&str>) -> Result<Artifacts, Problem> {
+    let info = caller.session(session).await?;
+    let engine = caller.steersman.engine();
+    let seen = engine.inspect(&info.id).await?;
+    let at = crate::sight::branch_at(&seen, branch)?;
+    let snapshot = seen.branches[at].snapshot.clone();
+    Ok(Artifacts::new(engine.store().clone(), snapshot, None))
+}
+
+/// Lists all versions of the artifacts of a branch.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/artifacts", tag = "views",
+    params(("session" = String, Path, description = "The id of the session"), Branch),
+    responses((status = 200, description = "`items`", body = Value), Problems)
+)]
+async fn artifacts(
+    caller: Caller,
+    At(session): At<String>,
+    Params(look): Params<Branch>,
+) -> Result<Json<Value>, Problem> {
+    caller.needs(Permission::Read)?;
+    let found = found(&caller, &session, look.branch.as_deref()).await?;
+    let items: Vec<Value> = found.versions().iter().map(described).collect();
+    let known = caller.steersman.engine().secrets_of(&session).await?;
+    let items = caller.shown(&items, &known)?;
+    Ok(Json(json!({ "items": items })))
+}
+
+fn described(version: &Version) -> Value {
+    let hash: String = version
+        .hash
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    json!({
+        "name": version.name,
+        "version": version.version,
+        "media": version.media,
+        "len": version.len,
+        "hash": hash,
+        "call": version.call.to_string(),
+        "rating": version.rating.as_ref().map(|rating| rating.rating),
+    })
+}
+
+/// A version of an artifact.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct WhichVersion {
+    /// The label or the id of a branch. Without one it is the current branch.
+    branch: Option<String>,
+    /// The number of the version. Without one it is the newest.
+    version: Option<usize>,
+}
+
+/// Returns the content of an artifact, as an attachment.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/artifacts/{name}", tag = "views",
+    params(
+        ("session" = String, Path, description = "The id of the session"),
+        ("name" = String, Path, description = "The name of the artifact"),
+        WhichVersion,
+    ),
+    responses((status = 200, description = "The content", content_type = "application/octet-stream", body = Vec<u8>), Problems)
+)]
+async fn artifact(
+    caller: Caller,
+    At((session, name)): At<(String, String)>,
+    Params(which): Params<WhichVersion>,
+) -> Result<Response, Problem> {
+    caller.needs(Permission::Read)?;
+    let found = found(&caller, &session, which.branch.as_deref()).await?;
+    let missing = |why: String| {
+        Problem::new(Code::Artifact, why).help("GET /v1/sessions/{session}/artifacts lists them")
+    };
+    let version = found
+        .find(&name, which.version)
+        .map_err(|error| missing(error.to_string()))?;
+    let content = found.content(&version).await;
+    let mut content = content
+        .map_err(|error| missing(error.to_string()))?
+        .to_vec();
+    if !caller.may(Permission::Context)
+        && let Ok(text) = std::str::from_utf8(&content)
+    {
+        content = caller.masked(&session, text).await?.into_bytes();
+    }
+    let mut response = content.into_response();
+    let headers = response.headers_mut();
+    let media = HeaderValue::from_str(&version.media);
+    let media = media.unwrap_or(HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::CONTENT_TYPE, media);
+    // A browser shows nothing of what an agent made, and runs none of it.
+    headers.insert(
+        header::CONTENT_DISPOSITION,
+        HeaderValue::from_static("attachment"),
+    );
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("sandbox"),
+    );
+    Ok(response)
+}

@@ -1,0 +1,158 @@
+//! The events of a session as server-sent events. A reader that comes back with the last id misses nothing and gets nothing twice.
+
+use crate::caller::Caller;
+use crate::limits::Using;
+use crate::permission::Permission;
+use crate::problem::{Code, Problem};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::time::Duration;
+use steersman::{Cursor, Event, EventKind, Events, SessionInfo};
+use tokio_util::sync::CancellationToken;
+
+/// Interval of the comments that keep a connection open.
+const COMMENT: Duration = Duration::from_secs(15);
+/// Time after which a browser connects again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What a client wants of the events.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// The position after which the events begin.
+    pub(crate) from: Cursor,
+    /// Kinds of events. Empty means all.
+    pub(crate) kinds: BTreeSet<String>,
+    /// The id of a branch.
+    pub(crate) branch: Option<String>,
+    /// True if the stream ends when the session has settled.
+    pub(crate) until_settled: bool,
+}
+
+/// Returns the position that a client names: a cursor, `start` or `now`. The last id of a browser goes before it.
+pub(crate) fn position(
+    last_id: Option<&str>,
+    from: Option<&str>,
+    info: &SessionInfo,
+) -> Result<Cursor, Problem> {
+    match last_id.or(from) {
+        None | Some("start") => Ok(Cursor::START),
+        Some("now") => Ok(info.head.into()),
+        Some(text) => text
+            .parse()
+            .map_err(|error: steersman::CursorError| Problem::new(Code::Cursor, error.to_string())),
+    }
+}
+
+/// Opens a stream.
+pub(crate) fn open(
+    caller: Caller,
+    info: &SessionInfo,
+    wanted: Wanted,
+) -> Result<Response, Problem> {
+    let using = caller.stream()?;
+    let id = &info.id;
+    let events = caller.steersman.events(id, wanted.from);
+    let events = match caller.may(Permission::Context) {
+        true => events,
+        false => events.masked(),
+    };
+    let events = match wanted.until_settled {
+        true => events.until_settled(),
+        false => events,
+    };
+    let driven = match (caller.steersman.engine().driven(id), &info.owner) {
+        (Some(_), _) => "here",
+        (None, Some(_)) => "elsewhere",
+        (None, None) => "nobody",
+    };
+    let hello = json!({
+        "cursor": wanted.from.to_string(),
+        "head": info.head.0,
+        "driven": driven,
+    });
+    let hello = frame("hello", &hello).retry(RETRY);
+    let reading = Reading {
+        stopping: caller.server.stopping().clone(),
+        events,
+        wanted,
+        is_over: false,
+        _using: using,
+    };
+    let frames = stream::unfold(reading, |mut reading| async move {
+        let frame = reading.next().await?;
+        Some((Ok::<_, Infallible>(frame), reading))
+    });
+    let frames = stream::iter([Ok(hello)]).chain(frames);
+    let sse = Sse::new(frames).keep_alive(KeepAlive::new().interval(COMMENT));
+    let mut response = sse.into_response();
+    let name = HeaderName::from_static("x-accel-buffering");
+    response
+        .headers_mut()
+        .insert(name, HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// A stream that is open.
+struct Reading {
+    events: Events,
+    wanted: Wanted,
+    stopping: CancellationToken,
+    is_over: bool,
+    _using: Using,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Option<Frame> {
+        while !self.is_over {
+            let next = tokio::select! {
+                next = self.events.next() => next,
+                () = self.stopping.cancelled() => {
+                    self.is_over = true;
+                    return Some(Frame::default().comment("bye"));
+                }
+            };
+            match next {
+                None => self.is_over = true,
+                Some(Ok(event)) => {
+                    if let Some(frame) = self.shown(&event) {
+                        return Some(frame);
+                    }
+                }
+                Some(Err(error)) => {
+                    self.is_over = true;
+                    let problem = serde_json::to_value(Problem::from(error)).unwrap_or_default();
+                    return Some(frame("problem", &problem));
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns the frame of an event, unless the client does not want it.
+    fn shown(&self, event: &Event) -> Option<Frame> {
+        let json = event.to_json();
+        let kind = json["event"].as_str().unwrap_or_default().to_owned();
+        let is_settled = matches!(event.kind, EventKind::Settled(_));
+        let is_kind = self.wanted.kinds.is_empty() || self.wanted.kinds.contains(&kind);
+        let is_branch = (self.wanted.branch.as_ref())
+            .is_none_or(|branch| is_settled || json["branch"].as_str() == Some(branch));
+        if !(is_kind && is_branch) {
+            return None;
+        }
+        let frame = frame(&kind, &json);
+        // The last id of a browser stays that of the last event on disk.
+        Some(match event.is_provisional() {
+            true => frame,
+            false => frame.id(event.cursor.to_string()),
+        })
+    }
+}
+
+fn frame(kind: &str, data: &Value) -> Frame {
+    Frame::default().event(kind).data(data.to_string())
+}

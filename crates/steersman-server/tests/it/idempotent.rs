@@ -1,0 +1,92 @@
+//! A request that is sent twice under one key is carried out once, also after the process was replaced.
+
+use crate::world::{Answer, Caller, SCRIPT, World};
+use reqwest::Method;
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use steersman::runtime::store::memory::MemoryStore;
+use steersman_server::Options;
+
+async fn keyed(caller: &Caller<'_>, path: &str, key: &str, body: &Json) -> Answer {
+    let request = caller.request(Method::POST, path).json(body);
+    Answer::of(request.header("idempotency-key", key)).await
+}
+
+#[tokio::test]
+async fn a_start_and_a_message_happen_once() {
+    let store = Arc::new(MemoryStore::new());
+    let script = "desk: [ One., Two., Three. ]";
+    let world = World::over(store.clone(), script, Options::default()).await;
+    let all = world.all("").await;
+    let start = json!({ "definition": "desk", "message": "Hello." });
+    let first = keyed(&all, "/v1/sessions", "k1", &start).await;
+    assert!(!first.headers.contains_key("idempotent-replay"));
+    let first = first.is(201);
+    let again = keyed(&all, "/v1/sessions", "k1", &start).await;
+    assert_eq!(again.headers["idempotent-replay"], "true");
+    assert_eq!(again.is(201)["session"], first["session"]);
+    let other = json!({ "definition": "desk", "message": "Something else." });
+    keyed(&all, "/v1/sessions", "k1", &other)
+        .await
+        .fails(409, "repeated");
+    let session = first["session"].as_str().unwrap();
+
+    let path = format!("/v1/sessions/{session}/messages");
+    let say = json!({ "text": "Once." });
+    let request = all
+        .request(Method::POST, &path)
+        .json(&say)
+        .header("idempotency-key", "k2");
+    let turn = Answer::of(request.header("prefer", "wait=30"))
+        .await
+        .is(200);
+    world.server.stop();
+
+    // Another process over the same store knows it, too.
+    let world = World::over(store, script, Options::default()).await;
+    let later = world.with(all.token);
+    let again = keyed(&later, &path, "k2", &say).await;
+    assert_eq!(again.headers["idempotent-replay"], "true");
+    let again = again.is(202);
+    assert_eq!(again["fate"], "taken");
+    assert!(again["line"].as_u64() < turn["line"].as_u64());
+    keyed(&later, &path, "k2", &json!({ "text": "Twice." }))
+        .await
+        .fails(409, "repeated");
+    let path = format!("/v1/sessions/{session}/events?kinds=heard,settled&until=settled");
+    let heard = later.stream(&path, None).await.rest().await;
+    let texts: Vec<&Json> = heard
+        .iter()
+        .map(|f| &f.data["text"])
+        .filter(|t| t.is_string())
+        .collect();
+    assert_eq!(texts, [&json!("Hello."), &json!("Once.")]);
+
+    // Another tenant's keys are its own.
+    let other = world.all("acme").await;
+    let theirs = keyed(&other, "/v1/sessions", "k1", &start).await.is(201);
+    assert_ne!(theirs["session"], first["session"]);
+}
+
+#[tokio::test]
+async fn a_decision_that_is_repeated_finds_the_one_that_was_made() {
+    let world = World::new(SCRIPT).await;
+    let all = world.all("").await;
+    let session = all.start("Broken.").await;
+    let question = all.question(&session).await;
+    let path = format!("/v1/sessions/{session}/questions/{question}/approve");
+    let approve = json!({ "as": "manager" });
+    let first = keyed(&all, &path, "yes", &approve).await.is(202);
+    let again = keyed(&all, &path, "yes", &approve).await.is(202);
+    assert_eq!(first, again);
+}
+
+#[tokio::test]
+async fn a_key_has_a_form() {
+    let world = World::new("desk: [ One. ]").await;
+    let all = world.all("").await;
+    let start = json!({ "definition": "desk" });
+    keyed(&all, "/v1/sessions", &"x".repeat(129), &start)
+        .await
+        .fails(400, "query");
+}

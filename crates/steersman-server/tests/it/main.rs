@@ -1,0 +1,16 @@
+//! Tests of the server through HTTP on loopback, with a real client and a scripted model.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something is not as it should be"
+)]
+
+mod acts;
+mod guard;
+mod idempotent;
+mod law;
+mod leak;
+mod looks;
+mod openapi;
+mod streams;
+mod world;
