@@ -2,7 +2,7 @@
 //!
 //! All folders of a user are below one folder that nobody else may read. Next to each is a lock, held by the process that made it
 //! and, as standard input, by the program. So a folder without a holder of its lock was left by a dead process whose program is
-//! gone, too, and whoever makes the next folder removes it.
+//! gone, too, and the next attempt that makes a folder removes it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};

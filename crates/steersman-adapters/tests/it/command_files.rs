@@ -350,7 +350,7 @@ async fn attempts_at_once_do_not_meet() {
             assert_eq!((&*name, &*text), (&*format!("{n}.txt"), "b,2\na,1\n"));
         });
     }
-    let all = tokio::time::timeout(Duration::from_secs(60), running.join_all());
+    let all = tokio::time::timeout(Duration::from_mins(1), running.join_all());
     all.await.expect("they end");
     assert_eq!(temporary.left(), Vec::<String>::new());
 }

@@ -219,6 +219,12 @@ fn the_guide_to_grading_is_true() {
 }
 
 #[test]
+fn the_guide_to_artifacts_is_true() {
+    let guide = world::root().join("docs/guides/artifacts.md");
+    transcript_is_true(&guide, &World::new());
+}
+
+#[test]
 fn the_guide_to_knowledge_is_true() {
     let guide = world::root().join("docs/guides/knowledge.md");
     transcript_is_true(&guide, &World::new());

@@ -108,6 +108,9 @@ impl Check<'_> {
         if root == "event" && scope.answer {
             found = found.of_an_event();
         }
+        if root == "save" {
+            found = found.of_a_command();
+        }
         self.say(found);
     }
 

@@ -88,6 +88,10 @@ impl Diagnostic {
         }
     }
     /// Adds how the fields of an event reach a place where the event itself has no meaning.
+    /// Says what gives `save` a meaning.
+    pub(crate) fn of_a_command(self) -> Self {
+        self.help("`save: NAME` at a tool with `command` gives it a meaning in `command` and `env`")
+    }
     pub(crate) fn of_an_event(self) -> Self {
         self.help(
             "an event's fields come to a session as arguments of its agent: `start: { args: { NAME: \"{{ event.FIELD }}\" } }`, and \

@@ -39,14 +39,13 @@ pub(super) fn shown(
         .summary
         .take()
         .filter(|(known, kept)| *known == body && at.base.unchanged(&kept.reads, at.trace));
-    let kept = match known {
-        Some((_, kept)) => kept,
-        None => {
-            let mut reads = Vec::new();
-            let content = at.summary(body, &mut reads)?;
-            let segment = content.map(|content| Segment::new(Part::History, content));
-            Kept { segment, reads }
-        }
+    let kept = if let Some((_, kept)) = known {
+        kept
+    } else {
+        let mut reads = Vec::new();
+        let content = at.summary(body, &mut reads)?;
+        let segment = content.map(|content| Segment::new(Part::History, content));
+        Kept { segment, reads }
     };
     segments.extend(kept.segment.clone());
     cache.summary = Some((body, kept));

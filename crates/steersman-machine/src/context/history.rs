@@ -451,9 +451,10 @@ impl At<'_> {
     /// a JSON object or array. A template can then name its fields.
     fn value(&self, chain: &Chain, text: String) -> Json {
         let tool = self.cx.network.tools.get(&last(chain).name);
-        match tool.is_some_and(|tool| tool.result.is_none()) {
-            true => any_json(&text),
-            false => Json::from(text),
+        if tool.is_some_and(|tool| tool.result.is_none()) {
+            any_json(&text)
+        } else {
+            Json::from(text)
         }
     }
 

@@ -40,9 +40,10 @@ impl At<'_> {
         told: Option<String>,
         reads: &mut Vec<Read>,
     ) -> Result<Option<Content>, EvalError> {
-        let template = match is_of_engine(from) {
-            true => &self.form.engine,
-            false => &self.form.user,
+        let template = if is_of_engine(from) {
+            &self.form.engine
+        } else {
+            &self.form.user
         };
         let Some(template) = template else {
             let text = told.unwrap_or_else(|| self.message(from, body));

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use steersman::build::{Class, Save};
 use steersman::runtime::artifact::Artifacts;
-use steersman::{Network, Session, StartOptions, Steersman, Turn, agent, tool};
+use steersman::{Network, Rerun, Session, StartOptions, Steersman, Turn, agent, declare, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Lines {
@@ -146,4 +147,67 @@ async fn json_that_is_large_has_lines() {
     let preview = told.replace(&made[0].0, "NAME");
     assert!(preview.len() < 3_000, "{preview}");
     insta::assert_snapshot!(preview.lines().last().unwrap());
+}
+
+/// The program runs once: a rerun takes its artifact from the record.
+#[tokio::test]
+async fn a_command_reads_an_artifact_and_makes_one_which_a_rerun_has_without_running_it() {
+    let runs = std::env::temp_dir().join(format!("steersman-runs-{}", std::process::id()));
+    let _ = std::fs::remove_file(&runs);
+    let script = format!(
+        r#"echo run >> "{}"; sort -o "$OUT" "$1"; wc -l < "$OUT""#,
+        runs.display()
+    );
+    let sort = declare("sort_rows")
+        .describe("Sorts rows.")
+        .parameter("table", "artifact")
+        .effect(Class::Unsafe)
+        .command(["sh", "-c", &script, "sort", "{{ args.table }}"])
+        .env("OUT", "{{ save }}")
+        .save(
+            Save::new()
+                .name("sorted/{{ args.table }}")
+                .media("text/x-rows"),
+        )
+        .result("{{ result }} rows in sorted/{{ args.table }}");
+    let desk = agent("desk")
+        .system("You sort.")
+        .tools(["artifacts", "sort_rows"]);
+    let network = Network::builder("rows")
+        .declare(sort)
+        .agent(desk)
+        .build()
+        .unwrap();
+    let steersman = Steersman::options()
+        .script_all(
+            r#"desk:
+            - call: { artifact_write: { name: rows.csv, content: "b\na\n" } }
+            - call: { sort_rows: { table: rows.csv } }
+            - call: { artifact_read: { name: sorted/rows.csv } }
+            - "{{ request.last }}""#,
+        )
+        .in_memory();
+    let session = steersman.start(&network).await.unwrap();
+    let turn = session.ask("Sort.").await.unwrap();
+    let told = turn.answer().unwrap().text().to_owned();
+    assert!(told.contains("a\nb"), "{told}");
+    let sorted = |made: Vec<(String, usize, String, String)>| {
+        made.into_iter().find(|of| of.0 == "sorted/rows.csv")
+    };
+    let expected = (
+        "sorted/rows.csv".to_owned(),
+        1,
+        "text/x-rows".to_owned(),
+        "a\nb\n".to_owned(),
+    );
+    assert_eq!(sorted(made(&session).await), Some(expected.clone()));
+    let again = steersman
+        .rerun(session.id(), Rerun::default())
+        .await
+        .unwrap();
+    let again = steersman.session(&again.session).await.unwrap();
+    assert_eq!(sorted(made(&again).await), Some(expected));
+    let ran = std::fs::read_to_string(&runs).unwrap();
+    assert_eq!(ran.lines().count(), 1, "the program ran once");
+    std::fs::remove_file(runs).unwrap();
 }

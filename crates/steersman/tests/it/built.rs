@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::PathBuf;
-use steersman::build::{Exit, Limits, Mode, ModeExit, Model, Reflect, Route, State, ToolUse, Type};
+use steersman::build::{
+    Context, ContextRender, Exit, Limits, Mode, ModeExit, Model, Reflect, Route, State, ToolUse,
+    Type,
+};
 use steersman::{DefinitionError, Network, Steersman, Turn, agent, declare, tool};
 
 #[derive(Deserialize, JsonSchema)]
@@ -220,4 +223,21 @@ fn a_network_in_rust_imports_definitions_and_prompts_that_are_given_as_texts() {
         .build()
         .unwrap_or_else(|e| panic!("{e}"));
     assert!(network.checked().agents.contains_key("helper"));
+}
+
+#[tokio::test]
+async fn a_context_says_how_messages_look_to_a_model() {
+    let render = ContextRender::new().user("{{ message.from }} asks: {{ message.text }}");
+    let desk = agent("desk")
+        .system("You help.")
+        .context(Context::new().render(render));
+    let network = Network::builder("desk").agent(desk).build();
+    let network = network.unwrap_or_else(|e| panic!("{e}"));
+    let turn = asked(
+        &network,
+        r#"{ desk: [ "{{ request.last }}" ] }"#,
+        "Where is 4711?",
+    )
+    .await;
+    assert_eq!(turn.answer().unwrap().text(), "user asks: Where is 4711?");
 }
