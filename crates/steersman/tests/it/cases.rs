@@ -1,7 +1,7 @@
 //! The machine's case files in whole sessions: the same scripts, steps and expectations, with ledger, store and sync.
 
 use std::path::Path;
-use steersman::{Builder, Network, testing};
+use steersman::{Builder, Hook, Network, hook, testing};
 use steersman_testkit::states;
 
 const LARGER: &str =
@@ -43,11 +43,44 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// Adds the nets of states that case files name.
+/// Fails what has the word `fail` in it.
+fn judge(text: &str) -> Result<(), String> {
+    match text.contains("fail") {
+        true => Err("it says fail".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// The hook that case files name, as the machine's tests have it.
+fn marks() -> Hook {
+    let mark = |text: &mut String| {
+        judge(text)?;
+        text.push_str(" (marked)");
+        Ok(())
+    };
+    hook("marks", 1)
+        .before_model(|_, request| {
+            for said in request.texts_mut() {
+                said.text = said.text.replace("4111", "[card]");
+            }
+            Ok(())
+        })
+        .after_model(|_, answer| judge(answer.text.as_deref().unwrap_or_default()))
+        .before_call(|_, args| {
+            judge(&serde_json::Value::Object(args.clone()).to_string())?;
+            args.insert("seen".to_owned(), true.into());
+            Ok(())
+        })
+        .after_call(move |_, result| mark(result))
+        .on_finish(move |_, answer| mark(answer))
+}
+
+/// Adds the nets of states and the hook that case files name.
 pub(crate) fn with_states(network: Builder) -> Builder {
     network
         .net("stub", states::stub())
         .net("desk", states::desk())
+        .hook(marks())
 }
 
 #[test]
