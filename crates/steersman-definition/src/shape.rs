@@ -70,15 +70,16 @@ impl Shape<'_> {
         let mut answers = BTreeMap::new();
         for (key, value) in entries {
             match table.key(&key.name) {
-                Some(known) => match self.as_elsewhere(table, key, value) {
-                    Some(found) => self.found.push(found),
-                    None => {
-                        self.value(value, &known.ty);
-                        if known.name == "description" {
-                            self.braces(value);
-                        }
+                Some(known) => {
+                    if let Some(found) = self.as_elsewhere(table, key, value) {
+                        self.found.push(found);
+                        continue;
                     }
-                },
+                    self.value(value, &known.ty);
+                    if known.name == "description" {
+                        self.braces(value);
+                    }
+                }
                 None => self.unknown(key, value, table, &mut answers),
             }
         }

@@ -118,8 +118,8 @@ agents: { desk: { system: You note., tools: [note] } }
         r#"2.0 note {"text":"#,
         r#"2.0 -  "mi"#,
         r#"2.0 - lk"}"#,
-        r#"called note {"text":"milk"}"#,
         "used 7 5",
+        r#"called note {"text":"milk"}"#,
         "used 7 5",
         "settled",
     ];

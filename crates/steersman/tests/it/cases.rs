@@ -1,7 +1,7 @@
 //! The machine's case files in whole sessions: the same scripts, steps and expectations, with ledger, store and sync.
 
 use std::path::Path;
-use steersman::{Builder, Network, testing};
+use steersman::{Builder, Hook, Network, hook, testing};
 use steersman_testkit::states;
 
 const LARGER: &str =
@@ -43,6 +43,38 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
+/// Fails what has the word `fail` in it.
+fn judge(text: &str) -> Result<(), String> {
+    match text.contains("fail") {
+        true => Err("it says fail".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// The hook that case files name, as the machine's tests have it.
+fn marks() -> Hook {
+    let mark = |text: &mut String| {
+        judge(text)?;
+        text.push_str(" (marked)");
+        Ok(())
+    };
+    hook("marks", 1)
+        .before_model(|_, request| {
+            for said in request.texts_mut() {
+                said.text = said.text.replace("4111", "[card]");
+            }
+            Ok(())
+        })
+        .after_model(|_, answer| judge(answer.text.as_deref().unwrap_or_default()))
+        .before_call(|_, args| {
+            judge(&serde_json::Value::Object(args.clone()).to_string())?;
+            args.insert("seen".to_owned(), true.into());
+            Ok(())
+        })
+        .after_call(move |_, result| mark(result))
+        .on_finish(move |_, answer| mark(answer))
+}
+
 /// Adds the nets of states that case files name.
 pub(crate) fn with_states(network: Builder) -> Builder {
     network
@@ -64,7 +96,11 @@ fn each_case_of_the_machine_runs_whole() {
     for path in files {
         let file = path.file_stem().unwrap().to_string_lossy().into_owned();
         let network = Network::from_path(&path).unwrap();
-        let network = with_states(network).build().unwrap();
+        let network = match &*file {
+            "hooks" => with_states(network).hook(marks()),
+            _ => with_states(network),
+        };
+        let network = network.build().unwrap();
         for test in network.tests() {
             // one runtime for each test: tasks that a test leaves are gone before the next
             let report = runtime().block_on(testing::run(&network, test));

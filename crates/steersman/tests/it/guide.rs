@@ -198,8 +198,12 @@ async fn answered(network: &Network, script: &str, text: &str) -> String {
         .in_memory();
     let session = steersman.start(network).await.unwrap();
     let mut turn = session.ask(text).await.unwrap();
-    while let Turn::Waits(_) = turn {
+    if let Turn::Waits(_) = turn {
         clock.advance(24 * 3_600_000);
+    }
+    while let Turn::Waits(_) = turn {
+        // The session has not looked at the clock yet.
+        tokio::task::yield_now().await;
         turn = session.settled().await.unwrap();
     }
     match turn {

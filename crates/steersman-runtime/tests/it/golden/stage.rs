@@ -279,6 +279,7 @@ impl Told {
             writeln!(self.text, "event box: {id} {event} {row}, until {until}").unwrap();
         }
         let query = MemoryQuery {
+            current: false,
             part: None,
             scope: None,
             id: None,
