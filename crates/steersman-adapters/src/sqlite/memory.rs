@@ -54,10 +54,15 @@ pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
         ])?;
     for of in &new.replaces {
         conn.prepare_cached(
-            "INSERT OR REPLACE INTO memory_rating (id, person, rating, reason, by)
-             SELECT id, 2, 0, ?2, ?3 FROM memory WHERE id = ?1",
+            "UPDATE memory SET replaced = ?2 WHERE id = ?1 AND tenant = ?3 AND subject IS ?4 AND scope = ?5",
         )?
-        .execute(params![memory_no(*of), id.to_string(), &*new.by])?;
+        .execute(params![
+            memory_no(*of),
+            id,
+            &*new.part.tenant,
+            new.part.subject.as_deref(),
+            &*new.scope
+        ])?;
     }
     Ok(Ok(id as u64))
 }
@@ -70,8 +75,7 @@ pub(super) fn memories(conn: &Connection, query: &MemoryQuery) -> rusqlite::Resu
          FROM memory m
          LEFT JOIN memory_rating a ON a.id = m.id AND a.person = 0
          LEFT JOIN memory_rating p ON p.id = m.id AND p.person = 1
-         LEFT JOIN memory_rating r ON r.id = m.id AND r.person = 2
-         LEFT JOIN memory b ON b.id = CAST(r.reason AS INTEGER) AND (b.until IS NULL OR b.until >= ?4)
+         LEFT JOIN memory b ON b.id = m.replaced AND (b.until IS NULL OR b.until >= ?4)
          WHERE (?1 IS NULL OR m.scope = ?1) AND (?2 IS NULL OR m.id = ?2) AND (?3 IS NULL OR m.session = ?3)
                AND (m.until IS NULL OR m.until >= ?4)
                AND (?5 IS NULL OR m.tenant = ?5) AND (?6 IS NULL OR m.subject = ?6)

@@ -9,7 +9,7 @@ use steersman_runtime::store::StoreError;
 const APPLICATION: u32 = 0x5354_524d;
 
 /// Number of the format. Versions before the first release wrote formats up to 8. **Stored**.
-pub(super) const FORMAT: u32 = 9;
+pub(super) const FORMAT: u32 = 10;
 
 /// Size of a page of a new store, in bytes. A small transaction touches a dozen pages, each of which is written whole: with pages
 /// of 4 KiB, which older stores have, it writes 1.6 times as much. With pages of 1 KiB each row of a few hundred bytes
@@ -91,16 +91,16 @@ const TABLES: &str = "
     CREATE INDEX event_seen_until ON event_seen (until);
     CREATE TABLE label (no INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (no, name)) WITHOUT ROWID;
     CREATE INDEX label_value ON label (name, value);
-    -- Memory of agents over sessions. key: accepted once. Numbers are never used again.
+    -- Memory of agents over sessions. key: accepted once. Numbers are never used again. replaced: the memory that stands in its place.
     CREATE TABLE memory (
         id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, subject TEXT, key TEXT NOT NULL, scope TEXT NOT NULL,
         name TEXT NOT NULL, tags TEXT NOT NULL, media TEXT NOT NULL, len INTEGER NOT NULL, hash BLOB NOT NULL, session TEXT,
-        effect INTEGER, network TEXT NOT NULL, by TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER, UNIQUE (tenant, key)
+        effect INTEGER, network TEXT NOT NULL, by TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER, replaced INTEGER, UNIQUE (tenant, key)
     );
     CREATE INDEX memory_scope ON memory (scope, at);
     CREATE INDEX memory_session ON memory (session) WHERE session IS NOT NULL;
     CREATE INDEX memory_until ON memory (until) WHERE until IS NOT NULL;
-    -- The last rating by an agent (person 0) and by a person (person 1). With person 2, reason is the number of the memory that stands in its place.
+    -- The last rating by an agent (person 0) and by a person (person 1).
     CREATE TABLE memory_rating (
         id INTEGER NOT NULL, person INTEGER NOT NULL, rating INTEGER NOT NULL, reason TEXT, by TEXT NOT NULL,
         PRIMARY KEY (id, person)

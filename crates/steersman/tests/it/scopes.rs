@@ -157,6 +157,7 @@ async fn events_and_memories_stay_in_their_part() {
         effect: None,
         network: "desk".into(),
         by: "desk".into(),
+        replaces: Vec::new(),
         at: Time(1),
         until: None,
     };

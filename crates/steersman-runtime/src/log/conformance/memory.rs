@@ -297,6 +297,35 @@ pub(super) async fn memories_stand_in_the_place_of_others(place: &impl Place) {
         let saved = store.remember(new(key, "a", key.as_bytes(), 10)).await;
         first.push(saved.expect("the store does it"));
     }
+    let elsewhere = NewMemory {
+        replaces: first.clone(),
+        ..new("elsewhere", "b", b"both", 11)
+    };
+    let elsewhere = store.remember(elsewhere).await;
+    elsewhere.expect("the store does it");
+    let foreign = NewMemory {
+        replaces: first.clone(),
+        part: Scope {
+            tenant: "foreign".into(),
+            subject: None,
+        },
+        ..new("foreign", "a", b"both", 11)
+    };
+    let foreign = store.remember(foreign).await.expect("the store does it");
+    let gone = store.forget_memories(vec![foreign]).await;
+    gone.expect("the store does it");
+    assert_eq!(
+        ids(
+            &store,
+            MemoryQuery {
+                current: true,
+                ..of("a")
+            }
+        )
+        .await,
+        [first[1], first[0]],
+        "another scope or tenant replaces nothing here"
+    );
     let both = NewMemory {
         replaces: vec![first[0], first[1], 4_711],
         until: Some(Time(20)),

@@ -56,7 +56,8 @@ pub struct NewMemory {
     pub at: Time,
     /// Time after which the memory is gone. `None` means that it stays until it is forgotten.
     pub until: Option<Time>,
-    /// Numbers of memories in whose place it stands. Unknown numbers are passed over.
+    /// Numbers of memories in whose place it stands. Those that are unknown or have another tenant, subject or scope are passed
+    /// over.
     pub replaces: Vec<u64>,
 }
 

@@ -365,6 +365,9 @@ impl Quotas for Scoped {
     ) -> Boxed<'a, Result<Drawn, StoreError>> {
         self.below.draw(limit, wanted, now)
     }
+    fn drawn<'a>(&'a self, limit: &'a Limit, now: Time) -> Boxed<'a, Result<u64, StoreError>> {
+        self.below.drawn(limit, now)
+    }
     fn give_back<'a>(
         &'a self,
         limit: &'a Limit,

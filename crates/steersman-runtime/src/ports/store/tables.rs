@@ -622,6 +622,13 @@ impl Tables {
             return Ok(*id);
         }
         self.last_memory += 1;
+        for id in &new.replaces {
+            if let Some((_, other)) = self.memories.get_mut(id)
+                && (&other.part, &other.scope) == (&new.part, &new.scope)
+            {
+                other.replaced = Some(self.last_memory);
+            }
+        }
         let memory = Memory {
             id: self.last_memory,
             part: new.part,
@@ -642,11 +649,6 @@ impl Tables {
             by_people: None,
         };
         self.memories.insert(self.last_memory, (new.key, memory));
-        for id in new.replaces {
-            if let Some((_, memory)) = self.memories.get_mut(&id) {
-                memory.replaced = Some(self.last_memory);
-            }
-        }
         Ok(self.last_memory)
     }
 
