@@ -213,9 +213,10 @@ pub async fn uses(
         .budgets
         .values()
         .any(|def| matches!(def.of, BudgetOf::Label(_)));
-    let sessions = match labels {
-        true => store.sessions(&SessionQuery::default()).await?,
-        false => Vec::new(),
+    let sessions = if labels {
+        store.sessions(&SessionQuery::default()).await?
+    } else {
+        Vec::new()
     };
     for (name, def) in &network.budgets {
         let shares = match &def.of {
