@@ -32,7 +32,7 @@ fn request(stream: &TcpStream) -> String {
 }
 
 /// A shop that books a refund and does not answer: the process that asked is killed first. It tells each booking, and answers
-/// whoever looks for a refund.
+/// each search for a refund.
 fn shop(listener: &TcpListener, booked: &Sender<()>) {
     let mut open = Vec::new();
     for stream in listener.incoming() {
