@@ -220,10 +220,7 @@ async fn spent(
             iso(used.ends, zone)
         );
         let is_spent = used.amounts.iter().any(|amount| amount.used >= amount.most);
-        let health = match is_spent {
-            true => Health::Note,
-            false => Health::Well,
-        };
+        let health = if is_spent { Health::Note } else { Health::Well };
         findings.add("budget", health, text);
     }
     for (name, _) in network

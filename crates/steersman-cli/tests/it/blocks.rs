@@ -85,16 +85,15 @@ fn sound(text: &str) -> Option<String> {
 /// Returns what is wrong with commands: the program must take all arguments of each. A block without a command of ours is not
 /// checked by that.
 fn typed(world: &World, text: &str) -> Option<String> {
-    let commands = text.lines().filter_map(|line| {
+    let commands = text.lines().flat_map(|line| {
         let line = line.strip_prefix("$ ").unwrap_or(line);
         let line = line.split("   ").next().unwrap_or(line);
         let line = line.split(" #").next().unwrap_or(line);
         let line = line.split(" > ").next().unwrap_or(line);
         let commands = line.split(['|', '&']).map(str::trim);
-        let ours = commands.filter(|command| command.starts_with("steersman "));
-        (ours.clone().next().is_some()).then(|| ours.map(str::to_owned).collect::<Vec<_>>())
+        commands.filter(|command| command.starts_with("steersman "))
     });
-    let commands: Vec<String> = commands.flatten().collect();
+    let commands: Vec<&str> = commands.collect();
     if commands.is_empty() {
         return Some("no command of ours is in it".to_owned());
     }
@@ -123,18 +122,17 @@ fn the_error_in_the_first_definition_is_what_check_says() {
     let mut text = String::new();
     let mut indent = None;
     for line in whole.text.lines() {
-        match indent {
-            Some(indent) if line.starts_with(indent) => continue,
-            _ => indent = None,
+        if indent.is_some_and(|indent| line.starts_with(indent)) {
+            continue;
         }
+        indent = None;
+        let mut line = line.to_owned();
         if line.trim() == "requires:" {
-            let at = &line[..line.len() - "requires:".len()];
-            text.push_str(&format!("{at}requires: args.cents <= state.paid\n"));
+            line.push_str(" args.cents <= state.paid");
             indent = Some("      ");
-        } else {
-            text.push_str(line);
-            text.push('\n');
         }
+        text.push_str(&line);
+        text.push('\n');
     }
     let (_, found) = compile(&Files::new("steersman.yaml", text));
     let found: Vec<String> = found.iter().map(|d| d.render(false)).collect();

@@ -1,4 +1,4 @@
-//! `context` over a session of a program with hooks: what was sent beside what it was before.
+//! `context` over a session of a program with hooks: what was sent, and what it was before.
 
 use crate::world::World;
 use steersman::{Network, Steersman, TextOf, Turn, hook};

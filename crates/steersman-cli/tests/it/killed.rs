@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// Far more than a step of the test needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Reads a request, and returns its first line.
 fn request(stream: &TcpStream) -> String {
@@ -32,8 +32,8 @@ fn request(stream: &TcpStream) -> String {
 }
 
 /// A shop that books a refund and does not answer: the process that asked is killed first. It tells each booking, and answers
-/// whoever looks for a refund.
-fn shop(listener: TcpListener, booked: Sender<()>) {
+/// each search for a refund.
+fn shop(listener: &TcpListener, booked: &Sender<()>) {
     let mut open = Vec::new();
     for stream in listener.incoming() {
         let mut stream = stream.unwrap();
@@ -65,7 +65,7 @@ fn our_half_of_the_comparison_prints_what_the_page_says_and_pays_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (booked, bookings): (Sender<()>, Receiver<()>) = channel();
-    std::thread::spawn(move || shop(listener, booked));
+    std::thread::spawn(move || shop(&listener, &booked));
     let mut world = World::new();
     world.set("SHOP_URL", &format!("http://{address}"));
     let folder = world::root().join("scripts/killed-refund");

@@ -1,6 +1,6 @@
 //! Messages of people and programs: read from the inbox, checked against what is open, turned into offers or ledger lines.
 
-use super::branches::{Acted, said};
+use super::branches::{Acted, said, sets};
 use super::draft::{Draft, Note, Offer};
 use super::{Answered, Heard, Job, OutState, Say, Stop, Want, What};
 use crate::branches::unjoinable;
@@ -17,7 +17,7 @@ use steersman_machine::stored::by::{By, Decider};
 use steersman_machine::stored::codes::{Code, FailureCode};
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Id, Name};
-use steersman_machine::stored::outcome::{NewArtifact, NewWrite};
+use steersman_machine::stored::outcome::NewArtifact;
 use steersman_machine::tick::allowed;
 use steersman_machine::tick::effect::{Offered, Said, Start, Work};
 use steersman_machine::tick::history::ChatHistory;
@@ -44,21 +44,6 @@ fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, Strin
     });
     let args = Some(given.collect::<Result<_, String>>()?);
     Ok(Some(Then { tool, args }))
-}
-
-/// Reads entries of state with their JSON values.
-fn sets(state: Vec<(Name, Option<String>)>) -> Result<Vec<NewWrite>, String> {
-    let read = |(name, value): (Name, Option<String>)| {
-        let value = value.map(|value| steersman_machine::values::json::read(&value));
-        Ok(NewWrite {
-            value: value
-                .transpose()
-                .map_err(|e| format!("state.{name}: {e}"))?,
-            name: name.to_string(),
-            seal: false,
-        })
-    };
-    state.into_iter().map(read).collect()
 }
 
 impl Job<'_, '_> {

@@ -14,6 +14,7 @@ use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::{Bodies, Digest, Id, Line, Name};
 use steersman_machine::stored::interaction::{Cause, End, Target};
+use steersman_machine::stored::outcome::NewWrite;
 use steersman_machine::tick::branch::{Awaited, awaited, awaits};
 use steersman_machine::tick::effect::{
     BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
@@ -685,6 +686,21 @@ pub(super) fn said(message: &InboxMessage, text: String) -> Said {
         came: Vec::new(),
         sets: Vec::new(),
     }
+}
+
+/// Reads entries of state with their JSON values.
+pub(super) fn sets(state: Vec<(Name, Option<String>)>) -> Result<Vec<NewWrite>, String> {
+    let read = |(name, value): (Name, Option<String>)| {
+        let value = value.map(|value| steersman_machine::values::json::read(&value));
+        Ok(NewWrite {
+            value: value
+                .transpose()
+                .map_err(|e| format!("state.{name}: {e}"))?,
+            name: name.to_string(),
+            seal: false,
+        })
+    };
+    state.into_iter().map(read).collect()
 }
 
 /// Returns the reason why a branch cannot begin somewhere.

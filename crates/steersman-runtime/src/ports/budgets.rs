@@ -162,7 +162,7 @@ impl Share {
 pub struct BudgetUse {
     /// Name of the budget.
     pub budget: Name,
-    /// What is counted, in words: ``all sessions of `desk` ``, ``the label customer = `4711` ``.
+    /// The sessions or calls that are counted, in words: ``all sessions of `desk` ``, ``the label customer = `4711` ``.
     pub of: String,
     /// The period: `hour`, `day`, `week` or `month`.
     pub per: &'static str,
@@ -174,7 +174,7 @@ pub struct BudgetUse {
     pub amounts: Vec<AmountUse>,
 }
 
-/// The use of one amount of a budget. What calls that run have drawn counts as used until they are over.
+/// The use of one amount of a budget. Calls that run have drawn the most that they may use; that counts as used until they are over.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct AmountUse {
     /// The unit: `cost`, in millionths of the currency; `tokens`; `calls`.
@@ -213,9 +213,10 @@ pub async fn uses(
         .budgets
         .values()
         .any(|def| matches!(def.of, BudgetOf::Label(_)));
-    let sessions = match labels {
-        true => store.sessions(&SessionQuery::default()).await?,
-        false => Vec::new(),
+    let sessions = if labels {
+        store.sessions(&SessionQuery::default()).await?
+    } else {
+        Vec::new()
     };
     for (name, def) in &network.budgets {
         let shares = match &def.of {

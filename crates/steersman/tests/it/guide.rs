@@ -1,8 +1,14 @@
 //! The parts of the guide to embedding that are not in its example. They are built and run here, and the guide shows them.
 
+#![expect(
+    clippy::unnecessary_literal_bound,
+    reason = "the guide shows the methods as the trait has them"
+)]
+
 use crate::service::{blocks, guide};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -19,17 +25,17 @@ struct Order {
     cents: u64,
 }
 
-async fn reserve(item: &str) -> Result<u32, ToolError> {
-    Ok(item.len() as u32)
+fn reserve(item: &str) -> Ready<Result<usize, ToolError>> {
+    ready(Ok(item.len()))
 }
 
-async fn charge(number: u32, cents: u64) -> Result<String, ToolError> {
-    Ok(format!("{cents} for {number}"))
+fn charge(number: usize, cents: u64) -> Ready<Result<String, ToolError>> {
+    ready(Ok(format!("{cents} for {number}")))
 }
 
-async fn remind(receipt: &str) -> Result<(), ToolError> {
+fn remind(receipt: &str) -> Ready<Result<(), ToolError>> {
     assert!(!receipt.is_empty());
-    Ok(())
+    ready(Ok(()))
 }
 
 /// Formatted as the guide shows it.
@@ -38,7 +44,7 @@ fn order() -> Tool {
     let order = tool_with("order", 1, |order: Order, cx| async move {
         let number = cx.step("reserve", reserve(&order.item)).await?;
         let receipt = cx.step("charge", charge(number, order.cents)).await?;
-        cx.wait("before the reminder", Duration::from_secs(24 * 3600)).await?;
+        cx.wait("before the reminder", Duration::from_hours(24)).await?;
         cx.step("remind", remind(&receipt)).await?;
         Ok::<_, ToolError>(receipt)
     });
@@ -99,12 +105,13 @@ struct Quantity {
 struct Sensor(Arc<AtomicBool>);
 
 impl Sensor {
-    async fn read(&self, name: &str) -> Result<String, ToolError> {
-        Ok(format!("the {name} is 21"))
+    fn read(&self, name: &str) -> Ready<Result<String, ToolError>> {
+        self.0.store(false, Ordering::SeqCst);
+        ready(Ok(format!("the {name} is 21")))
     }
-    async fn close(&self) -> Result<(), ToolError> {
+    fn close(&self) -> Ready<Result<(), ToolError>> {
         self.0.store(true, Ordering::SeqCst);
-        Ok(())
+        ready(Ok(()))
     }
 }
 
