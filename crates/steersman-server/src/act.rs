@@ -22,14 +22,14 @@ const LOOK: Duration = Duration::from_millis(15);
 /// Maximum time for which a request waits for the line that opens a branch.
 const OPENS: Duration = Duration::from_secs(10);
 
-/// What became of a message.
+/// The receipt of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Receipt {
     /// The session.
     pub(crate) session: String,
     /// The id of the message. Events name it when the session takes it: `accepted`, `refused`.
     pub(crate) message: String,
-    /// What became of the message so far.
+    /// The fate of the message so far.
     pub(crate) fate: Stands,
     /// The line that took the message.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub(crate) struct Receipt {
     pub(crate) is_replay: bool,
 }
 
-/// What became of a message so far.
+/// The fate of a message so far.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Stands {
@@ -276,9 +276,10 @@ impl Caller {
         let from = Line(line.0.saturating_sub(1));
         let events = self.steersman.events(session, from).settled_after(line);
         let events = events.until_settled();
-        let mut events = match self.may(crate::Permission::Context) {
-            true => events,
-            false => events.masked(),
+        let mut events = if self.may(crate::Permission::Context) {
+            events
+        } else {
+            events.masked()
         };
         loop {
             let next = tokio::select! {

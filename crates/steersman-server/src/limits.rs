@@ -59,7 +59,7 @@ impl Default for Limits {
 /// Maximum number of tokens and of addresses that are remembered. Those that use nothing are forgotten first.
 const REMEMBERED: usize = 10_000;
 
-/// What is used now.
+/// The streams and requests that are open now.
 #[derive(Debug, Default)]
 pub(crate) struct Used(Mutex<Uses>);
 

@@ -11,7 +11,7 @@ pub(crate) const LISTED: &str = "Serve the sessions of a store over HTTP, and dr
 
 /// Serve the sessions of a store over HTTP, and drive them.
 ///
-/// Where the store has no token, one that may do everything is made and written to `server.token` beside the store. SIGHUP reads the
+/// Where the store has no token, one that may do everything is made and written to `server.token` in the folder of the store. SIGHUP reads the
 /// definitions again; sessions keep the one that they began under.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
