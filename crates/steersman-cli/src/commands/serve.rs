@@ -168,31 +168,31 @@ mod with_server {
             }
         };
         server.stop();
-        let driven = match driven {
-            // A server that cannot drive is not ready.
-            Some(driven) => driven,
-            None => {
-                printer.talk("Stops.");
-                let stopping = async {
-                    let driven = (&mut driving).await;
-                    (&mut serving).await.ok();
-                    driven
-                };
-                tokio::select! {
-                    () = signals.stop() => {
-                        place.is_left_at_once();
-                        return Ok(Exit::Interrupted);
-                    }
-                    driven = timeout(drain, stopping) => match driven {
-                        Ok(driven) => driven,
-                        Err(_) => {
-                            place.is_left_at_once();
-                            printer.talk(yellow("Something that had begun did not end in time: it is in doubt."));
-                            return Ok(Exit::Answered);
-                        }
-                    },
+        // A server that cannot drive is not ready, so it ends as well.
+        let driven = if let Some(driven) = driven {
+            driven
+        } else {
+            printer.talk("Stops.");
+            let stopping = async {
+                let driven = (&mut driving).await;
+                (&mut serving).await.ok();
+                driven
+            };
+            let ended = tokio::select! {
+                () = signals.stop() => {
+                    place.is_left_at_once();
+                    return Ok(Exit::Interrupted);
                 }
-            }
+                ended = timeout(drain, stopping) => ended,
+            };
+            let Ok(driven) = ended else {
+                place.is_left_at_once();
+                printer.talk(yellow(
+                    "Something that had begun did not end in time: it is in doubt.",
+                ));
+                return Ok(Exit::Answered);
+            };
+            driven
         };
         driven.map_err(|error| CommandError::store(error.to_string()))??;
         if printer.is_json() {
