@@ -146,7 +146,7 @@ impl Caller {
         let delivered = self.steersman.deliver(session, act);
         let fate = match timeout(patience, delivered).await {
             Ok(receipt) => receipt?.fate,
-            Err(_) => Fate::Lies,
+            Err(_) => self.lies(session, head, &message).await?,
         };
         let receipt = |fate, line: Option<Line>, why| Receipt {
             session: session.to_owned(),
@@ -182,6 +182,22 @@ impl Caller {
                 })
             }
         }
+    }
+
+    /// Returns the fate of a message whose delivery took too long.
+    ///
+    /// # Errors
+    /// Of code `late` if it is not known to be on disk.
+    async fn lies(&self, session: &str, head: Line, message: &str) -> Result<Fate, Problem> {
+        let (_, inbox) = self.steersman.engine().store().inbox(session).await?;
+        if inbox.iter().any(|lies| *lies.id == *message) {
+            return Ok(Fate::Lies);
+        }
+        let taken = self.decided(session, head, message, Instant::now()).await?;
+        taken.map(Fate::Taken).ok_or_else(|| {
+            let why = "the store is slow, and it is not known if the message is on disk";
+            Problem::new(Code::Late, why).help("send the same again under the same idempotency key")
+        })
     }
 
     /// Waits until a line after this one takes a message, and returns that line. `None` if no line has until then.

@@ -42,7 +42,7 @@ impl Default for Limits {
         Self {
             body: 1 << 20,
             files: 48 << 20,
-            request: Duration::from_mins(1),
+            request: Duration::from_secs(75),
             head: Duration::from_secs(10),
             stalled: Duration::from_mins(1),
             connections: 10_000,
