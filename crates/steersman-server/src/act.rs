@@ -22,14 +22,14 @@ const LOOK: Duration = Duration::from_millis(15);
 /// Maximum time for which a request waits for the line that opens a branch.
 const OPENS: Duration = Duration::from_secs(10);
 
-/// What became of a message.
+/// The receipt of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Receipt {
     /// The session.
     pub(crate) session: String,
     /// The id of the message. Events name it when the session takes it: `accepted`, `refused`.
     pub(crate) message: String,
-    /// What became of the message so far.
+    /// The fate of the message so far.
     pub(crate) fate: Stands,
     /// The line that took the message.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub(crate) struct Receipt {
     pub(crate) is_replay: bool,
 }
 
-/// What became of a message so far.
+/// The fate of a message so far.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Stands {
@@ -146,7 +146,7 @@ impl Caller {
         let delivered = self.steersman.deliver(session, act);
         let fate = match timeout(patience, delivered).await {
             Ok(receipt) => receipt?.fate,
-            Err(_) => Fate::Lies,
+            Err(_) => self.lies(session, head, &message).await?,
         };
         let receipt = |fate, line: Option<Line>, why| Receipt {
             session: session.to_owned(),
@@ -182,6 +182,22 @@ impl Caller {
                 })
             }
         }
+    }
+
+    /// Returns the fate of a message whose delivery took too long.
+    ///
+    /// # Errors
+    /// Of code `late` if it is not known to be on disk.
+    async fn lies(&self, session: &str, head: Line, message: &str) -> Result<Fate, Problem> {
+        let (_, inbox) = self.steersman.engine().store().inbox(session).await?;
+        if inbox.iter().any(|lies| *lies.id == *message) {
+            return Ok(Fate::Lies);
+        }
+        let taken = self.decided(session, head, message, Instant::now()).await?;
+        taken.map(Fate::Taken).ok_or_else(|| {
+            let why = "the store is slow, and it is not known if the message is on disk";
+            Problem::new(Code::Late, why).help("send the same again under the same idempotency key")
+        })
     }
 
     /// Waits until a line after this one takes a message, and returns that line. `None` if no line has until then.
@@ -276,9 +292,10 @@ impl Caller {
         let from = Line(line.0.saturating_sub(1));
         let events = self.steersman.events(session, from).settled_after(line);
         let events = events.until_settled();
-        let mut events = match self.may(crate::Permission::Context) {
-            true => events,
-            false => events.masked(),
+        let mut events = if self.may(crate::Permission::Context) {
+            events
+        } else {
+            events.masked()
         };
         loop {
             let next = tokio::select! {

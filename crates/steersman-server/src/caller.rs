@@ -119,9 +119,10 @@ impl Caller {
         let has = roles.iter().any(|own| **own == *role) || (roles.is_empty() && role == USER);
         if !has {
             let own: Vec<&str> = roles.iter().map(|own| &**own).collect();
-            let help = match own.is_empty() {
-                true => "it acts as `user` alone".to_owned(),
-                false => format!("name one of its roles in `as`: {}", own.join(", ")),
+            let help = if own.is_empty() {
+                "it acts as `user` alone".to_owned()
+            } else {
+                format!("name one of its roles in `as`: {}", own.join(", "))
             };
             let why = "the token does not have the role in which this would be done";
             return Err(Problem::new(Code::Role, why).help(help));

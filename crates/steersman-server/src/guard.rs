@@ -1,4 +1,4 @@
-//! What stands around all routes: hosts, origins, times, sizes, headers, and the log of requests.
+//! The guard around all routes: hosts, origins, times, sizes, headers, and the log of requests.
 
 use crate::Server;
 use crate::caller::Named;
@@ -82,14 +82,12 @@ async fn answered(server: &Server, request: Request, next: Next) -> Response {
         let why = format!("a body has at most {} bytes", limits.files);
         return Problem::new(Code::TooLarge, why).into_response();
     }
-    match tokio::time::timeout(limits.request, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => {
-            let seconds = limits.request.as_secs();
-            let why = format!("the request was not answered within {seconds} s");
-            Problem::new(Code::Late, why).into_response()
-        }
-    }
+    let answered = tokio::time::timeout(limits.request, next.run(request)).await;
+    answered.unwrap_or_else(|_| {
+        let seconds = limits.request.as_secs();
+        let why = format!("the request was not answered within {seconds} s");
+        Problem::new(Code::Late, why).into_response()
+    })
 }
 
 /// Refuses requests to a host that is not served, and from web pages that may not send them.

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A [`Server`] is the state; [`Server::router`] is an axum router for a program of your own, and [`serve`] is a complete server
-//! around a listener. Whoever embeds the router calls [`Server::drive`] beside it, or lets another process drive the store.
+//! around a listener. A program that embeds the router also calls [`Server::drive`], or lets another process drive the
+//! store.
 //!
 //! ```no_run
 //! use steersman::{Network, Steersman};

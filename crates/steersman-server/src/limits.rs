@@ -42,7 +42,7 @@ impl Default for Limits {
         Self {
             body: 1 << 20,
             files: 48 << 20,
-            request: Duration::from_mins(1),
+            request: Duration::from_secs(75),
             head: Duration::from_secs(10),
             stalled: Duration::from_mins(1),
             connections: 10_000,
@@ -59,7 +59,7 @@ impl Default for Limits {
 /// Maximum number of tokens and of addresses that are remembered. Those that use nothing are forgotten first.
 const REMEMBERED: usize = 10_000;
 
-/// What is used now.
+/// The streams and requests that are open now.
 #[derive(Debug, Default)]
 pub(crate) struct Used(Mutex<Uses>);
 

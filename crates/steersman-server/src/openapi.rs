@@ -1,6 +1,6 @@
 //! The OpenAPI document, made from the routes.
 
-use crate::problem::Problem;
+use crate::problem::Document;
 use crate::{Limits, routes};
 use std::collections::BTreeMap;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -22,10 +22,10 @@ pub(crate) fn base() -> OpenApi {
     let mut components = ComponentsBuilder::new();
     components = components.security_scheme("token", SecurityScheme::Http(bearer.build()));
     let mut schemas = vec![(
-        Problem::name().into_owned(),
-        <Problem as utoipa::PartialSchema>::schema(),
+        Document::name().into_owned(),
+        <Document as utoipa::PartialSchema>::schema(),
     )];
-    <Problem as ToSchema>::schemas(&mut schemas);
+    <Document as ToSchema>::schemas(&mut schemas);
     for (name, schema) in schemas {
         components = components.schema(name, schema);
     }
@@ -49,7 +49,7 @@ pub(crate) struct Problems;
 
 impl IntoResponses for Problems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let schema = Ref::from_schema_name(Problem::name());
+        let schema = Ref::from_schema_name(Document::name());
         let content = ContentBuilder::new().schema(Some(schema)).build();
         let response = ResponseBuilder::new()
             .description("The reason why the request was not carried out")

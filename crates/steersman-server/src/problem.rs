@@ -11,9 +11,15 @@ use steersman::runtime::store::StoreError;
 use steersman::{Error, ErrorKind};
 use utoipa::ToSchema;
 
+/// The reason why a request was not carried out.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Problem(Box<Document>);
+
 /// The reason why a request was not carried out (RFC 9457).
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Problem {
+#[schema(as = Problem)]
+pub(crate) struct Document {
     /// `urn:steersman:problem:` and the code.
     #[serde(rename = "type")]
     kind: String,
@@ -21,11 +27,11 @@ pub(crate) struct Problem {
     title: &'static str,
     /// The status of the response.
     status: u16,
-    /// What is wrong, and what to do.
+    /// The fault, and what to do.
     detail: String,
     /// The code that programs branch on.
     code: &'static str,
-    /// What to do, where it is not a part of the detail.
+    /// The way out, where it is not a part of the detail.
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
     /// Errors of a definition.
@@ -103,7 +109,7 @@ impl Problem {
             code,
             Code::Rate | Code::Streams | Code::Store | Code::Stopping | Code::Late
         );
-        Self {
+        Self(Box::new(Document {
             kind: format!("urn:steersman:problem:{word}"),
             title,
             status: status.as_u16(),
@@ -112,13 +118,13 @@ impl Problem {
             help: None,
             diagnostics: Vec::new(),
             retry_after: retry.then_some(1),
-        }
+        }))
     }
 
     /// Adds what to do.
     #[must_use]
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.0.help = Some(help.into());
         self
     }
 
@@ -195,7 +201,7 @@ impl From<Error> for Problem {
         };
         let mut problem = Self::new(code, error.to_string());
         if let Error::Definition(faults) = &error {
-            problem.diagnostics = faults
+            problem.0.diagnostics = faults
                 .diagnostics
                 .iter()
                 .map(|fault| Value::from(fault.to_string()))
@@ -222,8 +228,9 @@ const MEDIA: &str = "application/problem+json";
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let (retry, code): (_, Name) = (self.retry_after, self.code.into());
+        let status =
+            StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let (retry, code): (_, Name) = (self.0.retry_after, self.0.code.into());
         let mut response = (status, Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA));

@@ -35,16 +35,18 @@ impl Caller {
         let info = self.session(session).await?;
         let engine = self.steersman.engine();
         let seen = engine.inspect(&info.id).await?;
-        let reader = Arc::new(match self.may(Permission::Context) {
-            true => Stored::plain(engine, &info.id),
-            false => Stored::masked(engine, &info.id),
+        let reader = Arc::new(if self.may(Permission::Context) {
+            Stored::plain(engine, &info.id)
+        } else {
+            Stored::masked(engine, &info.id)
         });
         let log = Log::read(&*reader).await?;
         let bound = log.bound(&*reader).await?;
         let known = reader.masks().await?;
-        let seen = match self.may(Permission::Context) {
-            true => seen,
-            false => known.mask_inspection(seen),
+        let seen = if self.may(Permission::Context) {
+            seen
+        } else {
+            known.mask_inspection(seen)
         };
         let at = branch_at(&seen, branch)?;
         Ok(Sight {

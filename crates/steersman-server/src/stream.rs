@@ -20,7 +20,7 @@ const COMMENT: Duration = Duration::from_secs(15);
 /// Time after which a browser connects again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What a client wants of the events.
+/// Conditions on the events of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     /// The position after which the events begin.
@@ -57,13 +57,15 @@ pub(crate) fn open(
     let using = caller.stream()?;
     let id = &info.id;
     let events = caller.steersman.events(id, wanted.from);
-    let events = match caller.may(Permission::Context) {
-        true => events,
-        false => events.masked(),
+    let events = if caller.may(Permission::Context) {
+        events
+    } else {
+        events.masked()
     };
-    let events = match wanted.until_settled {
-        true => events.until_settled(),
-        false => events,
+    let events = if wanted.until_settled {
+        events.until_settled()
+    } else {
+        events
     };
     let driven = match (caller.steersman.engine().driven(id), &info.owner) {
         (Some(_), _) => "here",
@@ -146,9 +148,10 @@ impl Reading {
         }
         let frame = frame(&kind, &json);
         // The last id of a browser stays that of the last event on disk.
-        Some(match event.is_provisional() {
-            true => frame,
-            false => frame.id(event.cursor.to_string()),
+        Some(if event.is_provisional() {
+            frame
+        } else {
+            frame.id(event.cursor.to_string())
         })
     }
 }

@@ -82,6 +82,7 @@ mod files;
 mod follow;
 pub mod grading;
 mod hooks;
+mod memory;
 mod models;
 mod nets;
 mod network;

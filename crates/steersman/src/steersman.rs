@@ -29,7 +29,6 @@ use steersman_runtime::engine::{
 use steersman_runtime::erase::{Erased, What};
 use steersman_runtime::limiter::Limiters;
 use steersman_runtime::load::{Load, Report as Verified};
-use steersman_runtime::memory::{Found, MemoryError};
 use steersman_runtime::model::{Model, Models};
 use steersman_runtime::process_env;
 use steersman_runtime::redefine::Redefine;
@@ -38,18 +37,9 @@ use steersman_runtime::seal::{KeyId, Sealer};
 use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::session::{Fate, Session as Driven, Settled};
 use steersman_runtime::store::memory::MemoryStore;
-use steersman_runtime::store::{
-    Memory, MemoryQuery, Rated, Schedule, Scope, SessionInfo, SessionQuery, Store, StoreError,
-};
+use steersman_runtime::store::{Schedule, Scope, SessionInfo, SessionQuery, Store, StoreError};
 use steersman_runtime::toolset::Toolset;
 use tokio_util::sync::CancellationToken;
-
-fn of_memory(error: MemoryError) -> Error {
-    match error {
-        MemoryError::Store(error) => error.into(),
-        other => Error::Refused(other.to_string()),
-    }
-}
 
 /// Interval between two checks for sessions that have nothing to do, in milliseconds.
 const IDLE: u64 = 5_000;
@@ -293,40 +283,6 @@ impl Steersman {
         let snapshot = seen.current_branch().map(|branch| branch.snapshot.clone());
         let snapshot = snapshot.unwrap_or_else(Snapshot::empty);
         Ok(Artifacts::new(self.engine.store().clone(), snapshot, None))
-    }
-
-    /// Returns the memories that match, newest first. This method sets `query.now`.
-    pub async fn memories(&self, query: MemoryQuery) -> Result<Vec<Memory>, Error> {
-        Ok(self.engine.memories(query).await?)
-    }
-
-    /// Returns the memories of a scope that fit a query best, as agents of that scope would find them.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] if the scope cannot be searched.
-    pub async fn search_memories(
-        &self,
-        scope: &str,
-        query: &str,
-        most: usize,
-    ) -> Result<Vec<Found>, Error> {
-        let part = self.engine.scope().cloned().unwrap_or_default();
-        let found = self.engine.search_memories(Some(&part), scope, query, most);
-        found.await.map_err(of_memory)
-    }
-
-    /// Rates a memory. A person's rating outranks those of agents.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] if there is no such memory, or the rating is out of range.
-    pub async fn rate_memory(&self, id: u64, rated: Rated) -> Result<(), Error> {
-        self.engine.rate_memory(id, rated).await.map_err(of_memory)
-    }
-
-    /// Deletes memories and returns how many were deleted. The store's next collection removes their contents, unless
-    /// something else names them.
-    pub async fn forget_memories(&self, ids: Vec<u64>) -> Result<u64, Error> {
-        Ok(self.engine.store().forget_memories(ids).await?)
     }
 
     /// Replaces texts of a session by tombstones that still verify. Nothing of the session may be open, and no other

@@ -11,7 +11,7 @@ pub(crate) const LISTED: &str = "Serve the sessions of a store over HTTP, and dr
 
 /// Serve the sessions of a store over HTTP, and drive them.
 ///
-/// Where the store has no token, one that may do everything is made and written to `server.token` beside the store. SIGHUP reads the
+/// Where the store has no token, one that may do everything is made and written to `server.token` in the folder of the store. SIGHUP reads the
 /// definitions again; sessions keep the one that they began under.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
@@ -43,7 +43,7 @@ pub(crate) async fn run(
     drop(args);
     Err(
         CommandError::usage("this program was built without its server")
-            .hint("build it with the feature `serve`, which is on by default"),
+            .hint("build it with its default features"),
     )
 }
 
@@ -168,31 +168,31 @@ mod with_server {
             }
         };
         server.stop();
-        let driven = match driven {
-            // A server that cannot drive is not ready.
-            Some(driven) => driven,
-            None => {
-                printer.talk("Stops.");
-                let stopping = async {
-                    let driven = (&mut driving).await;
-                    (&mut serving).await.ok();
-                    driven
-                };
-                tokio::select! {
-                    () = signals.stop() => {
-                        place.is_left_at_once();
-                        return Ok(Exit::Interrupted);
-                    }
-                    driven = timeout(drain, stopping) => match driven {
-                        Ok(driven) => driven,
-                        Err(_) => {
-                            place.is_left_at_once();
-                            printer.talk(yellow("Something that had begun did not end in time: it is in doubt."));
-                            return Ok(Exit::Answered);
-                        }
-                    },
+        // A server that cannot drive is not ready, so it ends as well.
+        let driven = if let Some(driven) = driven {
+            driven
+        } else {
+            printer.talk("Stops.");
+            let stopping = async {
+                let driven = (&mut driving).await;
+                (&mut serving).await.ok();
+                driven
+            };
+            let ended = tokio::select! {
+                () = signals.stop() => {
+                    place.is_left_at_once();
+                    return Ok(Exit::Interrupted);
                 }
-            }
+                ended = timeout(drain, stopping) => ended,
+            };
+            let Ok(driven) = ended else {
+                place.is_left_at_once();
+                printer.talk(yellow(
+                    "Something that had begun did not end in time: it is in doubt.",
+                ));
+                return Ok(Exit::Answered);
+            };
+            driven
         };
         driven.map_err(|error| CommandError::store(error.to_string()))??;
         if printer.is_json() {

@@ -73,7 +73,7 @@ pub(crate) async fn run(
     drop(args);
     Err(
         CommandError::usage("this program was built without its server")
-            .hint("build it with the feature `serve`, which is on by default"),
+            .hint("build it with its default features"),
     )
 }
 

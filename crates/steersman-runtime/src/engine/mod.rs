@@ -120,6 +120,16 @@ pub struct Engine(pub(crate) Arc<Inner>, pub(crate) Option<Arc<View>>);
 pub(crate) struct View {
     scope: Scope,
     store: Arc<dyn Store>,
+    /// The view of the engine that this one was made from.
+    of: Option<Arc<Self>>,
+}
+
+impl View {
+    /// Returns true if something of a scope belongs to the part.
+    fn includes(&self, scope: &Scope) -> bool {
+        let of = self.of.as_ref();
+        self.scope.includes(scope) && of.is_none_or(|of| of.includes(scope))
+    }
 }
 
 pub(crate) struct Inner {
@@ -254,7 +264,8 @@ impl Engine {
     #[must_use]
     pub fn scoped(&self, scope: Scope) -> Self {
         let store = Arc::new(Scoped::new(self.store().clone(), scope.clone()));
-        Self(self.0.clone(), Some(Arc::new(View { scope, store })))
+        let of = self.1.clone();
+        Self(self.0.clone(), Some(Arc::new(View { scope, store, of })))
     }
 
     /// Returns the scope of an engine that [`Engine::scoped`] made. `None` means that everything in the store exists.
@@ -442,8 +453,8 @@ impl Engine {
 
     /// Returns true if a driven session exists for this engine.
     fn shows(&self, session: &Session) -> bool {
-        self.scope()
-            .is_none_or(|scope| scope.includes(&session.scope))
+        let view = self.1.as_ref();
+        view.is_none_or(|view| view.includes(&session.scope))
     }
 
     /// Returns handles to all sessions that this process drives.

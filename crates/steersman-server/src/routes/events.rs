@@ -25,7 +25,7 @@ pub(super) fn routes(limits: &Limits) -> OpenApiRouter<Server> {
         .routes(routes!(follow))
 }
 
-/// What a client wants of the events of a session.
+/// Conditions on the events of a session.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
@@ -98,17 +98,17 @@ struct Post {
     session: Option<String>,
 }
 
-/// What became of an event.
+/// The fate of an event.
 #[derive(Debug, Serialize, ToSchema)]
 struct Posted {
-    /// What became of it.
+    /// The fate of the event.
     sent: Where,
     /// The session that it went to.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
 }
 
-/// Where an event went.
+/// The fates of an event.
 #[derive(Copy, Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Where {

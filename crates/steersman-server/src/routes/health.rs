@@ -1,4 +1,4 @@
-//! Whether the server lives and is ready. These routes need no token.
+//! Health: the server lives, and is ready. These routes need no token.
 
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};

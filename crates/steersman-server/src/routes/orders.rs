@@ -43,7 +43,7 @@ enum What {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Cancel {
-    /// What to cancel.
+    /// The work to cancel.
     what: What,
     /// The id of the call or agent, or the label or id of the branch.
     #[serde(default)]

@@ -240,7 +240,7 @@ async fn answer(
     .await
 }
 
-/// What became of an effect in doubt.
+/// The fate of an effect in doubt.
 #[derive(Copy, Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum How {
@@ -253,14 +253,14 @@ enum How {
     Fail,
 }
 
-/// What a person says about an effect in doubt.
+/// A person's statement about an effect in doubt.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Resolve {
     /// The role in which it is decided.
     #[serde(rename = "as", default)]
     role: Option<String>,
-    /// What became of the effect.
+    /// The fate of the effect.
     how: How,
     /// The result, if it happened, in the form that the tool would have returned.
     #[serde(default)]

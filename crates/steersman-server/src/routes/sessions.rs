@@ -369,9 +369,10 @@ pub(super) async fn said(
         Some(name) => Some(branch_of(caller, session, name).await?),
         None => None,
     };
-    let mut act = match say.interrupt {
-        true => Act::interrupt(&say.text, Some(by), branch),
-        false => Act::say(&say.text, Some(by), branch),
+    let mut act = if say.interrupt {
+        Act::interrupt(&say.text, Some(by), branch)
+    } else {
+        Act::say(&say.text, Some(by), branch)
     };
     if let Some(to) = &say.to {
         act = act.to(id(to)?);

@@ -129,9 +129,12 @@ async fn why(
     } else {
         let id = id(&what)?;
         let act = past.call(id).map(Act::Push).or_else(|| past.of_effect(id));
-        let act = act.or_else(|| match past.knows_agent(id) {
-            true => past.newest(id, &path),
-            false => None,
+        let act = act.or_else(|| {
+            if past.knows_agent(id) {
+                past.newest(id, &path)
+            } else {
+                None
+            }
         });
         (act, Vec::new())
     };
@@ -313,7 +316,7 @@ async fn contexts(
     Ok(Json(json!({ "items": items.collect::<Vec<_>>() })))
 }
 
-/// How a context is shown.
+/// The form of a context.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
@@ -392,17 +395,13 @@ async fn artifacts(
 }
 
 fn described(version: &Version) -> Value {
-    let hash: String = version
-        .hash
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = blake3::Hash::from_bytes(version.hash).to_hex();
     json!({
         "name": version.name,
         "version": version.version,
         "media": version.media,
         "len": version.len,
-        "hash": hash,
+        "hash": hash.as_str(),
         "call": version.call.to_string(),
         "rating": version.rating.as_ref().map(|rating| rating.rating),
     })

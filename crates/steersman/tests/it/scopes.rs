@@ -45,7 +45,7 @@ async fn sessions_of_others_do_not_exist() {
         ..StartOptions::default()
     };
     let session = ann.start_with(&network(), options).await.unwrap();
-    session.settled().await.unwrap();
+    assert!(session.settled().await.unwrap().answer().is_some());
     let id = session.id();
 
     // The session is driven in this process, and has lines.

@@ -45,11 +45,6 @@ impl Scoped {
         }
     }
 
-    /// Returns the scope of the view.
-    pub fn scope(&self) -> &Scope {
-        &self.scope
-    }
-
     fn known(&self) -> MutexGuard<'_, Remembered> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
