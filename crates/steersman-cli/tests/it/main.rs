@@ -29,6 +29,7 @@ mod drafted;
 mod edit;
 mod examples;
 mod files;
+mod frozen;
 mod graded;
 mod help;
 mod histories;

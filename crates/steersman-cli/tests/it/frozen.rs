@@ -1,0 +1,162 @@
+//! The store of version 1 of the stored forms, which `tests/compat/v1/made.sh` made once: each later program reads it, tells the
+//! same of it, and goes on with its sessions.
+
+use crate::world::{World, root};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Commands that only look, with what they told when the store was made in a file of `tests/compat/v1/told/`.
+const LOOKS: [(&str, &[&str]); 3] = [
+    ("sessions", &["sessions", "--all", "--reruns"]),
+    ("pending", &["pending"]),
+    ("memory", &["memory"]),
+];
+/// Commands that look at each session.
+const OF_EACH: [&str; 4] = ["log", "show", "effects", "context"];
+
+fn kept() -> PathBuf {
+    root().join("tests/compat/v1")
+}
+
+fn copied(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copied(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// A copy of the kept store, with its definition.
+fn world() -> World {
+    let mut world = World::new();
+    copied(&kept().join("store"), &world.folder.join(".steersman"));
+    copied(&kept().join("scripts"), &world.folder.join("scripts"));
+    let definition = world.folder.join("steersman.yaml");
+    std::fs::copy(kept().join("steersman.yaml"), definition).unwrap();
+    world.set("DESK_KEY", "k-1");
+    world
+}
+
+/// Returns what differs: all that was told then is told now, and more may be.
+fn lost(then: &Json, now: &Json, at: &str, found: &mut Vec<String>) {
+    match (then, now) {
+        (Json::Object(then), Json::Object(now)) => {
+            for (key, was) in then {
+                let at = format!("{at}.{key}");
+                match now.get(key) {
+                    Some(is) => lost(was, is, &at, found),
+                    None => found.push(format!("{at} is gone")),
+                }
+            }
+        }
+        (Json::Array(then), Json::Array(now)) if then.len() == now.len() => {
+            for (k, (was, is)) in then.iter().zip(now).enumerate() {
+                lost(was, is, &format!("{at}[{k}]"), found);
+            }
+        }
+        _ if then == now => {}
+        _ => found.push(format!("{at} was {then} and is {now}")),
+    }
+}
+
+/// Everything that is told of the store: by name of a file, JSON documents.
+fn told(world: &World) -> BTreeMap<String, Vec<Json>> {
+    let mut all = BTreeMap::new();
+    for (name, typed) in LOOKS {
+        all.insert(name.to_owned(), world.json_lines(typed));
+    }
+    for session in &all["sessions"].clone() {
+        let id = session["session"].as_str().unwrap();
+        for command in OF_EACH {
+            all.insert(format!("{command}-{id}"), world.json_lines(&[command, id]));
+        }
+    }
+    all
+}
+
+#[test]
+fn the_kept_store_is_told_as_it_was() {
+    let world = world();
+    let folder = kept().join("told");
+    let all = told(&world);
+    if std::env::var_os("STEERSMAN_COMPAT").is_some_and(|how| how == "write") {
+        std::fs::create_dir_all(&folder).unwrap();
+        for (name, documents) in &all {
+            let lines: Vec<String> = documents.iter().map(ToString::to_string).collect();
+            let path = folder.join(format!("{name}.jsonl"));
+            // What was told once is not written again.
+            if !path.exists() {
+                std::fs::write(path, lines.join("\n") + "\n").unwrap();
+            }
+        }
+    }
+    let mut found = Vec::new();
+    let mut files = 0;
+    for file in std::fs::read_dir(&folder).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let then = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let now = all.get(&name).cloned().unwrap_or_default();
+        lost(&then.collect(), &Json::Array(now), &name, &mut found);
+        files += 1;
+    }
+    assert!(files > OF_EACH.len() * 6, "{files} files");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    let whole = world.run(&["fsck"]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+}
+
+#[test]
+fn sessions_of_the_kept_store_go_on() {
+    let world = world();
+    let waiting = world.json_lines(&["pending"]);
+    let of = |kind: &str| {
+        let found = waiting.iter().find(|p| p["kind"] == kind);
+        let found = found.unwrap_or_else(|| panic!("no {kind} in {waiting:?}"));
+        (
+            found["session"].as_str().unwrap().to_owned(),
+            found["id"].as_str().unwrap().to_owned(),
+        )
+    };
+    let driven = |typed: &[&str], script: &str| {
+        let script = format!("scripts/{script}.yaml");
+        let ran = world.run(&[typed, &["--script-all", &script]].concat());
+        assert!(matches!(ran.code, Some(0 | 5)), "{typed:?}: {ran:?}");
+        ran.all()
+    };
+    // A payment that waits for its approval.
+    let (session, question) = of("approval");
+    let told = driven(&["approve", &session, &question, "--as", "boss"], "pay");
+    assert!(told.contains("Paid."), "{told}");
+    let book = std::fs::read_to_string(world.folder.join("book")).unwrap();
+    assert_eq!(book, "paid\n");
+    // A call that may have happened.
+    let (session, question) = of("doubt");
+    let told = driven(&["resolve", &session, &question, "--done", "true"], "call");
+    assert!(told.contains("Called."), "{told}");
+    // A wait for an event, and the message that came meanwhile.
+    let (session, _) = of("event");
+    let event = ["send", ".", "--event", "left", r#"{"order": 4713, "at": "noon"}"#];
+    let sent = world.run(&event);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let told = driven(&["run", "--resume", &session], "leave");
+    assert!(told.contains("It left.") && told.contains("And soon."), "{told}");
+    // A secret on a branch that was forked.
+    let (session, question) = of("input");
+    let told = driven(&["answer", &session, &question, "hunter2"], "first");
+    assert!(told.contains("login"), "{told}");
+    // What was recorded is followed again without a difference.
+    let first = world.json_lines(&["sessions"]);
+    let first = first.last().unwrap()["session"].as_str().unwrap().to_owned();
+    let rerun = world.run(&["rerun", &first]);
+    assert_eq!(rerun.code, Some(0), "{rerun:?}");
+    let whole = world.run(&["fsck"]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+}
