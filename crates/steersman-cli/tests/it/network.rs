@@ -56,6 +56,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "answer last yes",
     "reject last",
     "resolve last --fail",
+    "edit last --state balance=1",
     "hold last pay",
     "release last pay",
     "pause last",

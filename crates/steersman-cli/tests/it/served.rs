@@ -119,14 +119,15 @@ async fn follow(served: &Served, path: &str, most: usize, into: &mut Vec<(String
             return;
         };
         text.push_str(std::str::from_utf8(&chunk).unwrap());
-        while let Some((frame, rest)) = text.split_once("\n\n") {
+        while let Some(end) = text.find("\n\n") {
+            let frame = text[..end].to_owned();
+            text.drain(..end + 2);
             let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name));
             if let (Some(id), Some(data)) = (field("id: "), field("data: ")) {
                 into.push((id.to_owned(), serde_json::from_str(data).unwrap()));
                 count += 1;
             }
             let is_over = field("event: ") == Some("settled");
-            text = rest.to_owned();
             if is_over {
                 return;
             }

@@ -231,7 +231,7 @@ async fn the_log_of_requests_has_no_texts() {
     let into = told.clone();
     let options = Options {
         log: Some(Arc::new(move |line| {
-            into.lock().unwrap().push(line.clone())
+            into.lock().unwrap().push(line.clone());
         })),
         ..Options::default()
     };

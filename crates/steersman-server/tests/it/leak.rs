@@ -68,6 +68,37 @@ impl Route {
     }
 }
 
+/// Tokens that must not see a session of Ann of the tenant `acme`.
+fn strangers() -> [(&'static str, NewToken); 5] {
+    [
+        ("another tenant", whole("other")),
+        ("no tenant", whole("")),
+        (
+            "another subject",
+            NewToken {
+                scope: scope("acme", Some("bob")),
+                ..whole("")
+            },
+        ),
+        (
+            "expired",
+            NewToken {
+                scope: scope("acme", Some("ann")),
+                expires: Some(Time(1)),
+                ..whole("")
+            },
+        ),
+        (
+            "nothing allowed",
+            NewToken {
+                scope: scope("acme", Some("ann")),
+                allows: Vec::new(),
+                ..whole("")
+            },
+        ),
+    ]
+}
+
 #[tokio::test]
 async fn what_a_token_does_not_see_is_answered_like_what_does_not_exist() {
     let limits = Limits {
@@ -94,35 +125,8 @@ async fn what_a_token_does_not_see_is_answered_like_what_does_not_exist() {
     let head = owner.get(&format!("/v1/sessions/{session}")).await.headers["etag"].clone();
     let missing = "aa0000000000zzzz";
 
-    let strangers = [
-        ("another tenant", whole("other")),
-        ("no tenant", whole("")),
-        (
-            "another subject",
-            NewToken {
-                scope: scope("acme", Some("bob")),
-                ..whole("")
-            },
-        ),
-        (
-            "expired",
-            NewToken {
-                scope: scope("acme", Some("ann")),
-                expires: Some(Time(1)),
-                ..whole("")
-            },
-        ),
-        (
-            "nothing allowed",
-            NewToken {
-                scope: scope("acme", Some("ann")),
-                allows: Vec::new(),
-                ..whole("")
-            },
-        ),
-    ];
     let mut callers = Vec::new();
-    for (who, new) in strangers {
+    for (who, new) in strangers() {
         callers.push((who, world.with(world.token(new).await)));
     }
     callers.push(("none", world.with(String::new())));

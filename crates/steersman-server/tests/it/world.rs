@@ -279,9 +279,9 @@ impl Stream {
     /// The next event. `None` at the end of the stream. Comments are left out.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
-            while let Some((frame, rest)) = self.text.split_once("\n\n") {
-                let frame = read(frame);
-                self.text = rest.to_owned();
+            while let Some(end) = self.text.find("\n\n") {
+                let frame = read(&self.text[..end]);
+                self.text.drain(..end + 2);
                 if frame.is_some() {
                     return frame;
                 }
