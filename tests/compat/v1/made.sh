@@ -47,4 +47,7 @@ steersman send . --event left '{"order": 4799, "at": "early"}'
 steersman schedule . --clock clock
 clock 2026-11-29T10:30:00Z
 driven steersman run --all --until-idle --script-all scripts/nightly.yaml
+
+# A token of a tenant.
+steersman token new --allow read --tenant acme --subject ann --note "for a test"
 rm -rf clock scripts book
