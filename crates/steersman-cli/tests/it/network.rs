@@ -91,6 +91,9 @@ pub(crate) const COMMANDS: &[&str] = &[
     "lsp",
     "explain E001",
     "completions bash",
+    "serve --listen 127.0.0.1:0",
+    "token new",
+    "token list",
     "erase last --yes",
 ];
 
