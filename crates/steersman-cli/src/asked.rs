@@ -2,10 +2,10 @@
 
 use crate::printer::{bold, dim, red, yellow};
 use crate::words::{
-    ago, arguments, fold, left, line as one_line, operand, question, quoted, written_out,
+    ago, arguments, fold, left, line as one_line, operand, people, question, quoted, wait,
+    written_out,
 };
 use serde_json::Value as Json;
-use std::fmt::Write;
 use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind, ProbeState};
 use steersman::views::list::PendingRow;
 use steersman_machine::stored::built_in::BuiltIn;
@@ -25,10 +25,11 @@ pub(crate) fn json(pending: &Pending) -> Json {
 /// Draws a box around a question to a person, for a layout of this width.
 pub(crate) fn frame(pending: &Pending, now: i64, width: usize) -> Vec<String> {
     let wide = width - 4;
-    let by = pending
-        .askers()
-        .map_or_else(String::new, |by| format!(", for {by}"));
-    let title = format!("{} {}{by}", pending.kind.word(), pending.effect);
+    let by = match &pending.roles[..] {
+        [] => String::new(),
+        roles => format!(", for {}", people(roles)),
+    };
+    let title = format!("{} {}{by}", wait(pending.kind), pending.effect);
     let title = one_line(&title, wide - 6);
     let mut rows = vec![format!(
         "  +- {} {}+",
@@ -71,36 +72,16 @@ pub(crate) fn frame(pending: &Pending, now: i64, width: usize) -> Vec<String> {
             }
         }
     }
-    let note = match pending.kind {
-        PendingKind::Approval => "for exactly these arguments, once",
-        PendingKind::Doubt if pending.left => {
-            "nobody waits for it any more; until somebody says, an equal call does not begin"
-        }
-        PendingKind::Doubt => "it was started, and no answer came; it is not repeated",
-        PendingKind::Repeat => "the same was done before, or given up",
-        PendingKind::Input => "sealed: no model, log or export sees it",
-        PendingKind::Budget => "it may cost more than is left of a limit",
-        PendingKind::Hold => "effects of this tool are held; what is held begins with the release",
-        PendingKind::Outage => "it goes on when somebody answers",
-        PendingKind::Question | PendingKind::Event | PendingKind::Timer | PendingKind::Again => "",
+    let parts = notes(pending, now);
+    let joined = parts.join("; ");
+    // If they do not fit in one row, each has its own.
+    let parts = if joined.chars().count() <= wide - 4 {
+        vec![joined]
+    } else {
+        parts
     };
-    let mut note = note.to_owned();
-    if pending.kind == PendingKind::Outage {
-        note = format!("parked {}; {note}", ago(now, pending.since.0));
-    }
-    if let Some(due) = pending.due {
-        let separator = if note.is_empty() { "" } else { "; " };
-        let left = left(now, due.0);
-        let _ = match &pending.next {
-            Some(next) => write!(note, "{separator}goes on to {next} in {left}"),
-            None if pending.kind == PendingKind::Budget => {
-                write!(note, "{separator}tried again by itself in {left}")
-            }
-            None => write!(note, "{separator}ends by itself in {left}"),
-        };
-    }
-    if !note.is_empty() {
-        row(&note, &|t| dim(t));
+    for text in parts.iter().flat_map(|part| fold(part, wide - 4)) {
+        row(&text, &|t| dim(t));
     }
     if let Some(probe) = &pending.probe {
         for text in bounded(fold(&probe.sentence(), wide - 4)) {
@@ -118,6 +99,43 @@ pub(crate) fn frame(pending: &Pending, now: i64, width: usize) -> Vec<String> {
     }
     rows.push(format!("  +{}+", "-".repeat(wide - 2)));
     rows
+}
+
+/// Returns what an answer decides, and what happens without one.
+fn notes(pending: &Pending, now: i64) -> Vec<String> {
+    let note = match pending.kind {
+        PendingKind::Approval => "the approval is valid for exactly these arguments, once",
+        PendingKind::Doubt if pending.left => {
+            "no agent waits for it any more; an equal call is refused until somebody resolves it"
+        }
+        PendingKind::Doubt => "it was started, and no answer came; it is not repeated",
+        PendingKind::Repeat => "the same was done before, or given up",
+        PendingKind::Input => "sealed: no model, log or export sees it",
+        PendingKind::Budget => "it may cost more than is left of a limit",
+        PendingKind::Hold => "held by a person's order; it begins after `steersman release`",
+        PendingKind::Outage => "continues when the server answers",
+        PendingKind::Question | PendingKind::Event | PendingKind::Timer | PendingKind::Again => "",
+    };
+    let mut parts = Vec::new();
+    if pending.kind == PendingKind::Outage {
+        parts.push(format!("began to wait {}", ago(now, pending.since.0)));
+    }
+    if !note.is_empty() {
+        parts.push(note.to_owned());
+    }
+    if let Some(due) = pending.due {
+        let left = left(now, due.0);
+        parts.push(match (&pending.next, pending.kind) {
+            (Some(next), _) => format!("the question goes on to {next} in {left}"),
+            (None, PendingKind::Budget | PendingKind::Again) => {
+                format!("tried again by itself in {left}")
+            }
+            (None, PendingKind::Outage) => format!("the call fails in {left}"),
+            (None, kind) if kind.is_asked() => format!("the question ends by itself in {left}"),
+            (None, _) => format!("the wait ends by itself in {left}"),
+        });
+    }
+    parts
 }
 
 fn cells(args: Option<&str>) -> Vec<(String, String)> {
@@ -201,7 +219,7 @@ pub(crate) fn advice(
 ) -> Vec<(String, &'static str)> {
     if status == "paused" {
         let resume = format!("steersman resume {session}");
-        return vec![(resume, "ends the pause, and goes on")];
+        return vec![(resume, "ends the pause, and continues")];
     }
     let Some(first) = waits.first().filter(|_| said) else {
         let run = format!("steersman run --resume {session}");

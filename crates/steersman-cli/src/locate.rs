@@ -74,8 +74,8 @@ pub(crate) fn definition(path: &Path) -> Result<PathBuf, CommandError> {
             .hint("name a definition, or begin with `steersman new NAME`")
     } else {
         CommandError::usage(format!("there is no definition `{place}`")).hint(
-            "a definition is a YAML file, or a folder with a `steersman.yaml`; `steersman new NAME` writes one, and what is to be \
-             said stands behind --input",
+            "a definition is a YAML file, or a folder with a `steersman.yaml`; `steersman new NAME` writes one; a message to a \
+             session is given with --input",
         )
     })
 }

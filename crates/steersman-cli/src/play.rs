@@ -11,7 +11,7 @@ use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::step::Keys;
 use crate::tell::remedy::remedy;
 use crate::tell::row::{Form, print};
-use crate::words::{count, talk_width};
+use crate::words::{count, talk_width, wait};
 use futures::FutureExt;
 pub(crate) use live::meanwhile;
 use live::{Live, TICK};
@@ -606,9 +606,9 @@ pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
                 rows.extend(asked::frame(pending, now, talk_width()));
             }
             rows.push(match settled {
-                Settled::Doubt(_) => red("In doubt. It may have happened, so nothing is repeated until somebody says:"),
+                Settled::Doubt(_) => red("In doubt. It may have happened, so nothing is repeated until somebody says whether it did:"),
                 Settled::Waits(_) => yellow("Parked. It goes on when what it waits for comes, in any process:"),
-                _ => yellow("Parked. Nothing runs and nothing is paid until somebody answers, here or elsewhere:"),
+                _ => yellow("Parked. Nothing runs, and no model costs money, until somebody answers (in any terminal):"),
             });
             for command in all
                 .iter()
@@ -677,7 +677,7 @@ impl Told {
         for (name, pending) in &self.waits_for {
             let what: Vec<String> = pending
                 .iter()
-                .map(|p| format!("{} {}", p.kind.word(), p.effect))
+                .map(|p| format!("{} {}", wait(p.kind), p.effect))
                 .collect();
             let mut commands: Vec<String> = pending
                 .iter()

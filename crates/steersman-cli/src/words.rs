@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
 pub(crate) use steersman::views::words::{
-    arguments, bytes, count, digits, entries, fold, length, line, money, question, search_ended,
-    span, turns, wrap, written_out,
+    arguments, bytes, count, digits, fold, length, line, money, people, question, search_ended,
+    span, turns, wait, wrap, written_out,
 };
 use steersman_machine::values::json::read;
 

@@ -1,7 +1,7 @@
 //! Reasons why sessions stopped or do not move, and sums over sessions.
 
 use crate::list::status;
-use crate::words::span;
+use crate::words::{people, span, wait};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -126,13 +126,13 @@ pub fn waits(info: &SessionInfo) -> String {
         return String::new();
     };
     if let Some(place) = &first.place {
-        return format!("{} of {place}", first.kind.word());
+        return format!("no answer from {place}");
     }
-    let kind = first.kind.word();
-    let mut told = match (first.askers(), &first.tool) {
-        (Some(who), _) => format!("{kind} by {who}"),
-        (None, Some(tool)) => format!("{kind} {tool}"),
-        (None, None) => kind.to_owned(),
+    let kind = wait(first.kind);
+    let mut told = match (&first.roles[..], &first.tool) {
+        ([], Some(tool)) => format!("{kind} {tool}"),
+        ([], None) => kind.to_owned(),
+        (roles, _) => format!("{kind} by {}", people(roles)),
     };
     if waits.len() > 1 {
         told = format!("{told}, {} more", waits.len() - 1);

@@ -3,7 +3,7 @@
 use crate::event::Asking;
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use steersman_machine::network::Network;
@@ -84,6 +84,8 @@ pub enum Standing {
     GivenUp,
     /// It was simulated, because the branch is dry.
     Simulated,
+    /// A person approved its call with other arguments, which are an effect of their own.
+    Replaced(Id),
     /// Its call ended in this way before it began.
     Closed(How),
 }
@@ -182,6 +184,7 @@ impl Effect {
             Standing::NotPerformed => "not performed".into(),
             Standing::GivenUp => "unknown for good".into(),
             Standing::Simulated => "simulated".into(),
+            Standing::Replaced(by) => format!("replaced by {by}"),
             Standing::Closed(how) => how_word(how).replace('_', " "),
         }
     }
@@ -288,6 +291,8 @@ pub struct Effects {
     calls: BTreeMap<Id, (Name, Class, String)>,
     /// The effects of a call, newest last. A branch that begins while a call is open may have its own effect for the call.
     of_call: BTreeMap<Id, Vec<Id>>,
+    /// Effects whose calls were approved with other arguments.
+    edited: BTreeSet<Id>,
     /// Effects of calls that were open where another branch began, with their status on that branch.
     left: BTreeMap<Id, Standing>,
     /// The ledger, which knows the status of every effect that was held or begun.
@@ -325,7 +330,22 @@ impl Effects {
             }
             kept.standing = stands(&effects.ledger, kept.id).unwrap_or(kept.standing);
         }
+        effects.replace();
         effects
+    }
+
+    /// Names the effect that runs in place of one that was approved with other arguments. There is none if these were refused.
+    fn replace(&mut self) {
+        for of_call in self.of_call.values() {
+            for pair in of_call.windows(2) {
+                let [edited, by] = pair else { continue };
+                if self.edited.contains(edited)
+                    && let Some(kept) = self.by_id.get_mut(edited)
+                {
+                    kept.standing = Standing::Replaced(*by);
+                }
+            }
+        }
     }
 
     fn learn(&mut self, line: &LogLine, texts: &dyn Bodies, shown: bool) {
@@ -528,6 +548,9 @@ impl Effects {
                 by,
                 ..
             } => match (why, how) {
+                (_, Release::Edited) => {
+                    self.edited.insert(*effect);
+                }
                 (Why::Doubt, Release::Outcome) => {
                     if let Some(kept) = self.by_id.get_mut(effect) {
                         kept.settled = Some(by.clone());

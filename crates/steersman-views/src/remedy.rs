@@ -132,7 +132,7 @@ pub static ALL: &[Remedy] = &[
             "truncated",
         ],
         "the server or the network",
-        "nothing, if the session is parked; else `retry` when it works again",
+        "wait, if the session is parked; otherwise `retry` when it works again",
         RETRY,
     ),
     row(
@@ -392,9 +392,13 @@ pub fn of_stop(settled: &Settled, first: Option<&Reason>) -> Option<&'static Rem
 }
 
 impl Remedy {
-    /// Returns the cause and what to do as one sentence without markup of links.
+    /// Returns the cause and what to do as sentences without markup of links.
     pub fn sentence(&self) -> String {
-        plain(&format!("{}: {}", self.cause, self.remedy))
+        let end = if self.remedy.ends_with('?') { "" } else { "." };
+        plain(&format!(
+            "Cause: {}. What to do: {}{end}",
+            self.cause, self.remedy
+        ))
     }
 }
 

@@ -16,8 +16,9 @@ use steersman_machine::stored::commit::{LedgerEntry, LogLine, Want};
 use steersman_machine::stored::engine::Judged;
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Time};
 use steersman_machine::stored::interaction::{
-    Call, Cause, Choice, Earlier, End, How, Interaction, Origin, Target,
+    Call, CallResult, Cause, Choice, Earlier, End, How, Interaction, Origin, Target,
 };
+use steersman_machine::stored::words::how_word;
 
 /// Maximum number of characters of a text; `show` and `log` have all of it.
 const TEXT: usize = 400;
@@ -46,7 +47,7 @@ pub struct Step {
 /// A further fact that was recorded about a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// The kind of fact, such as `model`, `held`, `attempt` or `rule`.
+    /// The kind of fact, such as `model`, `held`, `attempt` or `rule`. People read its [`Fact::title`].
     pub word: &'static str,
     /// The fact in words.
     pub text: String,
@@ -59,7 +60,20 @@ impl Fact {
             text: text.into(),
         }
     }
+
+    /// Returns the kind as people read it in front of the text.
+    pub fn title(&self) -> &'static str {
+        match self.word {
+            CAME_TO => "result",
+            "since" => "put off",
+            "try" => "rejected",
+            word => word,
+        }
+    }
 }
+
+/// The kind of the fact that says how a call ended.
+const CAME_TO: &str = "came to";
 
 /// The act to explain.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -222,6 +236,7 @@ impl Past<'_> {
                 if let Some(by) = &result.by {
                     step.facts.push(Fact::new("by", by.to_string()));
                 }
+                step.facts.extend(self.code_of(result));
                 step
             }
             Interaction::Route(route) => {
@@ -371,7 +386,7 @@ impl Past<'_> {
                 "engine".to_owned(),
                 format!("told {to} the text of its router: {said}"),
             ),
-            Origin::Continuation => (to, format!("took up again what was asked for: {said}")),
+            Origin::Continuation => (to, format!("continued with the open request: {said}")),
             Origin::Correction => (
                 "engine".to_owned(),
                 format!("had {to} correct its answer: {said}"),
@@ -409,7 +424,7 @@ impl Past<'_> {
                 {
                     let line = before.line;
                     let chose = self.chose(&route.chosen, route.refused);
-                    return Some(Fact::new("since", format!("@{line}, it {chose}")));
+                    return Some(Fact::new("since", format!("@{line}: the router {chose}")));
                 }
                 _ => at = self.before(before),
             }
@@ -424,12 +439,15 @@ impl Past<'_> {
         match choice {
             Choice::Agents(names) => format!("chose {}", names.join(", then ")),
             Choice::Finish => "chose to end".to_owned(),
-            Choice::Stay => "chose to stay as it is".to_owned(),
+            Choice::Stay => "stayed in the state".to_owned(),
             Choice::Enter { state, .. } => format!("entered state {state}"),
             Choice::Speak { role, member } if role == member => format!("chose {member} to speak"),
             Choice::Speak { role, member } => format!("chose {member} to speak as {role}"),
             Choice::Say { member, body, .. } => {
-                format!("opened for {member}: {}", quoted(&self.texts().text(*body)))
+                format!(
+                    "said in the name of {member}: {}",
+                    quoted(&self.texts().text(*body))
+                )
             }
             Choice::Task { task, agent, goal } => {
                 let by = if task == agent {
@@ -452,7 +470,7 @@ impl Past<'_> {
         }
     }
 
-    fn came(&self, result: &steersman_machine::stored::interaction::CallResult) -> String {
+    fn came(&self, result: &CallResult) -> String {
         let call = self.call(result.call).and_then(|place| self.push(place));
         let (name, is_agent) = match call.map(|push| &push.what) {
             Some(Interaction::Call(call)) => (
@@ -461,13 +479,8 @@ impl Past<'_> {
             ),
             _ => ("a call".to_owned(), false),
         };
-        let said = result.body.map_or_else(String::new, |body| {
-            format!(": {}", quoted(&self.texts().text(body)))
-        });
-        let code = match &result.code {
-            Some(code) => format!(" ({code})"),
-            None => String::new(),
-        };
+        let said = self.said_of(result);
+        let said = said.map_or_else(String::new, |text| format!(": {}", quoted(&text)));
         if let Some(Interaction::Call(call)) = call.map(|push| &push.what)
             && let Some(judged) = call.judged()
         {
@@ -475,24 +488,40 @@ impl Past<'_> {
                 Target::Tool(_) => "its own judgement".to_owned(),
                 _ => format!("the judgement of {}", call.name),
             };
-            return format!("got {by} on {}{code}{said}", judged.words());
+            let verdict = result.code.as_deref();
+            let verdict = verdict.map_or_else(String::new, |code| format!(" ({code})"));
+            return format!("got {by} on {}{verdict}{said}", judged.words());
         }
         match result.how {
             How::Done if is_agent => format!("got from {name}{said}"),
             How::Done => format!("saw the result of {name}{said}"),
             How::Finished => format!("saw that {name} ended{said}"),
             How::Released => format!("got the floor back from {name}{said}"),
-            how => {
-                let word = steersman_machine::stored::words::how_word(how).replace('_', " ");
-                let code = if code == format!(" ({word})") {
-                    ""
-                } else {
-                    &code
-                };
-                format!("saw that {name} came to {word}{code}{said}")
-            }
+            _ => format!("got the result of {name}: {}{said}", how(result)),
         }
     }
+
+    /// Returns the code of a result, if it says more than the text. A judgement's text has it.
+    fn code_of(&self, result: &CallResult) -> Option<Fact> {
+        let code = result.code.as_deref()?;
+        let call = self.call(result.call).and_then(|place| self.call_at(place));
+        let is_judgement = call.is_some_and(|call| call.judged().is_some());
+        (code != how(result) && !is_judgement).then(|| Fact::new("code", code))
+    }
+
+    /// Returns the text of a result. The engine's texts begin with how the call ended or with the code, which the reader sees already.
+    fn said_of(&self, result: &CallResult) -> Option<String> {
+        let text = self.texts().text(result.body?);
+        let (how, code) = (how(result), result.code.as_deref());
+        let begins = [Some(&*how), code].into_iter().flatten();
+        let mut rest = begins.filter_map(|word| text.strip_prefix(word)?.strip_prefix(": "));
+        Some(rest.next().unwrap_or(&text).to_owned())
+    }
+}
+
+/// Returns how a call ended, in words.
+fn how(result: &CallResult) -> String {
+    how_word(result.how).replace('_', " ")
 }
 
 fn quoted(text: &str) -> String {

@@ -2,15 +2,36 @@
 
 use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
+use steersman_machine::network::ANYBODY;
 use steersman_machine::stored::by::By;
+use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Doubtful;
 use steersman_machine::values::json::read;
 pub use steersman_machine::values::price::digits;
+use steersman_runtime::pending::PendingKind;
 
 /// Returns the sender as a story names one: `you` for a user of no known identity, otherwise role and identity.
 pub(crate) fn speaker(by: &By) -> String {
     by.shown()
         .map_or_else(|| "you".to_owned(), ToString::to_string)
+}
+
+/// Renders the people or roles that may decide: `ops or supervisor`, `anybody`.
+pub fn people(names: &[Name]) -> String {
+    let one = |name: &Name| match &**name {
+        ANYBODY => "anybody".to_owned(),
+        name => name.to_owned(),
+    };
+    names.iter().map(one).collect::<Vec<_>>().join(" or ")
+}
+
+/// Returns the kind of a wait as people read it; the codes of [`PendingKind::word`] are for programs.
+pub fn wait(kind: PendingKind) -> &'static str {
+    match kind {
+        PendingKind::Hold => "held by order",
+        PendingKind::Again => "retry",
+        kind => kind.word(),
+    }
 }
 
 /// Renders a span of milliseconds: `41 ms`, `12 s`, `3 min`, `4 h`, `2 d`.
@@ -94,7 +115,7 @@ pub fn arguments(json: &str) -> String {
 }
 
 /// Renders the arguments of a call one by one.
-pub fn entries(json: &str) -> Vec<String> {
+fn entries(json: &str) -> Vec<String> {
     match read::<Json>(json) {
         Ok(Json::Object(fields)) => fields
             .iter()
@@ -164,7 +185,7 @@ pub fn letter(letter: &str) -> Option<&'static str> {
         "AC" => "call of an agent",
         "AR" => "its answer",
         "UI" => "question to a person",
-        "UR" => "reply, or message after an end",
+        "UR" => "reply of a person (after an end: message)",
         "W" => "wait",
         "WR" => "its end",
         "R" => "result",

@@ -330,7 +330,9 @@ fn waits(printer: &Printer, session: &str, name: &str, why: &str) -> Result<Exit
     if printer.is_json() {
         printer.json(&json!({ "session": session, "status": "inbox", "why": why }))?;
     }
-    printer.talk(format!("It lies in the inbox, durably, and waits: {why}."));
+    printer.talk(format!(
+        "It is stored in the session's inbox, and waits: {why}."
+    ));
     printer.next("steersman pending", "");
     printer.next(format!("steersman show {name}"), "");
     Ok(Exit::Answered)
@@ -352,7 +354,7 @@ fn noted(printer: &Printer, session: &str, short: &str, fate: &str) -> Result<Ex
             printer.next(format!("steersman show {short}"), "");
         }
         _ => {
-            printer.talk("It lies in the inbox, durably, until somebody drives the session.");
+            printer.talk("It is stored in the session's inbox until a process drives the session.");
             printer.next(format!("steersman run --resume {short}"), "");
         }
     }

@@ -5,7 +5,7 @@ use crate::commands::act::Reached;
 use crate::commands::branching::Spot;
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, yellow};
-use crate::words::line as one_line;
+use crate::words::{line as one_line, wait};
 use steersman::Act;
 use steersman::runtime::engine::Inspection;
 use steersman_machine::stored::interaction::Cause;
@@ -91,7 +91,7 @@ fn gone(before: &Inspection, now: &Inspection) -> Vec<String> {
     gone.map(|p| {
         let what = p.tool.as_deref().unwrap_or(&p.text);
         let what = one_line(what, 60);
-        format!("cancelled: {} {} ({what})", p.kind.word(), p.effect)
+        format!("cancelled: {} {} ({what})", wait(p.kind), p.effect)
     })
     .collect()
 }

@@ -99,6 +99,30 @@ pub(crate) fn not_adoptable(inspection: &Inspection, branch: Id) -> Option<Strin
     Act::adopt(branch, None).refusal(inspection)
 }
 
+/// Returns the command with which the session continues with a branch, and what it does. `adopt` is refused if the current branch has
+/// changed since the fork; `rewind` leaves those changes behind, but is refused after a simulated effect.
+pub(crate) fn take_over(
+    inspection: &Inspection,
+    branch: &BranchView,
+    short: &str,
+) -> Option<(String, String)> {
+    let name = branch_name(branch);
+    if not_adoptable(inspection, branch.id).is_none() {
+        let adopt = format!("steersman adopt {short}:{name}");
+        return Some((adopt, "continues with this branch".to_owned()));
+    }
+    let back = Act::rewind(Some(branch.id), branch.head, None, None);
+    if branch.snapshot.first_simulated.is_some() || back.refusal(inspection).is_some() {
+        return None;
+    }
+    let rewind = format!("steersman rewind {short}:{name}@head");
+    let common = inspection.ledger.common(branch.id, inspection.current);
+    let left = common.map_or_else(String::new, |at| {
+        format!(", and leaves behind what the current branch did after @{at}")
+    });
+    Some((rewind, format!("continues with this branch{left}")))
+}
+
 /// The process that continues a new branch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GoesOn {
@@ -193,17 +217,9 @@ impl Begun {
         branch_name(self.branch())
     }
 
-    /// Returns the command that takes the branch over. `adopt` is refused if the current branch has changed since the fork;
-    /// `rewind` leaves those changes behind, but is refused after a simulated effect.
+    /// Returns the command with which the session continues with the branch.
     pub(crate) fn take_over(&self) -> Option<String> {
-        let (short, name) = (&self.short, self.name());
-        let lost = not_adoptable(&self.inspection, self.branch().id).is_some();
-        let simulated = self.branch().snapshot.first_simulated.is_some();
-        match (lost, simulated) {
-            (false, _) => Some(format!("steersman adopt {short}:{name}")),
-            (true, false) => Some(format!("steersman rewind {short}:{name}@head")),
-            (true, true) => None,
-        }
+        take_over(&self.inspection, self.branch(), &self.short).map(|(command, _)| command)
     }
 
     pub(crate) fn short(&self) -> &str {

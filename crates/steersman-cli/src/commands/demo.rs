@@ -3,6 +3,7 @@
 
 use crate::cli::Global;
 use crate::commands::example_service::left_out;
+use crate::commands::log;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red, typed};
@@ -136,7 +137,7 @@ impl<'a> Stage<'a> {
             "    x  killed (SIGKILL) after the payment left, before its answer came\n",
         ));
 
-        self.pause("       The next owner knows that the refund began, and not how it ended.\n");
+        self.pause("       The next process knows that the refund began, and not how it ended.\n");
         self.typed(&format!("steersman run --resume {session}"));
         let (status, told) = self.act(&service, &["run", "--resume", &session])?;
         if status.code() != Some(Exit::Answered as i32) {
@@ -180,10 +181,7 @@ impl<'a> Stage<'a> {
                 "steersman context last@refund",
                 "what the model saw before it called refund",
             ),
-            (
-                "steersman log last",
-                "each line with its ledger: what was on disk when",
-            ),
+            ("steersman log last", log::SHOWS),
             ("steersman new desk", "a definition of your own"),
         ] {
             printer.talk(format!(

@@ -2,6 +2,7 @@
 
 use crate::asked;
 use crate::cli::{Global, Look};
+use crate::commands::log;
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, Sight};
 use crate::printer::{Printer, dim, green, red};
@@ -49,7 +50,8 @@ pub(crate) async fn run(
         return Ok(Exit::Answered);
     }
     if shown.is_empty() {
-        printer.talk("It had no effects outside.");
+        let what = only.map_or("session", |_| "branch");
+        printer.talk(format!("This {what} has changed nothing outside."));
         return Ok(Exit::Answered);
     }
     let rows: Vec<Vec<String>> = shown
@@ -63,13 +65,13 @@ pub(crate) async fn run(
                 if d.attempts > 0 || d.counts() {
                     d.attempts.to_string()
                 } else {
-                    "-".into()
+                    String::new()
                 },
                 format!("{}({})", d.tool, arguments(&d.args)),
             ]
         })
         .collect();
-    for (i, row) in table(&["EFFECT", "CLASS", "STANDS", "ATTEMPTS", "WHAT"], &rows)
+    for (i, row) in table(&["EFFECT", "CLASS", "STATUS", "ATTEMPTS", "WHAT"], &rows)
         .into_iter()
         .enumerate()
     {
@@ -91,13 +93,10 @@ pub(crate) async fn run(
     if let Some(left) = shown.iter().find(|d| seen.is_left_in_doubt(d.id)) {
         printer.next(
             settles(&sight, left.id),
-            "or --not-performed, or --fail: whether it happened in what is left behind",
+            "or --not-performed, or --fail; no branch waits for it any more",
         );
     }
-    printer.next(
-        format!("steersman log {}", sight.name()),
-        "each line with its ledger",
-    );
+    printer.next(format!("steersman log {}", sight.name()), log::SHOWS);
     Ok(Exit::Answered)
 }
 

@@ -60,7 +60,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     if printer.is_json() && (args.format.is_some() || args.output.is_some()) {
         return Err(CommandError::usage(
-            "--json is a form of its own: no --format or --output beside it",
+            "--json cannot be used together with --format or --output",
         )
         .hint("into a file: steersman graph --json > graph.json"));
     }
@@ -108,7 +108,7 @@ fn show(graph: &Graph, format: Format, printer: &Printer) -> Result<Exit, Comman
             if graph.stands.is_some() {
                 printer.talk("");
                 printer.talk(dim(
-                    "> at work   ? waits   * stands here   o wanted   x over   (2x) taken so often",
+                    "> at work   ? waits   * current   o wanted   x over   (2x) taken 2 times",
                 ));
             }
         }

@@ -15,6 +15,8 @@ use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::Line;
 
+/// Says what the command shows, where other commands propose it.
+pub(crate) const SHOWS: &str = "every line of the log, with attempts and holds";
 pub(crate) const LISTED: &str = "Show a session line by line; -f follows it";
 
 /// Show a session line by line.

@@ -74,7 +74,7 @@ impl Outcome {
     }
 
     fn in_inbox() -> Self {
-        Self::new("inbox", "in its inbox, until somebody drives it")
+        Self::new("inbox", "stored in its inbox until a process drives it")
     }
 
     fn refused(why: impl Into<String>) -> Self {

@@ -7,7 +7,7 @@ use crate::error::{CommandError, Exit};
 use crate::filter::{Field, Filter};
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, bold, dim, typed, yellow};
-use crate::words::{ago, arguments, count, due, left as left_until, table};
+use crate::words::{ago, arguments, count, due, left as left_until, people, table, wait};
 use serde_json::json;
 use std::collections::BTreeMap;
 use steersman::runtime::inbox::{DecodeError, Message, Wanted};
@@ -28,6 +28,8 @@ pub(crate) struct PendingArgs {
     all: bool,
 }
 
+/// Reason why a message stays in the inbox of a session.
+const UNDRIVEN: &str = "no process drives the session";
 /// Describes what `run --all` does.
 pub(crate) const DRIVES: &str = "drives all that have something to do, until Ctrl-C";
 
@@ -192,19 +194,19 @@ impl Mail {
         match self {
             Self::Event(event, id, at) if sessions::status(info) != "new" => {
                 format!(
-                    "event {event} {id} came {} and lies in the inbox of {session} until it waits for it",
+                    "event {event} {id} for session {session} ({}) waits in its inbox until the session waits for it",
                     came(at)
                 )
             }
             Self::Event(event, id, at) => {
                 format!(
-                    "event {event} {id} for session {session} came {} and lies in its inbox until somebody drives it",
+                    "event {event} {id} for session {session} ({}) waits: {UNDRIVEN}",
                     came(at)
                 )
             }
             Self::Said(at) | Self::Message(at) => {
                 format!(
-                    "message for session {session} came {} and lies in its inbox until somebody drives it",
+                    "message for session {session} ({}) waits: {UNDRIVEN}",
                     came(at)
                 )
             }
@@ -283,14 +285,18 @@ fn tell(
         .map(|(info, pending)| {
             vec![
                 due(now, pending.due.map(|d| d.0)),
-                format!("{} {}", short(&info.id), pending.effect),
-                pending.askers().unwrap_or_else(|| "-".to_owned()),
+                short(&info.id),
+                pending.effect.to_string(),
+                match &pending.roles[..] {
+                    [] => "-".to_owned(),
+                    roles => people(roles),
+                },
                 what(pending),
                 sessions::labels(info),
             ]
         })
         .collect();
-    let heading = ["DUE", "SESSION", "FOR", "WHAT", "LABELS"];
+    let heading = ["DUE", "SESSION", "EFFECT", "FOR", "WHAT", "LABELS"];
     if !rows.is_empty() {
         for (i, row) in table(&heading, &rows).into_iter().enumerate() {
             printer.data(if i == 0 { dim(&row) } else { row })?;
@@ -301,7 +307,7 @@ fn tell(
         let known = format!("{} event {} ", event.network, event.event);
         let id = event.id.strip_prefix(&known).unwrap_or(&event.id);
         printer.data(format!(
-            "event {} {id} for {} came {} and lies in the box: no session waits for it; dropped in {}",
+            "event {} {id} for {} ({}): no session waits for it; it is dropped in {}",
             event.event,
             event.network,
             ago(now, event.at.0),
@@ -381,9 +387,14 @@ async fn looked_at(place: &Place, session: &str) -> Result<Vec<Waits>, CommandEr
 fn talk(printer: &Printer, found: &[(&SessionInfo, Waits)], shown: usize) {
     let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
     for (_, pending) in found {
-        *kinds.entry(pending.kind.word()).or_default() += 1;
+        *kinds.entry(wait(pending.kind)).or_default() += 1;
     }
-    let sums: Vec<String> = kinds.iter().map(|(kind, n)| count(*n, kind)).collect();
+    let held = wait(PendingKind::Hold);
+    let sums = kinds.iter().map(|(kind, n)| match *kind {
+        kind if kind == held => format!("{} {held}", count(*n, "call")),
+        kind => count(*n, kind),
+    });
+    let sums: Vec<String> = sums.collect();
     if !sums.is_empty() {
         printer.talk(format!("{}.", sums.join(", ")));
     }
@@ -398,12 +409,15 @@ fn talk(printer: &Printer, found: &[(&SessionInfo, Waits)], shown: usize) {
 }
 
 fn what(pending: &Waits) -> String {
-    let mut kind = pending.kind.word().to_owned();
+    let mut kind = wait(pending.kind).to_owned();
+    if pending.kind == PendingKind::Hold {
+        kind.push(':');
+    }
     if pending.repeats.is_some() && pending.kind != PendingKind::Repeat {
         kind += ", again:";
     }
     let left = if pending.left {
-        ", left behind: nobody waits for it"
+        ", left behind: no agent waits for it"
     } else {
         ""
     };
@@ -420,8 +434,13 @@ fn what(pending: &Waits) -> String {
 fn field(info: &SessionInfo, now: i64, pending: &Waits, name: &str) -> Option<Field> {
     match name {
         "for" if pending.roles.is_empty() => Some(Field::Text("-".to_owned())),
+        // The list shows `any` as `anybody`, so both are found.
         "for" => Some(Field::Any(
-            pending.roles.iter().map(ToString::to_string).collect(),
+            pending
+                .roles
+                .iter()
+                .flat_map(|role| [role.to_string(), people(std::slice::from_ref(role))])
+                .collect(),
         )),
         "kind" => Some(Field::Text(pending.kind.word().to_owned())),
         "tool" => Some(Field::Text(pending.tool.as_deref()?.to_owned())),

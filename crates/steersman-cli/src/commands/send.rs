@@ -194,7 +194,7 @@ async fn to_network(
             printer.next(format!("steersman run --resume {short}"), "drives it");
         }
         Sent::Session(_) => {
-            printer.talk(format!("It lies in the inbox of session {short}."));
+            printer.talk(format!("It is stored in the inbox of session {short}."));
             printer.next(format!("steersman run --resume {short}"), "drives it");
         }
         Sent::Offered => {

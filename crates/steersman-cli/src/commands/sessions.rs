@@ -111,7 +111,7 @@ pub(crate) async fn run(
                 status(info).to_owned(),
                 seen.why(info),
                 ago(now, info.state.updated.0),
-                info.head.to_string(),
+                format!("@{}", info.head),
                 digits(info.state.tokens),
                 money(info.state.micros),
                 labels(info),
@@ -203,8 +203,9 @@ fn places(shown: &[(&SessionInfo, Seen)]) -> Vec<String> {
     }
     let told = places.into_iter().map(|(place, waiting)| {
         format!(
-            "{place} does not answer: {} parked",
-            count(waiting, "session")
+            "{place} does not answer: {} {}",
+            count(waiting, "session"),
+            if waiting == 1 { "waits" } else { "wait" }
         )
     });
     told.collect()

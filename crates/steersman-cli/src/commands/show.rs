@@ -4,9 +4,10 @@ mod facts;
 
 use crate::asked;
 use crate::cli::{Global, Look, Times};
-use crate::commands::branching::not_adoptable;
+use crate::commands::branching::take_over;
+use crate::commands::log;
 use crate::error::{CommandError, Exit};
-use crate::place::{Place, Sight, branch_name};
+use crate::place::{Place, Sight};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::tell::remedy::remedy;
 use crate::tell::row::{Form, day_of, print};
@@ -133,9 +134,12 @@ impl Screen<'_> {
     /// Returns the cost, as far as it is known.
     fn cost(&self) -> String {
         match self.page.micros {
-            spent if self.subject.knows_cost() => money(spent),
+            spent if self.subject.knows_cost() => format!("cost {}", money(spent)),
             0 => "cost unknown".to_owned(),
-            spent => format!("{} and more: the price of a model is unknown", money(spent)),
+            spent => format!(
+                "cost {} and more: the price of a model is unknown",
+                money(spent)
+            ),
         }
     }
 
@@ -149,7 +153,7 @@ impl Screen<'_> {
             digest => format!(" {digest}"),
         };
         let head = format!("{}   {}{digest}   ", self.short, row.network);
-        let stands = format!("{} {}   ", row.status, ago(now, row.updated.0));
+        let stands = format!("{}, changed {}   ", row.status, ago(now, row.updated.0));
         let spent = format!(
             "{}, {} tokens, {}",
             count(row.model_calls, "model call"),
@@ -164,7 +168,7 @@ impl Screen<'_> {
             "   "
         };
         let mut rows: Vec<String> = format!(
-            "{}   {}{digest}   {} {}{between}{spent}",
+            "{}   {}{digest}   {}, changed {}{between}{spent}",
             bold(self.short),
             row.network,
             status(&row.status),
@@ -192,7 +196,7 @@ impl Screen<'_> {
         if self.page.models.len() > 1 {
             let each = self.page.models.iter().map(|by| {
                 let calls = count(by.calls, "call");
-                format!("{} {calls} {}", by.model, money(by.micros))
+                format!("{} ({calls}, cost {})", by.model, money(by.micros))
             });
             remark(&format!(
                 "answered by {}",
@@ -379,31 +383,35 @@ impl Screen<'_> {
             }
             return;
         }
-        let mut rows: Vec<(String, &str)> = Vec::new();
+        let mut rows: Vec<(String, String)> = Vec::new();
         for waits in self.subject.pending() {
             let commands = asked::commands(short, waits).into_iter();
-            rows.extend(commands.map(|c| (c, "")));
+            rows.extend(commands.map(|c| (c, String::new())));
         }
         if let Some((sentence, commands)) = self.remedy() {
             printer.talk("");
             printer.talk(sentence);
-            rows.extend(commands.into_iter().map(|command| (command, "")));
+            let commands = commands.into_iter();
+            rows.extend(commands.map(|command| (command, String::new())));
         }
         if self.page.row.status == "interrupted" {
             rows.push((
                 format!("steersman run --resume {short}"),
-                "goes on where it stopped",
+                "continues where it stopped".to_owned(),
             ));
         }
         let called = self.page.effects.last().map(|effect| &effect.tool);
         rows.push(match called {
             Some(tool) => (
                 format!("steersman context {name}@{tool}"),
-                "what the model saw before it called that",
+                format!("what the model saw before it called {tool}"),
             ),
-            None => (format!("steersman context {name}"), "what the model saw"),
+            None => (
+                format!("steersman context {name}"),
+                "what the model saw".to_owned(),
+            ),
         });
-        rows.push((format!("steersman log {name}"), "each line with its ledger"));
+        rows.push((format!("steersman log {name}"), log::SHOWS.to_owned()));
         printer.talk("");
         for branch in self.subject.seen.branches.iter().filter(|b| !b.superseded) {
             if branch.id == self.subject.seen.current || branch.snapshot.scope.is_some() {
@@ -412,28 +420,17 @@ impl Screen<'_> {
             if self.subject.alone && branch.id != self.subject.branch.id {
                 continue;
             }
-            let name = branch_name(branch);
             let known = self.subject.seen.ledger.branch(branch.id);
             if known.is_some_and(|known| known.adopted.is_some()) {
                 continue;
             }
-            let refused = not_adoptable(self.subject.seen, branch.id).and_then(|_| {
-                let ledger = &self.subject.seen.ledger;
-                let forked = ledger.common(branch.id, self.subject.seen.current)?;
-                Some(format!(
-                    "would be refused: the current branch went on since @{forked}"
-                ))
-            });
-            let why = refused.unwrap_or_else(|| "goes on with what it came to".to_owned());
-            printer.talk(format!(
-                "{}   {}",
-                typed(&format!("steersman adopt {short}:{name}")),
-                dim(&why)
-            ));
+            if let Some((command, why)) = take_over(self.subject.seen, branch, short) {
+                printer.talk(format!("{}   {}", typed(&command), dim(&why)));
+            }
         }
         for (command, why) in rows {
             // Styling an empty text would add invisible characters to a line that people copy.
-            printer.talk(match why {
+            printer.talk(match &*why {
                 "" => typed(&command),
                 why => format!("{}   {}", typed(&command), dim(why)),
             });

@@ -6,7 +6,7 @@ use crate::locate;
 use crate::place::{Place, shortest};
 use crate::play::Leaving;
 use crate::printer::{Printer, bold, dim, red, yellow};
-use crate::words::{ago, count, digits, duration, height, line as one_line, money, table, width};
+use crate::words::{count, digits, duration, height, line as one_line, money, span, table, width};
 use std::io::{IsTerminal, Write as _};
 use std::time::{Duration, Instant};
 use steersman::runtime::store::SessionQuery;
@@ -142,6 +142,17 @@ const EACH: usize = 10;
 /// Rows of the screen that are no rows of tables: sums, headings and blank lines.
 const OTHERS: usize = 16;
 
+/// Heading of the table of networks.
+const NETWORKS: [&str; 7] = [
+    "NETWORK",
+    "SESSIONS",
+    "RUNNING",
+    "WAITING",
+    "FAILED OR LIMIT",
+    "TOKENS",
+    "COST",
+];
+
 /// Returns the fleet as rows for a screen of this height; `None` means that it has no end.
 fn rows(top: &Top, fleet: &Fleet, now: i64, height: Option<usize>) -> Vec<String> {
     let each = height.map_or(EACH, |height| {
@@ -190,27 +201,24 @@ fn rows(top: &Top, fleet: &Fleet, now: i64, height: Option<usize>) -> Vec<String
             money(row.sums.micros),
         ]
     };
-    let heading = [
-        "NETWORK", "SESSIONS", "RUNNING", "WAITING", "FAILED", "TOKENS", "COST",
-    ];
     section(
         &mut rows,
-        &heading,
+        &NETWORKS,
         (&top.networks, networks),
         each,
         str::to_owned,
     );
     let waits = |row: &WaitRow| {
         vec![
-            digits(row.sessions),
-            ago(now, row.since.0),
+            count(row.sessions, "session"),
+            quiet(now, row.since),
             short(&row.first),
             row.what.clone(),
         ]
     };
     section(
         &mut rows,
-        &["WAITING", "SINCE", "FIRST", "FOR"],
+        &["WAITING", "LONGEST", "SESSION", "WHY"],
         (&top.waits, waits),
         each,
         str::to_owned,
@@ -218,13 +226,13 @@ fn rows(top: &Top, fleet: &Fleet, now: i64, height: Option<usize>) -> Vec<String
     let slow = |row: &SlowRow| {
         vec![
             short(&row.session),
-            ago(now, row.since.0),
-            row.line.to_string(),
+            quiet(now, row.since),
+            format!("@{}", row.line),
             row.owner.clone().unwrap_or_default(),
             row.network.to_string(),
         ]
     };
-    let heading = ["SLOW", "LAST LINE", "LINE", "PROCESS", "NETWORK"];
+    let heading = ["SLOW SESSION", "SILENT FOR", "LINE", "PROCESS", "NETWORK"];
     section(&mut rows, &heading, (&top.slow, slow), each, yellow);
     let stuck = |row: &StuckRow| {
         vec![
@@ -235,12 +243,17 @@ fn rows(top: &Top, fleet: &Fleet, now: i64, height: Option<usize>) -> Vec<String
     };
     section(
         &mut rows,
-        &["STUCK", "NETWORK", "WHY"],
+        &["STUCK SESSION", "NETWORK", "WHY"],
         (&top.stuck, stuck),
         each,
         red,
     );
     rows
+}
+
+/// Renders the time since then.
+fn quiet(now: i64, then: Time) -> String {
+    span(now.saturating_sub(then.0))
 }
 
 /// Adds a table with at most so many rows, and says how many more there are. Adds nothing if it has no row.

@@ -20,10 +20,10 @@ pub(crate) const LISTED: &str = "Say why an agent acted, from what was recorded"
 /// Say why an agent acted, from what was recorded. No model is asked, and nothing is evaluated again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WhyArgs {
-    /// SESSION[:BRANCH][@LINE]: as in `show`; with a line the last that was done there, else the newest act.
+    /// SESSION[:BRANCH][@LINE]: as in `show`. With a line: its last step; without: the newest step.
     #[arg(default_value = "last")]
     address: String,
-    /// A call, an effect or an agent (of an agent its newest act), by its id `21.1`.
+    /// A call, an effect or an agent (of an agent its newest step), by its id `21.1`.
     id: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(
     let found = place.inspect(&address).await;
     let (inspection, at) = found.map_err(|error| match args.address.parse::<Id>() {
         Ok(id) if error.exit == Exit::Usage => {
-            CommandError::usage(format!("`{id}` is an id, and of which session is not said"))
+            CommandError::usage(format!("`{id}` is an id; name its session, too"))
                 .hint(format!("steersman why last {id}"))
         }
         _ => error,
@@ -144,7 +144,7 @@ fn by_id(
     short: &str,
 ) -> Result<Act, CommandError> {
     let hint = format!(
-        "ids stand in `steersman effects {short}` and `steersman log {short}`; a line is {short}@12"
+        "`steersman effects {short}` and `steersman log {short}` list ids; a line is {short}@12"
     );
     let id: Id = typed.parse().map_err(|()| {
         CommandError::usage(format!(
@@ -226,7 +226,7 @@ fn rows(step: &Step, because: bool) -> Vec<String> {
             .iter()
             .enumerate()
         {
-            let word = if k == 0 { fact.word } else { "" };
+            let word = if k == 0 { fact.title() } else { "" };
             rows.push(format!(
                 "{}{}{part}",
                 " ".repeat(left),

@@ -23,7 +23,7 @@ impl Play<'_> {
             if !std::mem::replace(&mut announced, true) {
                 let millis = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
                 let text = format!(
-                    "Nobody answers. Stays for {} (`--wait`); it goes on by itself when somebody does.",
+                    "The server does not answer. Waits up to {} for it (`--wait`), and continues when it answers.",
                     span(millis)
                 );
                 self.printer.talk(yellow(&text));

@@ -20,7 +20,7 @@ pub(crate) fn command(act: Act, session: &str) -> String {
     }
 }
 
-/// Returns for a session that stopped the cause and remedy as a sentence, and the commands that help; nothing for another one.
+/// Returns for a session that stopped the cause and remedy as sentences, and the commands that help; nothing for another one.
 /// `first`: what failed first, if that is known.
 pub(crate) fn remedy(
     settled: &Settled,
@@ -29,7 +29,5 @@ pub(crate) fn remedy(
 ) -> Option<(String, Vec<String>)> {
     let remedy = of_stop(settled, first)?;
     let commands = remedy.acts.iter().map(|act| command(*act, session));
-    let mut sentence = remedy.sentence();
-    sentence[..1].make_ascii_uppercase();
-    Some((format!("{sentence}."), commands.collect()))
+    Some((remedy.sentence(), commands.collect()))
 }

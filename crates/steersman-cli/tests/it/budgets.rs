@@ -39,7 +39,7 @@ fn a_call_that_does_not_fit_waits_is_shown_and_is_let_through() {
     let first = world.run(&[&["run", "-i", "Hi."][..], &CLOCK].concat());
     assert_eq!(first.code, Some(0), "{first:?}");
     let second = world.run(&[&["run", "-i", "Hi."][..], &CLOCK].concat());
-    assert!(second.all().contains("budget by any"), "{second:?}");
+    assert!(second.all().contains("budget by anybody"), "{second:?}");
     assert!(second.all().contains("tried again by itself"), "{second:?}");
 
     let pending = world.json(&["pending"]).1;

@@ -58,7 +58,7 @@ fn the_demo_keeps_its_session_in_the_store_that_was_named() {
 fn the_demo_pauses_around_the_kill_on_a_terminal_alone() {
     let told = [
         "The money has left. Now the process is killed.",
-        "The next owner knows that the refund began, and not how it ended.",
+        "The next process knows that the refund began, and not how it ended.",
     ];
     let world = World::new();
     let shown = on_terminal(&world, &["demo", "--store", "shown.db"]);

@@ -105,7 +105,7 @@ fn a_cancelled_branch_hears_nothing_more_and_says_what_it_did_not_hear() {
     assert_eq!(fork(&world, "slow").code, Some(5));
     let ran = scripted(&world, &["send", "last:slow", "Only costs."]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.err.contains("lies in the inbox"), "{ran:?}");
+    assert!(ran.err.contains("stored in the session's inbox"), "{ran:?}");
     let ran = scripted(&world, &["cancel", "last:slow", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let told: serde_json::Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();

@@ -221,7 +221,7 @@ fn an_event_that_nothing_waits_for_is_erased_with_its_session() {
     let sent = ["send", "last", "--event", "arrived", r#"{"order": "1"}"#];
     for _ in 0..2 {
         let ran = world.run(&sent);
-        assert!(ran.err.contains("lies in the inbox"), "{ran:?}");
+        assert!(ran.err.contains("stored in the session's inbox"), "{ran:?}");
         let ran = world.run(&["erase", "last", "--yes"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         is_whole(&world, "an erased event");

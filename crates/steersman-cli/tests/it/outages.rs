@@ -176,7 +176,10 @@ fn a_command_that_stayed_as_long_as_it_may_leaves_the_session_waiting() {
     let world = world(&server);
     let ran = world.run(&["run", "--input", "Hi.", "--wait", "1s"]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
-    assert!(ran.err.contains("Stays for 1 s (`--wait`)"), "{ran:?}");
+    assert!(
+        ran.err.contains("Waits up to 1 s for it (`--wait`)"),
+        "{ran:?}"
+    );
     assert!(ran.err.contains("steersman resume"), "{ran:?}");
     assert_eq!(world.json(&["sessions"]).1["status"], "waits");
 }

@@ -131,10 +131,6 @@ impl Pending {
         }
         may(network, &self.by, by)
     }
-    /// Returns the roles that may end the wait, such as `ops or supervisor`. `None` means that nobody can.
-    pub fn askers(&self) -> Option<String> {
-        (!self.roles.is_empty()).then(|| self.roles.join(" or "))
-    }
 }
 
 /// Returns the role of a person. For `user` and `any`, which are not people of a definition, returns the word itself.

@@ -3,7 +3,7 @@
 use super::modes::{self, MODES};
 use super::of::Drawn;
 use super::{At, Is};
-use crate::words::count;
+use crate::words::{count, people};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -453,7 +453,7 @@ fn mark(drawn: &mut Drawn, own: usize, part: &str, is: Is, text: &str) {
 /// Describes briefly the answer, event or time that an agent waits for.
 fn awaited(pending: &Pending) -> String {
     use steersman_runtime::pending::PendingKind as Kind;
-    let by = pending.by.join(" or ");
+    let by = people(&pending.by);
     match pending.kind {
         Kind::Event => format!("waits for event {}", pending.text),
         Kind::Timer | Kind::Again => "waits for its time".to_owned(),

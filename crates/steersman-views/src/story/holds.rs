@@ -1,7 +1,7 @@
 //! Describes holds and other ledger entries.
 
 use super::{Told, Tone};
-use crate::words::{digits, span};
+use crate::words::{digits, people, span};
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
     About, Hold, Hooked, LedgerEntry, LogLine, Moment, Probing, Reaching, Release, Stepped, Why,
@@ -82,7 +82,7 @@ pub(super) fn held(hold: &Hold, ask: String) -> Told {
         _ => (
             "?".into(),
             ask,
-            format!("{word} by {}", hold.askers()),
+            format!("{word} by {}", people(&hold.by)),
             Tone::Asked,
         ),
     }

@@ -221,7 +221,7 @@ impl Story {
             LedgerEntry::Unbelievable { input, output, .. } => unbelievable(*input, *output),
             LedgerEntry::Claimed { epoch, .. } if *epoch > 1 => (
                 String::new(),
-                format!("another owner goes on and numbers from {}", line.n),
+                format!("a new process took over; its lines begin at {}", line.n),
                 format!("owner {epoch}"),
                 Tone::Engine,
             ),

@@ -28,8 +28,8 @@ impl Story {
             );
             let (text, note) = match turned {
                 _ if &**mode == FINISH => ("is about to end".to_owned(), format!("exit, {why}")),
-                Turned::Anew => (format!("begins again in {mode}"), "mode".to_owned()),
-                _ => (format!("is in {mode} now"), format!("mode, {why}")),
+                Turned::Anew => (format!("begins again in mode {mode}"), String::new()),
+                _ => (format!("mode is now {mode}"), why),
             };
             rows.push(row(line, self.agent(agent), text, note, Tone::Engine));
         }
@@ -77,7 +77,7 @@ pub(crate) fn why(
         Fired::Calls(1) => "after 1 model call".to_owned(),
         Fired::Calls(calls) => format!("after {calls} model calls"),
         Fired::Held => match held(turned) {
-            Some(expression) => format!("as {expression}"),
+            Some(expression) => format!("because {expression}"),
             None => format!("exit {n}{of} holds"),
         },
     };

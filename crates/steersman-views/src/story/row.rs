@@ -53,7 +53,7 @@ impl Row {
             .saturating_add(next.owners.unwrap_or(1));
         *self = Self {
             text: format!(
-                "{owners} owners in a row took over, the last numbers from {}",
+                "{owners} new processes took over; the last begins at {}",
                 next.line
             ),
             owners: Some(owners),

@@ -1,16 +1,15 @@
 //! Recorded facts about an act: values that a router read, preconditions of a tool, approvals, attempts.
 
 use super::past::{Past, Place};
-use super::{Fact, TEXT};
+use super::{CAME_TO, Fact, TEXT, how, quoted};
 use crate::story::modes;
-use crate::words::{count, digits, leaves, line as one_line, question};
+use crate::words::{count, digits, leaves, line as one_line, people, question};
 use serde_json::{Map, Value as Json};
 use steersman_machine::network::{
     AgentDef, Does, ExitCause, Network, Offer, Requires, RouteBy, StateNode,
 };
 use steersman_machine::stored::commit::{Hold, LedgerEntry, Probing, Release, Stepped, Why};
-use steersman_machine::stored::ids::Bodies;
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::{Call, Choice, Interaction, Route, Target};
 use steersman_machine::stored::words::why_word;
 
@@ -21,10 +20,7 @@ impl Past<'_> {
     pub(super) fn of_route(&self, place: Place, agent: Id, route: &Route) -> Vec<Fact> {
         let mut facts = Vec::new();
         if let Some(why) = route.refused {
-            facts.push(Fact::new(
-                "refused",
-                one_line(&self.texts().text(why), TEXT),
-            ));
+            facts.push(Fact::new("refused", self.rejected(why)));
         }
         let text = route.read.map(|body| self.texts().text(body));
         let mut read: Map<String, Json> = Map::new();
@@ -38,9 +34,13 @@ impl Past<'_> {
         }
         self.went_by(place, agent, route, &mut read, &mut facts);
         for (path, value) in leaves(&read) {
+            let of = match &*path {
+                "messages" => self.in_state(place),
+                _ => String::new(),
+            };
             facts.push(Fact::new(
                 "read",
-                format!("{path} = {}", one_line(&value.to_string(), TEXT)),
+                format!("{path}{of} = {}", one_line(&value.to_string(), TEXT)),
             ));
         }
         for write in &route.writes {
@@ -81,7 +81,7 @@ impl Past<'_> {
                 _ => None,
             };
             let when = when.map_or_else(String::new, |rule| match &*rule.when.source {
-                "true" => ", which always holds".to_owned(),
+                "true" => ", which is always true".to_owned(),
                 when => format!(": {}", one_line(when, TEXT)),
             });
             facts.push(Fact::new("rule", format!("{rule}{when}")));
@@ -105,10 +105,10 @@ impl Past<'_> {
                 let text = value
                     .as_str()
                     .map_or_else(|| value.to_string(), str::to_owned);
-                let text = if key == "turn" {
-                    text.replace('_', " ")
-                } else {
-                    text
+                let text = match (key, &*text) {
+                    ("turn", "only") => "the only speaker".to_owned(),
+                    ("turn", order) => order.replace('_', " "),
+                    _ => text,
                 };
                 facts.push(Fact::new(word, one_line(&text, TEXT)));
             }
@@ -135,11 +135,11 @@ impl Past<'_> {
         statement: Option<&Json>,
     ) -> String {
         if exit == 0 {
-            return "none, says the judge".to_owned();
+            return "none: the judge found no statement true".to_owned();
         }
         if route.effect.is_some() {
             return match statement.and_then(Json::as_str) {
-                Some(said) => format!("the judge says that it holds: {}", one_line(said, TEXT)),
+                Some(said) => format!("the judge found it true: {}", one_line(said, TEXT)),
                 None => format!("statement {exit}, says the judge"),
             };
         }
@@ -177,11 +177,22 @@ impl Past<'_> {
         None
     }
 
+    /// Names the state whose messages a decision counted: the one that was entered before it.
+    fn in_state(&self, place: Place) -> String {
+        let state = self.entered(place);
+        state.map_or_else(String::new, |state| format!(" in state {state}"))
+    }
+
     /// Returns the state that a decision leaves: the one that was entered before it.
     fn left<'n>(&self, place: Place, by: Option<&'n RouteBy>) -> Option<&'n StateNode> {
         let Some(RouteBy::States(graph)) = by else {
             return None;
         };
+        graph.states.get(self.entered(place)?)
+    }
+
+    /// Returns the state that was entered before a decision.
+    fn entered(&self, place: Place) -> Option<&Name> {
         let mut at = self.before(place);
         while let Some(before) = at {
             if let Interaction::Route(Route {
@@ -189,7 +200,7 @@ impl Past<'_> {
                 ..
             }) = &self.push(before)?.what
             {
-                return graph.states.get(state);
+                return Some(state);
             }
             at = self.before(before);
         }
@@ -207,15 +218,17 @@ impl Past<'_> {
             else {
                 break;
             };
-            let why = one_line(&self.texts().text(*why), TEXT);
-            tries.push(Fact::new(
-                "try",
-                format!("@{} could not be used: {why}", before.line),
-            ));
+            let told = self.rejected(*why);
+            tries.push(Fact::new("try", format!("answer @{}; {told}", before.line)));
             at = self.before(before);
         }
         tries.reverse();
         tries
+    }
+
+    /// Describes what a model was told about an answer that could not be used.
+    fn rejected(&self, why: Body) -> String {
+        format!("the model was told: {}", quoted(&self.texts().text(why)))
     }
 
     // ---- models ----------------------------------------------------------------------------------------------
@@ -302,24 +315,24 @@ impl Past<'_> {
             facts.extend(guards.iter().map(|guard| {
                 Fact::new(
                     "guard",
-                    format!("held: {}", one_line(&guard.that.source, TEXT)),
+                    format!("true: {}", one_line(&guard.that.source, TEXT)),
                 )
             }));
         }
         facts.extend(self.world(effects));
         match result {
             Some((line, result)) => {
-                let how = steersman_machine::stored::words::how_word(result.how).replace('_', " ");
-                let said = result.body.map_or_else(String::new, |body| {
-                    format!(": {}", one_line(&self.texts().text(body), TEXT))
-                });
+                let how = how(result);
+                let said = self.said_of(result);
+                let said =
+                    said.map_or_else(String::new, |text| format!(": {}", one_line(&text, TEXT)));
                 let by = result
                     .by
                     .as_ref()
                     .map_or_else(String::new, |by| format!(", by {by}"));
-                facts.push(Fact::new("came to", format!("{how}, @{line}{by}{said}")));
+                facts.push(Fact::new(CAME_TO, format!("{how}, @{line}{by}{said}")));
             }
-            None => facts.push(Fact::new("came to", "nothing yet: it is open")),
+            None => facts.push(Fact::new(CAME_TO, "none yet: the call is open")),
         }
         facts
     }
@@ -439,7 +452,7 @@ impl Past<'_> {
             .map_or_else(String::new, |about| format!(" ({about})"));
         let by = match &hold.by[..] {
             [] => String::new(),
-            _ => format!(" by {}", hold.askers()),
+            _ => format!(" by {}", people(&hold.by)),
         };
         format!("for {}{about}{by}, @{line}{ask}", why_word(hold.why))
     }

@@ -238,7 +238,7 @@ impl Way<'_, '_> {
         if self.left.is_none() && self.told.insert(call) {
             let mut step = self.past.step(Act::Push(call));
             // The step of the result says the same.
-            step.facts.retain(|fact| fact.word != "came to");
+            step.facts.retain(|fact| fact.word != super::CAME_TO);
             self.steps.push(step);
         }
         Next::below(self.past, call)

@@ -4,7 +4,7 @@ use super::Screen;
 use crate::commands::effects::summed;
 use crate::commands::sessions;
 use crate::printer::{dim, yellow};
-use crate::words::{self, count, entries, line as one_line};
+use crate::words::{self, count, line as one_line, written_out};
 use serde_json::Value as Json;
 use steersman::views::page::AgentRow;
 use steersman_machine::view::rating::BEST;
@@ -65,7 +65,7 @@ impl Screen<'_> {
         }
         let outcome = self.page.row.outcome.to_string();
         if !matches!(&*outcome, "" | "{}" | "null") {
-            for entries in in_rows(&entries(&outcome), ", ") {
+            for entries in in_rows(&outcomes(&self.page.row.outcome), ", ") {
                 row("outcome", entries);
             }
         }
@@ -117,7 +117,7 @@ fn phase(agent: &AgentRow) -> (&'static str, String) {
     let word = match agent.phase.as_str() {
         "thinking" => "thinks",
         "routing" => "routes",
-        "calling" => "waits for calls",
+        "calling" => "waits for results",
         _ => RESTS,
     };
     let state = agent.net_state.as_ref().filter(|_| word != RESTS);
@@ -125,6 +125,21 @@ fn phase(agent: &AgentRow) -> (&'static str, String) {
         word,
         state.map_or_else(String::new, |state| format!(" ({state})")),
     )
+}
+
+/// Returns the entries of an outcome; one without a value is `none`, as in a definition.
+fn outcomes(outcome: &Json) -> Vec<String> {
+    let Json::Object(fields) = outcome else {
+        return vec![written_out(outcome)];
+    };
+    let value = |value: &Json| match value {
+        Json::Null => "none".to_owned(),
+        value => written_out(value),
+    };
+    let fields = fields.iter();
+    fields
+        .map(|(name, of)| format!("{name}: {}", value(of)))
+        .collect()
 }
 
 /// Joins entries in as few rows as possible, without breaking one.

@@ -108,7 +108,7 @@ impl fmt::Display for About {
 
 impl Hold {
     /// Returns the people who may answer, as part of a sentence: `ops or supervisor`.
-    pub fn askers(&self) -> String {
+    pub(crate) fn askers(&self) -> String {
         self.by.join(" or ")
     }
 }
