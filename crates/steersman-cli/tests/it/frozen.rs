@@ -4,6 +4,7 @@
 use crate::world::{World, root};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Commands that only look, with what they told when the store was made in a file of `tests/compat/v1/told/`.
@@ -35,7 +36,11 @@ fn copied(from: &Path, to: &Path) {
 /// A copy of the kept store, with its definition.
 fn world() -> World {
     let mut world = World::new();
-    copied(&kept().join("store"), &world.folder.join(".steersman"));
+    let store = world.folder.join(".steersman");
+    copied(&kept().join("store"), &store);
+    // A checkout has no rights of its own.
+    let own = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(store.join("key"), own).unwrap();
     copied(&kept().join("scripts"), &world.folder.join("scripts"));
     let definition = world.folder.join("steersman.yaml");
     std::fs::copy(kept().join("steersman.yaml"), definition).unwrap();
@@ -188,7 +193,7 @@ fn sessions_of_the_kept_store_go_on() {
     let world = world();
     // It lies in another place than its mark says, as a store that was restored from a backup.
     let accepted = world.run(&["doctor", "--accept-store"]);
-    assert!(accepted.all().contains("accepted"), "{accepted:?}");
+    assert!(accepted.all().contains("Accepted."), "{accepted:?}");
     let waiting = world.json_lines(&["pending"]);
     let of = |kind: &str| {
         let found = waiting.iter().find(|p| p["kind"] == kind);
