@@ -7,7 +7,25 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1/.steersman"
 cd "$1"
 cp -r "$here/steersman.yaml" "$here/scripts" .
-export DESK_KEY=k-1
+export DESK_KEY=k-1 SHOP_URL=http://127.0.0.1:7411
+# The shop: it answers everything with a token, and `/late` after the caller has given up.
+python3 - <<'PY' &
+import http.server, time
+class Shop(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/late":
+            time.sleep(1)
+        text = b'{"token": "t-4711"}'
+        self.send_response(200)
+        self.send_header("content-length", str(len(text)))
+        self.send_header("content-type", "application/json")
+        self.end_headers()
+        self.wfile.write(text)
+    do_POST = do_GET
+    def log_message(self, *of): pass
+http.server.ThreadingHTTPServer(("127.0.0.1", 7411), Shop).serve_forever()
+PY
+trap "kill $!" EXIT
 clock() { echo "$1" >clock; }
 # A session that waits or fails ends its command with another code than 0.
 driven() { "$@" --clock clock || true; }
