@@ -264,7 +264,7 @@ fn sessions_of_the_kept_store_go_on() {
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let told = driven(&["run", "--resume", &session], "leave");
     assert!(
-        told.contains("It left.") && told.contains("And soon."),
+        told.contains("It left.") && told.contains("Hurry."),
         "{told}"
     );
     // A secret on a branch that was forked.
