@@ -137,7 +137,16 @@ impl CommandTools {
                     .get_program()
                     .to_string_lossy()
                     .into_owned();
-                let message = format!("`{program}` cannot be started: {error}");
+                // A folder that is missing is told like a program that is missing.
+                let folder = &run.folder;
+                let message = if folder.is_dir() {
+                    format!("`{program}` cannot be started: {error}")
+                } else {
+                    format!(
+                        "`{program}` cannot be started: the folder of the definition, {}, is not there; put it back",
+                        folder.display()
+                    )
+                };
                 return Raw::NotPerformed(Fault::new(Code::Failed, message));
             }
         };

@@ -143,6 +143,19 @@ async fn a_program_of_the_definition_is_found_in_its_folder() {
         shown(&raw).contains("cannot be started: No such file"),
         "{raw:?}"
     );
+    // The folder of a definition was moved.
+    let gone = folder.0.join("gone");
+    let raw = at(
+        &gone,
+        &tool("effect: unsafe\n    command: [echo, hello]"),
+        Json::Null,
+    )
+    .await;
+    assert!(
+        shown(&raw).contains("the folder of the definition")
+            && shown(&raw).contains("is not there"),
+        "{raw:?}"
+    );
 }
 
 #[tokio::test]

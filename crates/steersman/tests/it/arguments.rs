@@ -5,7 +5,7 @@ use steersman::machine::stored::ids::Name;
 use steersman::machine::stored::outcome::{Answer, Ask, Failure, Retry};
 use steersman::runtime::Boxed;
 use steersman::runtime::model::{Delta, Model, ModelCall, Sink};
-use steersman::{EventKind, Network, Steersman};
+use steersman::{Cursor, EventKind, Network, Steersman};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -87,6 +87,8 @@ agents: { desk: { system: You note., tools: [note] } }
         .model("default", Typist { seen })
         .in_memory();
     let session = steersman.start(&network.build().unwrap()).await.unwrap();
+    // A reader that masks secrets gets no piece of arguments: a secret could be cut anywhere in them.
+    let mut masked = session.events(Cursor::START).masked();
     let mut events = session.ask_streaming("Milk, please.").await.unwrap();
     let mut told = Vec::new();
     while let Some(event) = events.next().await {
@@ -124,4 +126,16 @@ agents: { desk: { system: You note., tools: [note] } }
         "settled",
     ];
     assert_eq!(told, wanted);
+    let mut seen_masked = Vec::new();
+    while let Some(event) = masked.next().await {
+        let kind = event.unwrap().kind;
+        let is_last = matches!(&kind, EventKind::Said { text, .. } if &**text == "Noted.");
+        seen_masked.push(kind);
+        if is_last {
+            break;
+        }
+    }
+    let has = |wanted: fn(&EventKind) -> bool| seen_masked.iter().any(wanted);
+    assert!(has(|kind| matches!(kind, EventKind::Called { .. })));
+    assert!(!has(|kind| matches!(kind, EventKind::Arguments { .. })));
 }
