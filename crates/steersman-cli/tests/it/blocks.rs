@@ -13,8 +13,9 @@ const NOT_RUN: &str = "<!-- not run: ";
 
 /// Pages whose console blocks other tests run, and compare with what is printed. `docs.rs`, `import.rs` and `search.rs` have these
 /// tests.
-const PLAYED: [&str; 14] = [
+const PLAYED: [&str; 15] = [
     "concepts/search",
+    "guides/artifacts",
     "guides/first-definition",
     "guides/grading",
     "guides/import",
@@ -33,11 +34,14 @@ const PLAYED: [&str; 14] = [
 /// Pages whose Rust other tests build, and compare with the page: `built.rs`, `service.rs` and `guide.rs` of the library.
 const BUILT: [&str; 3] = ["guides/building", "guides/embedding", "guides/testing"];
 
-/// Blocks of one kind that other tests compare with what runs: `service.rs` and `guide.rs` of the library.
-const COMPARED: [(&str, &str); 3] = [
+/// Blocks of one kind that other tests compare with what runs: `service.rs` and `guide.rs` of the library, and `served.rs`.
+const COMPARED: [(&str, &str); 6] = [
     ("guides/embedding", "http"),
     ("guides/embedding", "toml"),
     ("guides/embedding", "yaml"),
+    ("guides/serving", "http"),
+    ("guides/serving", "json"),
+    ("guides/serving", "yaml"),
 ];
 
 /// The pages that people read, without decisions and tables that programs write.

@@ -110,7 +110,9 @@ fn what_any_command_says_fits_a_narrow_terminal() {
         } else {
             ""
         };
-        let typed = format!("steersman {typed}{live} </dev/null");
+        // A server ends when it is told to.
+        let ended = if name == "serve" { "timeout 1 " } else { "" };
+        let typed = format!("{ended}steersman {typed}{live} </dev/null");
         for row in plain(&typed_on_terminal_of(&world, 60, &typed)) {
             if row.chars().count() > 60 && !row.contains("steersman ") {
                 wide.push(format!("{typed}: {row}"));
