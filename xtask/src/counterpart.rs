@@ -64,7 +64,7 @@ const ALL: [Counterpart; 7] = [
             health: "/health",
         },
         tests: Tests::Ignored("real::"),
-        budget: Duration::from_secs(60),
+        budget: Duration::from_mins(1),
     },
     Counterpart {
         name: "real-embeddings",
