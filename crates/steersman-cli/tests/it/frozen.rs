@@ -145,7 +145,7 @@ fn kept_files_never_change() {
     if writes() {
         for (name, bytes) in std::mem::take(&mut all) {
             let (hash, len) = (blake3::hash(&bytes).to_hex(), bytes.len());
-            sums.push_str(&format!("{hash} {len} {name}\n"));
+            sums.extend([hash.as_str(), &format!(" {len} {name}\n")]);
         }
         std::fs::write(&path, sums).unwrap();
     }
