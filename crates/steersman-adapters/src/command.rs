@@ -5,7 +5,7 @@
 //! program ends and leaves children. A child that leaves the group on purpose (`setsid`) is not killed; it cannot keep the call
 //! open, since output is not read for longer than a short time after the program's end.
 //!
-//! A program that reads or makes artifacts gets files in a private folder ([`files`]), which goes with the attempt.
+//! A program that reads or makes artifacts gets files in a private folder, which goes with the attempt.
 
 mod files;
 mod folder;
