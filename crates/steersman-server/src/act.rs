@@ -134,19 +134,26 @@ impl Caller {
         patience: Duration,
     ) -> Result<Receipt, Problem> {
         let head = self.steersman.engine().store().head(session).await?;
-        if asked.if_match.is_some_and(|known| known != head) {
+        let message = self.message_id(asked).await?;
+        let moved = asked.if_match.is_some_and(|known| known != head);
+        // The line of the request itself moves the session, so a repetition is known by its key.
+        let repeats = moved && asked.key.is_some();
+        if moved && !(repeats && self.found(session, Line::NONE, &message).await?.is_some()) {
             let why = format!("the last line of the session is {head}");
             return Err(
                 Problem::new(Code::Moved, why).help("look again, then send the request anew")
             );
         }
-        let message = self.message_id(asked).await?;
         let act = act.with_id(&message);
         let until = Instant::now() + patience;
         let delivered = self.steersman.deliver(session, act);
         let fate = match timeout(patience, delivered).await {
             Ok(receipt) => receipt?.fate,
-            Err(_) => self.lies(session, head, &message).await?,
+            Err(_) => self.found(session, head, &message).await?.ok_or_else(|| {
+                let why = "the store is slow, and it is not known if the message is on disk";
+                Problem::new(Code::Late, why)
+                    .help("send the same again under the same idempotency key")
+            })?,
         };
         let receipt = |fate, line: Option<Line>, why| Receipt {
             session: session.to_owned(),
@@ -184,20 +191,22 @@ impl Caller {
         }
     }
 
-    /// Returns the fate of a message whose delivery took too long.
+    /// Returns the fate of a message that is on disk: in the inbox, or in a line after this one. `None` if it is in neither.
     ///
     /// # Errors
-    /// Of code `late` if it is not known to be on disk.
-    async fn lies(&self, session: &str, head: Line, message: &str) -> Result<Fate, Problem> {
+    /// Of code `refused` if a line refused it.
+    async fn found(
+        &self,
+        session: &str,
+        after: Line,
+        message: &str,
+    ) -> Result<Option<Fate>, Problem> {
         let (_, inbox) = self.steersman.engine().store().inbox(session).await?;
         if inbox.iter().any(|lies| *lies.id == *message) {
-            return Ok(Fate::Lies);
+            return Ok(Some(Fate::Lies));
         }
-        let taken = self.decided(session, head, message, Instant::now()).await?;
-        taken.map(Fate::Taken).ok_or_else(|| {
-            let why = "the store is slow, and it is not known if the message is on disk";
-            Problem::new(Code::Late, why).help("send the same again under the same idempotency key")
-        })
+        let taken = self.decided(session, after, message, Instant::now());
+        Ok(taken.await?.map(Fate::Taken))
     }
 
     /// Waits until a line after this one takes a message, and returns that line. `None` if no line has until then.

@@ -11,8 +11,8 @@ pub(crate) const LISTED: &str = "Serve the sessions of a store over HTTP, and dr
 
 /// Serve the sessions of a store over HTTP, and drive them.
 ///
-/// Where the store has no token, one that may do everything is made and written to `server.token` in the folder of the store. SIGHUP reads the
-/// definitions again; sessions keep the one that they began under.
+/// If the store has no token, the server makes one that allows everything, and writes it to `server.token` in the folder of the store. SIGHUP
+/// makes it read the definitions again; sessions keep the one that they began under.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     /// The definitions whose sessions may be started [default: the definition here, if there is one].
@@ -27,7 +27,7 @@ pub(crate) struct ServeArgs {
     /// A web page that may send requests, such as `https://desk.example`.
     #[arg(long, value_name = "ORIGIN")]
     origin: Vec<String>,
-    /// How long to wait at the end for what has begun and must not be repeated.
+    /// Time for which the server waits at its end for effects that have begun and must not be repeated.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::words::duration)]
     drain: Duration,
     #[command(flatten)]

@@ -26,7 +26,7 @@ pub(crate) struct TokenArgs {
 enum TokenAct {
     /// Make a token, and print it. It cannot be printed again.
     New {
-        /// What it allows, separated by commas: read, context, write, decide, operate, time, memory, admin.
+        /// The permissions, separated by commas: read, context, write, decide, operate, time, memory, admin.
         #[arg(
             long,
             value_name = "WHAT",
@@ -43,7 +43,7 @@ enum TokenAct {
         /// The person or thing whose sessions alone it sees.
         #[arg(long, value_name = "SUBJECT")]
         subject: Option<String>,
-        /// How long it is valid.
+        /// Time for which the token is valid.
         #[arg(long, value_name = "DURATION", value_parser = crate::words::duration)]
         expires: Option<std::time::Duration>,
         /// A note for people.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use steersman_definition::{Files, compile};
 
-/// What comes before the reason for which a block is not run.
+/// Beginning of a comment that says why the next block is not run.
 const NOT_RUN: &str = "<!-- not run: ";
 
 /// Pages whose console blocks other tests run, and compare with what is printed. `docs.rs`, `import.rs` and `search.rs` have these

@@ -1,13 +1,13 @@
 //! The store of version 1 of the stored forms, which `tests/compat/v1/made.sh` made once: each later program reads it, tells the
 //! same of it, and goes on with its sessions.
 
-use crate::world::{World, root};
+use crate::world::{World, copy, files, root};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,28 +24,15 @@ fn kept() -> PathBuf {
     root().join("tests/compat/v1")
 }
 
-fn copied(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copied(&entry.path(), &to);
-        } else {
-            std::fs::copy(entry.path(), to).unwrap();
-        }
-    }
-}
-
 /// A copy of the kept store, with its definition.
 fn world() -> World {
     let mut world = World::new();
     let store = world.folder.join(".steersman");
-    copied(&kept().join("store"), &store);
+    copy(&kept().join("store"), &store);
     // A checkout has no rights of its own.
     let own = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(store.join("key"), own).unwrap();
-    copied(&kept().join("scripts"), &world.folder.join("scripts"));
+    copy(&kept().join("scripts"), &world.folder.join("scripts"));
     let definition = world.folder.join("steersman.yaml");
     std::fs::copy(kept().join("steersman.yaml"), definition).unwrap();
     world.set("DESK_KEY", "k-1");
@@ -94,22 +81,6 @@ fn writes() -> bool {
     std::env::var_os("STEERSMAN_COMPAT").is_some_and(|how| how == "write")
 }
 
-/// All files below a folder, by path from the root of the repository.
-fn below(folder: &Path, all: &mut BTreeMap<String, Vec<u8>>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            below(&path, all);
-        } else {
-            let name = path.strip_prefix(root()).unwrap();
-            all.insert(
-                name.to_str().unwrap().to_owned(),
-                std::fs::read(&path).unwrap(),
-            );
-        }
-    }
-}
-
 /// `tests/compat/sums.txt` has the length and the hash of each kept file. A file may grow at its end, by rows for what is new.
 #[test]
 fn kept_files_never_change() {
@@ -119,7 +90,11 @@ fn kept_files_never_change() {
         "crates/steersman-machine/tests",
         "crates/steersman-runtime/tests",
     ] {
-        below(&root().join(folder).join("compat/v1"), &mut all);
+        for path in files(&root().join(folder).join("compat/v1")) {
+            let name = path.strip_prefix(root()).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            all.insert(name.to_str().unwrap().to_owned(), bytes);
+        }
     }
     let path = root().join("tests/compat/sums.txt");
     let mut sums = std::fs::read_to_string(&path).unwrap_or_default();
@@ -168,7 +143,7 @@ fn the_kept_store_is_told_as_it_was() {
             let lines = documents.iter().map(|document| format!("{document}\n"));
             let lines: String = lines.collect();
             let path = folder.join(format!("{name}.jsonl"));
-            // What was told once is not written again.
+            // A file that exists stays as it is.
             if !path.exists() {
                 std::fs::write(path, lines).unwrap();
             }
@@ -271,7 +246,7 @@ fn sessions_of_the_kept_store_go_on() {
     let (session, question) = of("input");
     let told = driven(&["answer", &session, &question, "hunter2"], "first");
     assert!(told.contains("login = "), "{told}");
-    // What was recorded is followed again without a difference.
+    // A rerun follows the recording without a difference.
     let first = world.json_lines(&["sessions"]);
     let first = first.last().unwrap()["session"]
         .as_str()

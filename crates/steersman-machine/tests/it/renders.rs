@@ -70,7 +70,7 @@ fn each_kind_of_part_is_rendered_by_its_template() {
     History: user "chief (none yet): Is it big?"
     Now: user "It is 2023-11-14."
     "#);
-    // What no change touches is not rendered again: the whole request is a prefix of the next one.
+    // Without a change nothing is rendered again: the whole request is a prefix of the next one.
     let visited = cache.visited();
     let again = ask(&log, desk, &mut cache);
     assert_eq!(

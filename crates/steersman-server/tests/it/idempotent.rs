@@ -82,6 +82,26 @@ async fn a_decision_that_is_repeated_finds_the_one_that_was_made() {
 }
 
 #[tokio::test]
+async fn a_request_that_moved_the_session_itself_is_repeated() {
+    let world = World::new("desk: [ One., Two. ]").await;
+    let all = world.all("").await;
+    let session = all.start("Hello.").await;
+    let head = all.get(&format!("/v1/sessions/{session}")).await;
+    let tag = head.headers["etag"].to_str().unwrap().to_owned();
+    let fork = |key: &'static str| {
+        let path = format!("/v1/sessions/{session}/branches");
+        let request = all.request(Method::POST, &path).header("if-match", &tag);
+        let body = json!({ "label": "other" });
+        Answer::of(request.header("idempotency-key", key).json(&body))
+    };
+    let first = fork("once").await.is(201);
+    let again = fork("once").await;
+    assert_eq!(again.headers["idempotent-replay"], "true");
+    assert_eq!(again.is(201)["branch"], first["branch"]);
+    fork("anew").await.fails(412, "moved");
+}
+
+#[tokio::test]
 async fn a_key_has_a_form() {
     let world = World::new("desk: [ One. ]").await;
     let all = world.all("").await;
