@@ -15,6 +15,10 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The allocator of the program `steersman`. graph-flow is measured with it, too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USE: &str = "use: steersman-bench ours WORKLOAD N [--store NAME] [--dir DIR] [--url URL] [--bytes N] [--follow]
        steersman-bench bare WORKLOAD N --url URL [--bytes N]
        steersman-bench scale parked|lines N --dir DIR

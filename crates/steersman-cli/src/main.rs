@@ -25,6 +25,11 @@ use error::CommandError;
 use printer::{Printer, bold, here, red};
 use std::process::ExitCode;
 
+/// A step allocates often; the allocators of glibc and above all of musl are slower.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let parsed = cli::command()
         .try_get_matches()

@@ -15,6 +15,9 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type R<T> = graph_flow::Result<T>;
 
 struct SqliteStorage(Mutex<Connection>);
