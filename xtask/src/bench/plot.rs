@@ -1,6 +1,7 @@
 //! Plots as SVG files.
 
 use plotters::coord::Shift;
+use plotters::coord::combinators::LogCoord;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;
@@ -87,6 +88,16 @@ fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     }
 }
 
+/// A logarithmic axis. A short one has its ticks at powers of two, since it may have no power of ten.
+fn logarithmic(values: std::ops::Range<f64>) -> LogCoord<f64> {
+    let base = if values.end / values.start < 20.0 {
+        2.0
+    } else {
+        10.0
+    };
+    values.log_scale().base(base).into()
+}
+
 /// Draws bars on a logarithmic axis, in the given order.
 pub(crate) fn bars(path: &Path, texts: &Texts<'_>, bars: &[Bar]) -> Done {
     let height = 90 + BAR * bars.len() as u32;
@@ -144,7 +155,7 @@ pub(crate) fn curves(path: &Path, texts: &Texts<'_>, curves: &[Curve]) -> Done {
         .margin_right(215)
         .x_label_area_size(42)
         .y_label_area_size(64)
-        .build_cartesian_2d(across.clone().log_scale(), up.log_scale())?;
+        .build_cartesian_2d(across.clone().log_scale(), logarithmic(up))?;
     chart
         .configure_mesh()
         .max_light_lines(0)
@@ -195,6 +206,14 @@ mod tests {
         assert!(one.start < 5.0 && one.end > 5.0);
         let many = range([1.0, 100.0, 0.0].into_iter());
         assert!(many.start < 1.0 && many.start > 0.0 && many.end > 100.0);
+    }
+
+    #[test]
+    fn a_short_axis_has_ticks() {
+        for values in [1.1..7.2, 0.3..0.9, 2.0..3_000.0] {
+            let ticks = logarithmic(values.clone()).key_points(10);
+            assert!(!ticks.is_empty(), "{values:?}");
+        }
     }
 
     #[test]
