@@ -7,7 +7,7 @@ use steersman::Network;
 use steersman::simulation::{Broken, Happened, Invariant, Report, Simulation};
 
 /// Number of simulations by default.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 500;
 
 /// Nothing above 1.00 is paid without the word of a clerk.
 const APPROVED: &str = "effect.tool != 'pay' or effect.performed == 0 or effect.args.cents <= 100 or 'clerk' in effect.approvals";
