@@ -173,11 +173,17 @@ impl Scratch {
         for path in &tracked {
             let (from, to) = (self.root.join(path), self.tree.join(path));
             let failed = |e: std::io::Error| format!("{}: {e}", to.display());
+            fs::create_dir_all(to.parent().unwrap_or(&self.tree)).map_err(failed)?;
+            if let Ok(goal) = fs::read_link(&from) {
+                if fs::read_link(&to).ok().as_ref() != Some(&goal) {
+                    std::os::unix::fs::symlink(&goal, &to).map_err(failed)?;
+                }
+                continue;
+            }
             let bytes = fs::read(&from).map_err(failed)?;
             if fs::read(&to).is_ok_and(|known| known == bytes) {
                 continue;
             }
-            fs::create_dir_all(to.parent().unwrap_or(&self.tree)).map_err(failed)?;
             fs::write(&to, bytes).map_err(failed)?;
         }
         self.delete_unknown(&self.tree, &tracked)
@@ -187,7 +193,7 @@ impl Scratch {
         let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
         for entry in fs::read_dir(folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
-            if path.is_dir() {
+            if path.is_dir() && !path.is_symlink() {
                 self.delete_unknown(&path, tracked)?;
             } else if !path
                 .strip_prefix(&self.tree)
