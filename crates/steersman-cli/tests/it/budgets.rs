@@ -144,3 +144,52 @@ agents: { desk: { system: You answer., parameters: { customer: string } } }
     }
     assert_eq!(told.len(), 5, "{told:#?}");
 }
+
+/// The table of exit codes in the guide to operating: only a failure counts. What waits is counted, and told as data.
+#[test]
+fn until_idle_ends_with_0_if_only_doubts_budgets_and_limits_are_left() {
+    let world = World::new();
+    let go = r#"events: { go: { fields: { id: string }, id: "{{ event.id }}", start: { message: Go. } } }"#;
+    for (name, agent, effect, command, more) in [
+        ("doubt", "desk", "unsafe", "exit 1", ""),
+        ("limit", "desk", "read", "echo ok", "limits: { model_calls: { max: 1, on_limit: fail } }"),
+        ("budget", "desk", "read", "echo ok", "budgets: { daily: { calls: 1 } }"),
+        ("failure", "clerk", "read", "echo ok", ""),
+    ] {
+        let definition = format!(
+            "name: {name}\n{go}\n{more}\n\
+             tools: {{ act: {{ description: Acts., effect: {effect}, command: [sh, -c, \"{command}\"] }} }}\n\
+             agents: {{ {agent}: {{ system: You act., tools: [act] }} }}\n"
+        );
+        world.write(&format!("{name}.yaml"), &definition);
+    }
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { act: {} } }, Done. ]\nclerk: [ { error: provider_error } ]\n",
+    );
+    world.write("clock", "2026-11-27T10:30:00Z");
+    let begins = |name: &str| {
+        let sent = ["send", name, "--event", "go", r#"{"id": "1"}"#];
+        let sent = world.run(&[&sent[..], &CLOCK[..2]].concat());
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+    };
+    for name in ["doubt.yaml", "limit.yaml", "budget.yaml"] {
+        begins(name);
+    }
+    let all = ["run", "--all", "--until-idle", "--script-all", "script.yaml"];
+    let all = [&all[..], &CLOCK[..2]].concat();
+    let (code, told) = world.json(&all);
+    let counts = json!({ "status": "idle", "sessions": 3, "done": 3, "waiting": 2, "failed": 0, "cost": 0.0 });
+    assert_eq!((code, told), (Some(0), counts));
+    let mut left: Vec<String> = world
+        .json_lines(&["sessions"])
+        .iter()
+        .map(|row| format!("{} {}", row["network"], row["status"]).replace('"', ""))
+        .collect();
+    left.sort();
+    assert_eq!(left, ["budget waits", "doubt doubt", "limit limit"]);
+
+    begins("failure.yaml");
+    let (code, told) = world.json(&all);
+    assert_eq!((code, &told["failed"]), (Some(1), &json!(1)), "{told}");
+}
