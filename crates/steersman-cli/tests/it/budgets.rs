@@ -152,8 +152,20 @@ fn until_idle_ends_with_0_if_only_doubts_budgets_and_limits_are_left() {
     let go = r#"events: { go: { fields: { id: string }, id: "{{ event.id }}", start: { message: Go. } } }"#;
     for (name, agent, effect, command, more) in [
         ("doubt", "desk", "unsafe", "exit 1", ""),
-        ("limit", "desk", "read", "echo ok", "limits: { model_calls: { max: 1, on_limit: fail } }"),
-        ("budget", "desk", "read", "echo ok", "budgets: { daily: { calls: 1 } }"),
+        (
+            "limit",
+            "desk",
+            "read",
+            "echo ok",
+            "limits: { model_calls: { max: 1, on_limit: fail } }",
+        ),
+        (
+            "budget",
+            "desk",
+            "read",
+            "echo ok",
+            "budgets: { daily: { calls: 1 } }",
+        ),
         ("failure", "clerk", "read", "echo ok", ""),
     ] {
         let definition = format!(
@@ -176,7 +188,13 @@ fn until_idle_ends_with_0_if_only_doubts_budgets_and_limits_are_left() {
     for name in ["doubt.yaml", "limit.yaml", "budget.yaml"] {
         begins(name);
     }
-    let all = ["run", "--all", "--until-idle", "--script-all", "script.yaml"];
+    let all = [
+        "run",
+        "--all",
+        "--until-idle",
+        "--script-all",
+        "script.yaml",
+    ];
     let all = [&all[..], &CLOCK[..2]].concat();
     let (code, told) = world.json(&all);
     let counts = json!({ "status": "idle", "sessions": 3, "done": 3, "waiting": 2, "failed": 0, "cost": 0.0 });
