@@ -150,28 +150,19 @@ agents: { desk: { system: You answer., parameters: { customer: string } } }
 fn until_idle_ends_with_0_if_only_doubts_budgets_and_limits_are_left() {
     let world = World::new();
     let go = r#"events: { go: { fields: { id: string }, id: "{{ event.id }}", start: { message: Go. } } }"#;
-    for (name, agent, effect, command, more) in [
-        ("doubt", "desk", "unsafe", "exit 1", ""),
-        (
-            "limit",
-            "desk",
-            "read",
-            "echo ok",
-            "limits: { model_calls: { max: 1, on_limit: fail } }",
-        ),
-        (
-            "budget",
-            "desk",
-            "read",
-            "echo ok",
-            "budgets: { daily: { calls: 1 } }",
-        ),
-        ("failure", "clerk", "read", "echo ok", ""),
+    let limits = ", limits: { model_calls: { max: 1, on_limit: fail } }";
+    let budgets = "budgets: { daily: { calls: 1 } }";
+    for (name, effect, command, more, own) in [
+        ("doubt", "unsafe", "exit 1", "", ""),
+        ("limit", "read", "echo ok", "", limits),
+        ("budget", "read", "echo ok", budgets, ""),
+        ("failure", "read", "echo ok", "", ""),
     ] {
+        let agent = if name == "failure" { "clerk" } else { "desk" };
         let definition = format!(
             "name: {name}\n{go}\n{more}\n\
              tools: {{ act: {{ description: Acts., effect: {effect}, command: [sh, -c, \"{command}\"] }} }}\n\
-             agents: {{ {agent}: {{ system: You act., tools: [act] }} }}\n"
+             agents: {{ {agent}: {{ system: You act., tools: [act]{own} }} }}\n"
         );
         world.write(&format!("{name}.yaml"), &definition);
     }
@@ -180,14 +171,6 @@ fn until_idle_ends_with_0_if_only_doubts_budgets_and_limits_are_left() {
         "desk: [ { call: { act: {} } }, Done. ]\nclerk: [ { error: provider_error } ]\n",
     );
     world.write("clock", "2026-11-27T10:30:00Z");
-    let begins = |name: &str| {
-        let sent = ["send", name, "--event", "go", r#"{"id": "1"}"#];
-        let sent = world.run(&[&sent[..], &CLOCK[..2]].concat());
-        assert_eq!(sent.code, Some(0), "{sent:?}");
-    };
-    for name in ["doubt.yaml", "limit.yaml", "budget.yaml"] {
-        begins(name);
-    }
     let all = [
         "run",
         "--all",
@@ -196,6 +179,14 @@ fn until_idle_ends_with_0_if_only_doubts_budgets_and_limits_are_left() {
         "script.yaml",
     ];
     let all = [&all[..], &CLOCK[..2]].concat();
+    let begins = |name: &str| {
+        let sent = ["send", name, "--event", "go", r#"{"id": "1"}"#];
+        let sent = world.run(&[&sent[..], &all[3..]].concat());
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+    };
+    for name in ["doubt.yaml", "limit.yaml", "budget.yaml"] {
+        begins(name);
+    }
     let (code, told) = world.json(&all);
     let counts = json!({ "status": "idle", "sessions": 3, "done": 3, "waiting": 2, "failed": 0, "cost": 0.0 });
     assert_eq!((code, told), (Some(0), counts));
