@@ -166,26 +166,18 @@ fn until_idle_ends_with_0_if_only_doubts_budgets_and_limits_are_left() {
         );
         world.write(&format!("{name}.yaml"), &definition);
     }
-    world.write(
-        "script.yaml",
-        "desk: [ { call: { act: {} } }, Done. ]\nclerk: [ { error: provider_error } ]\n",
-    );
+    world.write("script.yaml", "desk: [ { call: { act: {} } }, Done. ]");
+    world.write("down.yaml", "clerk: [ { error: provider_error } ]");
     world.write("clock", "2026-11-27T10:30:00Z");
-    let all = [
-        "run",
-        "--all",
-        "--until-idle",
-        "--script-all",
-        "script.yaml",
-    ];
-    let all = [&all[..], &CLOCK[..2]].concat();
-    let begins = |name: &str| {
-        let sent = ["send", name, "--event", "go", r#"{"id": "1"}"#];
-        let sent = world.run(&[&sent[..], &all[3..]].concat());
+    let all = ["run", "--all", "--until-idle", "--clock", "clock"];
+    let begins = |name: &str, script: &str| {
+        let event = ["send", name, "--event", "go", r#"{"id": "1"}"#];
+        let script = ["--script-all", script];
+        let sent = world.run(&[&event[..], &script, &all[3..]].concat());
         assert_eq!(sent.code, Some(0), "{sent:?}");
     };
     for name in ["doubt.yaml", "limit.yaml", "budget.yaml"] {
-        begins(name);
+        begins(name, "script.yaml");
     }
     let (code, told) = world.json(&all);
     let counts = json!({ "status": "idle", "sessions": 3, "done": 3, "waiting": 2, "failed": 0, "cost": 0.0 });
@@ -198,7 +190,7 @@ fn until_idle_ends_with_0_if_only_doubts_budgets_and_limits_are_left() {
     left.sort();
     assert_eq!(left, ["budget waits", "doubt doubt", "limit limit"]);
 
-    begins("failure.yaml");
+    begins("failure.yaml", "down.yaml");
     let (code, told) = world.json(&all);
     assert_eq!((code, &told["failed"]), (Some(1), &json!(1)), "{told}");
 }
