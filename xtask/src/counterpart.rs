@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 7] = [
+const ALL: [Counterpart; 8] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -103,6 +103,14 @@ const ALL: [Counterpart; 7] = [
         },
         tests: Tests::Ignored("pytest_lsp::"),
         budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "python",
+        kind: Kind::Program {
+            script: "scripts/python.sh",
+        },
+        tests: Tests::Ignored("python::"),
+        budget: Duration::from_secs(30),
     },
     Counterpart {
         name: "disks",

@@ -432,6 +432,7 @@ impl Teller<'_> {
                 "status": "idle",
                 "sessions": progress.sessions.len(),
                 "done": progress.done(),
+                "waiting": progress.waiting(),
                 "failed": failed,
                 "cost": progress.cost() as f64 / 1e6,
             }))?;

@@ -11,18 +11,21 @@ use steersman_definition::{Files, compile};
 /// Beginning of a comment that says why the next block is not run.
 const NOT_RUN: &str = "<!-- not run: ";
 
-/// Pages whose console blocks other tests run, and compare with what is printed. `docs.rs`, `import.rs` and `search.rs` have these
-/// tests.
-const PLAYED: [&str; 15] = [
+/// Pages whose console blocks other tests run, and compare with what is printed. `docs.rs`, `import.rs`, `python.rs` and
+/// `search.rs` have these tests.
+const PLAYED: [&str; 18] = [
     "concepts/search",
     "guides/artifacts",
+    "guides/batches",
     "guides/first-definition",
     "guides/grading",
     "guides/import",
     "guides/knowledge",
     "guides/mcp",
+    "guides/mcp-server",
     "guides/models",
     "guides/operating",
+    "guides/parallel",
     "guides/patterns",
     "guides/people",
     "guides/simulation",

@@ -144,3 +144,53 @@ agents: { desk: { system: You answer., parameters: { customer: string } } }
     }
     assert_eq!(told.len(), 5, "{told:#?}");
 }
+
+/// The table of exit codes in the guide to operating: only a failure counts. What waits is counted, and told as data.
+#[test]
+fn until_idle_ends_with_0_if_only_doubts_budgets_and_limits_are_left() {
+    let world = World::new();
+    let go = r#"events: { go: { fields: { id: string }, id: "{{ event.id }}", start: { message: Go. } } }"#;
+    let limits = ", limits: { model_calls: { max: 1, on_limit: fail } }";
+    let budgets = "budgets: { daily: { calls: 1 } }";
+    for (name, effect, command, more, own) in [
+        ("doubt", "unsafe", "exit 1", "", ""),
+        ("limit", "read", "echo ok", "", limits),
+        ("budget", "read", "echo ok", budgets, ""),
+        ("failure", "read", "echo ok", "", ""),
+    ] {
+        let agent = if name == "failure" { "clerk" } else { "desk" };
+        let definition = format!(
+            "name: {name}\n{go}\n{more}\n\
+             tools: {{ act: {{ description: Acts., effect: {effect}, command: [sh, -c, \"{command}\"] }} }}\n\
+             agents: {{ {agent}: {{ system: You act., tools: [act]{own} }} }}\n"
+        );
+        world.write(&format!("{name}.yaml"), &definition);
+    }
+    world.write("script.yaml", "desk: [ { call: { act: {} } }, Done. ]");
+    world.write("down.yaml", "clerk: [ { error: provider_error } ]");
+    world.write("clock", "2026-11-27T10:30:00Z");
+    let all = ["run", "--all", "--until-idle", "--clock", "clock"];
+    let begins = |name: &str, script: &str| {
+        let event = ["send", name, "--event", "go", r#"{"id": "1"}"#];
+        let script = ["--script-all", script];
+        let sent = world.run(&[&event[..], &script, &all[3..]].concat());
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+    };
+    for name in ["doubt.yaml", "limit.yaml", "budget.yaml"] {
+        begins(name, "script.yaml");
+    }
+    let (code, told) = world.json(&all);
+    let counts = json!({ "status": "idle", "sessions": 3, "done": 3, "waiting": 2, "failed": 0, "cost": 0.0 });
+    assert_eq!((code, told), (Some(0), counts));
+    let mut left: Vec<String> = world
+        .json_lines(&["sessions"])
+        .iter()
+        .map(|row| format!("{} {}", row["network"], row["status"]).replace('"', ""))
+        .collect();
+    left.sort();
+    assert_eq!(left, ["budget waits", "doubt doubt", "limit limit"]);
+
+    begins("failure.yaml", "down.yaml");
+    let (code, told) = world.json(&all);
+    assert_eq!((code, &told["failed"]), (Some(1), &json!(1)), "{told}");
+}

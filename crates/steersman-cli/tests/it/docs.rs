@@ -1,6 +1,6 @@
 //! The documents: every definition in them compiles, and the transcripts of the guides are what the program prints.
 
-use crate::readme::transcript_is_true;
+use crate::readme::{transcript_is_true, transcript_is_true_in_any_order};
 use crate::world::{self, Service, World};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -240,6 +240,12 @@ fn the_guide_to_simulation_is_true() {
 fn the_guide_to_testing_is_true() {
     let guide = world::root().join("docs/guides/testing.md");
     transcript_is_true(&guide, &World::new());
+}
+
+#[test]
+fn the_guide_to_parallel_agents_is_true() {
+    let guide = world::root().join("docs/guides/parallel.md");
+    transcript_is_true_in_any_order(&guide, &World::new());
 }
 
 #[test]

@@ -53,6 +53,7 @@ mod orders;
 mod outages;
 mod people;
 mod pytest_lsp;
+mod python;
 mod readme;
 mod real;
 mod recorded;

@@ -5,16 +5,20 @@ use crate::world::{self, Service, World, examples, replace_word};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Runs a line of a README (`steersman ...`), with quotes as in a shell. Returns what it prints.
+/// Runs a line of a README (`steersman ...`, or a program of the page: `python3 ...`), with quotes as in a shell. Returns
+/// what it prints.
 fn typed(world: &World, line: &str) -> String {
     let words = split(line);
-    assert_eq!(words[0], "steersman", "only our program is typed: {line}");
     let args: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+    let mut command = match &*words[0] {
+        "steersman" => world.command(&args),
+        "python3" => world.program("python3", &args),
+        _ => panic!("only our program and those of the page are typed: {line}"),
+    };
     // One file for both streams, so that their rows are in the order in which people see them.
     let both = world.folder.join("both.txt");
     let file = std::fs::File::create(&both).unwrap();
-    world
-        .command(&args)
+    command
         .stdout(Stdio::from(file.try_clone().unwrap()))
         .stderr(Stdio::from(file))
         .status()
@@ -84,13 +88,20 @@ pub(crate) fn transcript_is_true(readme: &Path, world: &World) {
     shows(readme, world, settled);
 }
 
+/// Like [`transcript_is_true`] for a page on which agents work at once.
+pub(crate) fn transcript_is_true_in_any_order(readme: &Path, world: &World) {
+    shows(readme, world, in_any_order);
+}
+
 fn shows(readme: &Path, world: &World, settled: fn(&str, &mut Option<String>) -> String) {
     let text = std::fs::read_to_string(readme).unwrap();
     let (mut updated, mut behind) = (String::new(), text.as_str());
     let mut wrong = Vec::new();
     let (mut written, mut now) = (None, None);
     for block in blocks(&text) {
-        if let ("yaml" | "json" | "markdown", Some(file)) = (&*block.fence, &block.file) {
+        let fence = &*block.fence;
+        if let ("yaml" | "json" | "markdown" | "python" | "text", Some(file)) = (fence, &block.file)
+        {
             world.write(file, &block.text);
         }
         if block.fence != "console" {

@@ -105,7 +105,12 @@ impl World {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_steersman"));
+        self.program(env!("CARGO_BIN_EXE_steersman"), args)
+    }
+
+    /// A command of another program, in the same folder and environment.
+    pub(crate) fn program(&self, name: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(name);
         command
             .args(args)
             .current_dir(&self.folder)
@@ -127,18 +132,7 @@ impl World {
 
     /// Runs a line in a shell where our program is on the path.
     pub(crate) fn shell(&self, typed: &str) -> Ran {
-        let ours = self.command(&[]);
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-c", typed])
-            .current_dir(&self.folder)
-            .env_clear()
-            .envs(
-                ours.get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            )
-            .stdin(Stdio::null());
-        ran(&mut shell)
+        ran(&mut self.program("sh", &["-c", typed]))
     }
 
     /// Runs it with `--json` and reads the last document.

@@ -197,7 +197,7 @@ pub fn arguments(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Map<Strin
     let mut args = crate::values::json::read::<Map<String, Json>>(&text).unwrap_or_default();
     if open.edited.is_none() {
         let seen = &open.call.called();
-        for (name, value) in fixed(cx, snapshot, open.owner, seen, &args) {
+        for (name, value) in fixed(cx, snapshot, open.owner, seen) {
             args.insert(name, value);
         }
     }
@@ -212,22 +212,17 @@ pub fn arguments(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Map<Strin
     }
 }
 
-/// Returns the arguments that the definition fixes for this use of a tool. If the template of one fails, it is left out. Only the
-/// check after a hold ([`crate::tick::allowed`]) reports it as missing.
-pub fn fixed(
-    cx: &Cx<'_>,
-    snapshot: &Snapshot,
-    owner: Id,
-    seen: &str,
-    args: &Map<String, Json>,
-) -> Map<String, Json> {
+/// Returns the arguments that the definition fixes for this use of a tool, over the names of the agent that uses it: `args` are
+/// the arguments of the agent. If the template of one fails, it is left out. Only the check after a hold
+/// ([`crate::tick::allowed`]) reports it as missing.
+pub fn fixed(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, seen: &str) -> Map<String, Json> {
     let agent = snapshot.agents.get(&owner);
     let model = agent.and_then(|agent| cx.network.in_force(agent));
     let uses = model.map_or(&[][..], |model| &model.tools);
     let Some(used) = uses.iter().find(|u| *u.seen == *seen && !u.args.is_empty()) else {
         return Map::new();
     };
-    let view = View::new(cx, snapshot, Some(owner)).with("args", Json::Object(args.clone()));
+    let view = View::new(cx, snapshot, Some(owner));
     let values = used.args.iter().filter_map(|(name, data)| {
         let value = data.eval_field(&view).ok()??;
         Some((name.to_string(), value))

@@ -193,7 +193,7 @@ pub(crate) fn effective(
     let mut args = given.clone();
     if fixed && open.edited.is_none() {
         let seen = &open.call.called();
-        for (name, value) in mapping::fixed(cx, snapshot, open.owner, seen, &given) {
+        for (name, value) in mapping::fixed(cx, snapshot, open.owner, seen) {
             args.insert(name, value);
         }
     }
