@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use steersman_machine::stored::ids::Time;
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::Clock;
+
+/// The real time that other threads (a search in an index) get when nothing else can go on, and how often.
+const MOMENT: Duration = Duration::from_millis(20);
+const MOMENTS: u32 = 500;
 
 /// A clock that stands still while anything can go on. Then it jumps to the next time for which something waits.
 #[derive(Clone)]
@@ -14,6 +19,10 @@ pub(super) struct Jumping(Arc<Mutex<State>>);
 
 struct State {
     now: Time,
+    /// Looks in a row at which nothing could go on and nothing waited for a time.
+    still: u32,
+    /// The one that is told of each such look.
+    watches: Option<Waker>,
     /// Those who wait, by time and in the order in which they began.
     waiting: BTreeMap<(Time, u64), Waker>,
     waited: u64,
@@ -23,21 +32,50 @@ impl Jumping {
     pub(super) fn at(now: Time) -> Self {
         Self(Arc::new(Mutex::new(State {
             now,
+            still: 0,
+            watches: None,
             waiting: BTreeMap::new(),
             waited: 0,
         })))
     }
 
     /// Moves to the next time for which something waits, and wakes the first that waits for it. Called when the thread of the
-    /// simulation has nothing to do.
+    /// simulation has nothing to do. If nothing waits for a time either, only another thread can go on: it gets a moment, and
+    /// [`Jumping::stands_still`] is told.
     pub(super) fn jump(&self) {
         let mut state = self.state();
-        let Some(((at, _), waker)) = state.waiting.pop_first() else {
-            return;
+        let waker = match state.waiting.pop_first() {
+            Some(((at, _), waker)) => {
+                state.now = state.now.max(at);
+                state.still = 0;
+                Some(waker)
+            }
+            None => {
+                state.still += 1;
+                state.watches.take()
+            }
         };
-        state.now = state.now.max(at);
+        let still = state.still > 0;
         drop(state);
-        waker.wake();
+        if still {
+            std::thread::sleep(MOMENT);
+        }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Waits until nothing can go on any more: nothing waits for a time, and no other thread goes on for a while.
+    pub(super) async fn stands_still(&self) {
+        std::future::poll_fn(|cx| {
+            let mut state = self.state();
+            if state.still > MOMENTS {
+                return Poll::Ready(());
+            }
+            state.watches = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -84,12 +84,21 @@ pub(super) fn play(
         .build()
         .map_err(|e| e.to_string())?;
     let played = runtime.block_on(Box::pin(async {
-        let mut play = Play::new(network, stubs.clone(), plan, clock);
-        play.begins().await?;
-        for step in &plan.steps {
-            play.step(*step).await?;
-        }
-        play.ends().await
+        let mut play = Play::new(network, stubs.clone(), plan, clock.clone());
+        let plays = async {
+            play.begins().await?;
+            for step in &plan.steps {
+                play.step(*step).await?;
+            }
+            play.ends().await
+        };
+        let played = tokio::select! {
+            biased;
+            played = plays => Some(played),
+            () = clock.stands_still() => None,
+        };
+        let told = || play.told.last().map_or("", |(_, text)| text.as_str());
+        played.unwrap_or_else(|| Err(format!("nothing goes on any more, after: {}", told())))
     }))?;
     Ok((runtime, played))
 }
@@ -485,7 +494,7 @@ impl<'a> Play<'a> {
     }
 
     /// Ends all faults, lets the session come to rest, and reads it.
-    async fn ends(mut self) -> Result<Played, String> {
+    async fn ends(&mut self) -> Result<Played, String> {
         self.process.store.plan(None);
         if self.process.store.is_dead() {
             self.dies().await;
@@ -516,8 +525,8 @@ impl<'a> Play<'a> {
             seen,
             lines,
             world: self.world.clone(),
-            sent: self.sent,
-            told: self.told,
+            sent: std::mem::take(&mut self.sent),
+            told: std::mem::take(&mut self.told),
             rested,
         })
     }
