@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steersman_definition::test;
 use steersman_machine::context::{Content, Request};
-use steersman_machine::network::{AgentDef, ModelDef, Network, Provider, SCRIPTED};
+use steersman_machine::network::{AgentDef, LOCAL, ModelDef, Network, Provider, SCRIPTED};
 use steersman_machine::questions::judgement;
 use steersman_machine::search::{draw, pick};
 use steersman_machine::stored::codes::FailureCode;
@@ -239,7 +239,7 @@ fn calls(json: &Json) -> Result<Vec<(String, Json)>, String> {
 }
 
 /// A model that answers from a script, and a catalog in which every model is this one. A clone shares the same script. The second
-/// field is the label, if the definition names a model of the provider `scripted`.
+/// field is the label, if the definition names the model.
 #[derive(Clone)]
 pub struct ScriptedModel(Arc<Mutex<State>>, Option<Name>);
 
@@ -490,12 +490,19 @@ impl Section {
     }
 }
 
-/// Returns the name that a definition gives to a model of the provider `scripted`. Different names are different models, so a
-/// rerun with another name asks the model again.
+/// Returns the name under which a script answers for a model: the one that the definition gives it, with its provider, if another
+/// provider than `scripted` is replaced. Different names are different models, so a rerun with another name asks the script anew.
 pub fn called(def: &ModelDef) -> Option<String> {
-    let name = def.named();
-    let name = name.filter(|_| def.provider == Provider::Scripted);
-    name.map(str::to_owned)
+    let name = def.named().map(str::to_owned);
+    let provider: &str = match &def.provider {
+        Provider::Auto | Provider::Scripted => return name,
+        Provider::Local => LOCAL,
+        Provider::Named(provider) => provider,
+    };
+    Some(match name {
+        Some(name) => format!("{provider}/{name}"),
+        None => provider.to_owned(),
+    })
 }
 
 fn missing(message: String) -> Failure {
