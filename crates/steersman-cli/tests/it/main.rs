@@ -59,6 +59,7 @@ mod recorded;
 mod rerun;
 mod reruns;
 mod run;
+mod running;
 mod schedules;
 mod sealed;
 mod search;

@@ -328,3 +328,29 @@ tests:
     assert_eq!(ran.code, Some(8), "{ran:?}");
     assert!(!book().contains("paid"));
 }
+
+/// `--quiet` says only what went wrong, and ends with the sum.
+#[test]
+fn a_quiet_run_prints_the_tests_that_failed_and_one_sum() {
+    let world = two();
+    let ran = world.run(&["test", "-q"]);
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{ran:?}");
+    assert!(ran.out.starts_with("1 test in "), "{ran:?}");
+    assert!(ran.out.contains("all passed"), "{ran:?}");
+    assert_eq!(ran.out.lines().count(), 1, "{ran:?}");
+    world.write(
+        "tests/wrong.yaml",
+        &GREETS
+            .replace("greets", "is_wrong")
+            .replace("answer: Hello.", "answer: Bye."),
+    );
+    let ran = world.run(&["test", "-q"]);
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(ran.out.starts_with("failed  is_wrong"), "{ran:?}");
+    assert!(!ran.out.contains("greets"), "{ran:?}");
+    let sum = ran.out.lines().last().unwrap();
+    assert!(
+        sum.starts_with("2 tests in ") && sum.contains("1 failed"),
+        "{ran:?}"
+    );
+}
