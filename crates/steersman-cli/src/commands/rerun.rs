@@ -478,6 +478,10 @@ async fn tell(
     if let Some(leaf) = &ran.leaf {
         printer.talk(format!("It ends at a leaf: {leaf}."));
     }
+    if let (Settled::Failed { code, message }, Some(_)) = (&*ran.settled, &ran.diverged) {
+        let message = message.trim_end_matches('.');
+        printer.talk(format!("It failed ({code}): {message}."));
+    }
     for row in diff::rows(found, &spot.name, &short) {
         printer.data(row)?;
     }
