@@ -505,7 +505,8 @@ pub struct Setup {
 type Hears = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Setup {
-    /// Models of the provider `scripted` answer from this script: YAML, answers by agent.
+    /// Models of the provider `scripted` answer from this script: YAML, answers by agent. Sessions that began with another script
+    /// take this one here, and keep theirs.
     pub fn script(self, text: impl Into<Arc<str>>) -> Self {
         self.given(Script::Text(text.into()), false)
     }
@@ -513,7 +514,7 @@ impl Setup {
     pub fn script_file(self, path: impl Into<PathBuf>) -> Self {
         self.given(Script::File(path.into()), false)
     }
-    /// Every model answers from this script, whatever provider the definition names.
+    /// Every model answers from this script, whatever the definition names, or a session began with.
     pub fn script_all(self, text: impl Into<Arc<str>>) -> Self {
         self.given(Script::Text(text.into()), true)
     }

@@ -62,6 +62,7 @@ mod run;
 mod running;
 mod schedules;
 mod sealed;
+mod scripts;
 mod search;
 mod secrets;
 mod served;

@@ -434,11 +434,7 @@ impl Job<'_, '_> {
         for name in network.chain(&request.model) {
             let params = context::parameters_for(network, agent, name);
             let longest = longest(&params).unwrap_or(ANSWER);
-            let models = &self.d.bound.values().models;
-            let price = models
-                .iter()
-                .find(|m| m.name == *name)
-                .and_then(BoundModel::price);
+            let price = self.bound_model(name).and_then(|model| model.price());
             let micros = price.map_or(0, |price: Price| price.at_most(sent, longest));
             bound = bound.at_least(Amount::new(sent.saturating_add(longest), micros));
         }
