@@ -23,7 +23,7 @@ pub(crate) struct WhyArgs {
     /// SESSION[:BRANCH][@LINE]: as in `show`. With a line: its last step; without: the newest step.
     #[arg(default_value = "last")]
     address: String,
-    /// A call, an effect or an agent (of an agent its newest step), by its id `21.1`.
+    /// A call, an effect or an agent by its id `21.1`; or an agent or a tool by its name: its newest step.
     id: Option<String>,
 }
 
@@ -146,12 +146,11 @@ fn by_id(
     let hint = format!(
         "`steersman effects {short}` and `steersman log {short}` list ids; a line is {short}@12"
     );
-    let id: Id = typed.parse().map_err(|()| {
-        CommandError::usage(format!(
-            "`{typed}` is no id of a call, an effect or an agent: it looks like 21.1"
-        ))
-        .hint(&hint)
-    })?;
+    let Ok(id) = typed.parse::<Id>() else {
+        let what = format!("no agent and no tool `{typed}` did anything on this branch up to there");
+        let found = past.newest_of(typed, path);
+        return found.ok_or_else(|| CommandError::usage(what).hint(&hint));
+    };
     if let Some(act) = past.call(id).map(Act::Push).or_else(|| past.of_effect(id)) {
         return Ok(act);
     }

@@ -55,6 +55,7 @@ mod people;
 mod pytest_lsp;
 mod readme;
 mod real;
+mod reasons;
 mod recorded;
 mod rerun;
 mod reruns;

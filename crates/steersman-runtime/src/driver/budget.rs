@@ -11,7 +11,6 @@ use super::draft::{Draft, NewHold};
 use super::{Job, Out, OutState, Stop};
 use crate::budgets::Used;
 use crate::ledger::Amount;
-use crate::model::BoundModel;
 use std::fmt;
 use steersman_machine::context;
 use steersman_machine::context::Request;
