@@ -217,11 +217,17 @@ impl Target {
         match Box::pin(play::meanwhile(printer, "Takes up the session", taken)).await {
             Ok((session, fate)) => {
                 let session = session.driven().clone();
-                if let Fate::Refused(why) = fate {
-                    return Err(CommandError::usage(why));
-                }
                 let mut play =
                     Play::new(place, printer, session, leaving, head, None, false).await?;
+                if let Fate::Refused(why) = fate {
+                    // The session was taken up to hear the act: what it did meanwhile is printed, and it is let go.
+                    play.let_go().await?;
+                    let taken_up = format!(
+                        "this command took up the session, which stands at line {} now",
+                        play.line()
+                    );
+                    return Err(CommandError::usage(why).hint(taken_up));
+                }
                 let ended = play.settle().await?;
                 match fate {
                     Fate::Waits(why) if play.line() <= head => {
