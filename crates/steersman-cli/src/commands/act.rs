@@ -222,11 +222,11 @@ impl Target {
                 if let Fate::Refused(why) = fate {
                     // The session was taken up to hear the act: what it did meanwhile is printed, and it is let go.
                     play.let_go().await?;
-                    let taken_up = format!(
-                        "this command took up the session, which stands at line {} now",
+                    printer.talk(dim(&format!(
+                        "This command took up the session to ask it, and let it go again at line {}.",
                         play.line()
-                    );
-                    return Err(CommandError::usage(why).hint(taken_up));
+                    )));
+                    return Err(CommandError::usage(why));
                 }
                 let ended = play.settle().await?;
                 match fate {

@@ -19,6 +19,11 @@ fn looking(world: &World) -> Child {
         .arg(world.folder.join("gate"))
         .status();
     assert!(made.unwrap().success());
+    begun(world)
+}
+
+/// Runs the definition until its tool has begun.
+fn begun(world: &World) -> Child {
     let run = world
         .command(&["run", "--script-all", "script.yaml", "--input", "Go."])
         .stdout(Stdio::null())
@@ -90,4 +95,38 @@ fn the_line_of_a_tool_with_a_dot_is_an_address() {
     let context = world.shell(typed);
     assert_eq!(context.code, Some(0), "{context:?}");
     assert!(context.out.contains("What do lamps cost?"), "{context:?}");
+}
+
+/// A refused act may have taken up the session, to ask it: the command shows what it wrote there.
+#[test]
+fn a_refused_act_says_that_it_took_up_the_session() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: desk
+state: { receipt: { type: string, optional: true } }
+tools: { pay: { description: Pays., effect: unsafe, set: { receipt: "{{ result.id }}" }, command: [sh, -c, "touch begun; cat gate"] } }
+agents: { desk: { system: You pay., tools: [pay] } }
+"#,
+    );
+    world.write("script.yaml", "desk: [ { call: { pay: {} } }, Paid. ]\n");
+    let made = Command::new("mkfifo")
+        .arg(world.folder.join("gate"))
+        .status();
+    assert!(made.unwrap().success());
+    let mut run = begun(&world);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let ran = world.run(&["run", "--resume", "last"]);
+    assert_eq!(ran.code, Some(7), "{ran:?}");
+    let before = world.json(&["show", "last"]).1["line"].clone();
+    let ran = world.run(&["resolve", "last", "--done"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let now = world.json(&["show", "last"]).1["line"].clone();
+    assert_ne!(before, now, "the refusal is a line of the new owner");
+    let told = format!("took up the session to ask it, and let it go again at line {now}");
+    assert!(ran.err.contains(&told), "{ran:?}");
+    assert!(ran.err.contains(&format!("@{now}")), "{ran:?}");
+    let ran = world.run(&["resolve", "last", "--done={\"id\": \"r-1\"}"]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
 }

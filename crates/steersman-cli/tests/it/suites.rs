@@ -354,3 +354,42 @@ fn a_quiet_run_prints_the_tests_that_failed_and_one_sum() {
         "{ran:?}"
     );
 }
+
+/// A line to die at that the session does not have: the failure names the lines that it has, and what was done is counted.
+#[test]
+fn a_kill_that_is_not_reached_says_which_lines_there_are() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: desk
+tools: { pay: { description: Pays., effect: unsafe, command: [echo, ok] } }
+agents: { desk: { system: You pay., tools: [pay] } }
+tests:
+  dies:
+    script: { desk: [ { call: { pay: {} } }, Paid. ] }
+    tools: { pay: [ ok ] }
+    steps: [ { say: Pay. }, { kill: KILL }, { resume: true } ]
+"#
+        .replace("KILL", "99")
+        .as_str(),
+    );
+    let ran = world.run(&["test"]);
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(ran.out.contains("dies   2 model calls"), "{ran:?}");
+    let told = ran.out.lines().find(|row| row.contains("line 99 was not reached"));
+    let told = told.unwrap_or_else(|| panic!("{ran:?}"));
+    assert!(told.contains("came to rest at line "), "{told}");
+    let began = told.split("`pay` began at line ").nth(1).unwrap();
+    let (line, rest) = began.split_once(' ').unwrap();
+    assert!(rest.starts_with("and ended at line "), "{told}");
+    // That line is the one at which it dies in the middle of the call.
+    let text = std::fs::read_to_string(world.folder.join("steersman.yaml")).unwrap();
+    let text = text.replace("kill: 99", &format!("kill: {line}"));
+    let doubt = "steps: [ { say: Pay. }";
+    assert!(text.contains(doubt));
+    let expect = "    expect: [ { open: [ doubt pay ] } ]\n";
+    world.write("steersman.yaml", &format!("{text}{expect}"));
+    let ran = world.run(&["test"]);
+    assert!(!ran.out.contains("was not reached"), "{ran:?}");
+    assert!(!ran.out.contains("does not hold"), "{ran:?}");
+}
