@@ -190,7 +190,8 @@ impl Steersman {
     }
 
     /// Binds a session to another definition. This is possible only while nothing of the session is open: work that began
-    /// under one definition ends under it. The session does not run for the change. Values of `config` and models that both
+    /// under one definition ends under it. The same definition at another place is possible at any time: relative paths start,
+    /// and commands run, there from then on. The session does not run for the change. Values of `config` and models that both
     /// definitions declare alike stay bound; everything else is bound as at the start of a session.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ impl Engine {
         Some(bind::binding(network, entry, &values).digest)
     }
 
-    /// Orders a session to continue under another definition. No effect runs for that. Values of `config` that fit, and models
+    /// Orders a session to continue under another definition, or under the same one at another place. No effect runs for that. Values of `config` that fit, and models
     /// that both definitions declare in the same way, stay bound. Everything else is bound as at the start of a session.
     ///
     /// # Errors
