@@ -248,7 +248,9 @@ impl Spot {
                     .filter(|l| l.commit.is_some())
                     .map(|l| l.n)
                     .collect();
-                place::line(Some(line), &numbers, |tool| Log::first_call_of(&path, tool))?
+                place::line(Some(line), &numbers, &path, |tool| {
+                    Log::first_call_of(&path, tool)
+                })?
             }
         };
         let short = place.short(&seen.info.id).await?;

@@ -56,7 +56,7 @@ pub(crate) async fn run(
     let branch = &inspection.branches[at];
     let path = log.history(branch, &inspection.branches);
     let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-    let line = place::line(address.line.as_ref(), &numbers, |tool| {
+    let line = place::line(address.line.as_ref(), &numbers, &path, |tool| {
         Log::first_call_of(&path, tool)
     })?;
     let path: Vec<&Arc<LogLine>> = match line {
