@@ -118,10 +118,13 @@ pub(crate) async fn run(
             }))?;
             continue;
         }
-        let word = match passed {
-            true if printer.is_quiet() => continue,
-            true => green("ok    "),
-            false => red("failed"),
+        if passed && printer.is_quiet() {
+            continue;
+        }
+        let word = if passed {
+            green("ok    ")
+        } else {
+            red("failed")
         };
         let sizes = count(report.model_calls, "model call");
         printer.data(format!("{word}  {name}   {}", dim(&sizes)))?;

@@ -50,8 +50,9 @@ impl Engine {
         Some(bind::binding(network, entry, &values).digest)
     }
 
-    /// Orders a session to continue under another definition, or under the same one at another place. No effect runs for that. Values of `config` that fit, and models
-    /// that both definitions declare in the same way, stay bound. Everything else is bound as at the start of a session.
+    /// Orders a session to continue under another definition, or under the same one at another place. No effect runs for that.
+    /// Values of `config` that fit, and models that both definitions declare in the same way, stay bound. Everything else is bound
+    /// as at the start of a session.
     ///
     /// # Errors
     /// Something that the definition needs is not available here, or the session has not begun. If the session refuses, this is
