@@ -140,6 +140,10 @@ pub(crate) async fn rebind(
         .steersman
         .redefine(&seen.info.id, &network, "user")
         .await;
+    if let (Ok(()), false, Some(folder)) = (&done, differs(seen, &network), network.folder()) {
+        let folder = folder.display();
+        printer.talk(format!("The session follows its definition to {folder}."));
+    }
     done.map_err(|error| match error {
         steersman::Error::Refused(why) => CommandError::new(
             Exit::Store,

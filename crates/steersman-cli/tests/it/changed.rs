@@ -136,6 +136,7 @@ fn a_session_follows_its_definition_to_another_folder() {
     assert!(ran.err.contains("--rebind moves it"), "{ran:?}");
     let ran = world.run(&["run", "--resume", "last", "--rebind", "moved"]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.err.contains("follows its definition to "), "{ran:?}");
     let ran = world.run(&["run", "--resume", "last", "--rebind", "moved"]);
     assert!(ran.err.contains("the one that it is bound to"), "{ran:?}");
     let ran = world.run(&["approve", "last"]);
