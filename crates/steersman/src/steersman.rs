@@ -205,6 +205,7 @@ impl Steersman {
             folder: network.folder().map(|f| f.display().to_string()),
             file: network.file().map(str::to_owned),
             by: by.into(),
+            models: BTreeMap::new(),
         };
         match self.engine.redefine(id, wanted).await?.fate {
             Fate::Refused(why) => Err(Error::Refused(why)),

@@ -381,6 +381,11 @@ impl Changes {
             branch: Some(spot.branch),
             at: spot.at,
             definition,
+            models: args
+                .model
+                .iter()
+                .map(|model| ("default".to_owned(), model.clone()))
+                .collect(),
             say: args.say.clone(),
             live: args.live,
             people: self.people.clone(),

@@ -664,6 +664,25 @@ fn a_script_answers_for_the_model_that_is_named() {
     }
 }
 
+/// A session may have begun with another model than its definition names: a rerun with the model of the definition asks it.
+#[test]
+fn a_model_that_is_named_counts_before_the_one_that_is_bound() {
+    let world = World::new();
+    let small = format!("{BARE}models: {{ default: {{ provider: scripted, model: small }} }}\n");
+    world.write("steersman.yaml", &small);
+    world.write("one.yaml", "desk: [ One. ]\n");
+    world.write("two.yaml", "desk: [ Two. ]\n");
+    let begins = ["run", "--model", "big", "--input", "Go.", "--script-all", "one.yaml"];
+    assert_eq!(world.run(&begins).out.trim(), "One.");
+    let (_, shown) = world.json(&["show", "last"]);
+    let session = shown["session"].as_str().unwrap();
+    for (model, asked) in [("small", 1), ("big", 0)] {
+        let args = ["rerun", session, "--model", model, "--script-all", "two.yaml"];
+        let (_, told) = world.json(&args);
+        assert_eq!(told["model_calls"]["live"], asked, "{model}: {told:#}");
+    }
+}
+
 #[test]
 fn a_model_that_no_agent_asks_is_named() {
     let world = World::new();

@@ -23,6 +23,9 @@ pub struct Redefine {
     pub file: Option<String>,
     /// The person who requests the change.
     pub by: Name,
+    /// Names of models at their providers, by the name in the definition. They take precedence over what the definition says and
+    /// over what is bound.
+    pub models: BTreeMap<Name, String>,
 }
 
 /// Returns the values of `config` that stay bound: those that the other definition binds too, and that fit its types.
@@ -98,15 +101,15 @@ impl Engine {
         };
         let entered = network.beginning_with(&bound.entry);
         let mut changed = entered.clone();
-        changed
-            .models
-            .retain(|name, model| old.models.get(name) != Some(model));
+        changed.models.retain(|name, model| {
+            wanted.models.contains_key(name) || old.models.get(name) != Some(model)
+        });
         values.models.retain(|model| {
             network.models.contains_key(&model.name) && !changed.models.contains_key(&model.name)
         });
         if !changed.models.is_empty() {
             let folder = values.folder();
-            let changed = bind::named_models(&changed, &values.config, &BTreeMap::new())?;
+            let changed = bind::named_models(&changed, &values.config, &wanted.models)?;
             let models = self.0.models.resolve(&changed, env, &folder);
             values
                 .models
