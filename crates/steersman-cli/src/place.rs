@@ -429,7 +429,9 @@ fn near(typed: &str, path: &[&Arc<LogLine>]) -> String {
     let far = |name: &&&str| distance(name, typed);
     let near = called.iter().find(ends_so);
     let near = near.or_else(|| {
-        let near = called.iter().filter(|name| far(name) <= 1 + typed.len() / 3);
+        let near = called
+            .iter()
+            .filter(|name| far(name) <= 1 + typed.len() / 3);
         near.min_by_key(far)
     });
     match near {

@@ -38,7 +38,11 @@ fn digests(place: &Place, seen: &Inspection, network: &Network) -> (String, Stri
 
 /// Warns if the definition was edited, so that nobody looks for a prompt that is not in use, or if its folder is not there.
 pub(crate) fn tell(place: &Place, seen: &Inspection, rebind: &str, printer: &Printer) {
-    let gone = seen.values.folder.as_deref().filter(|folder| !Path::new(folder).is_dir());
+    let gone = seen
+        .values
+        .folder
+        .as_deref()
+        .filter(|folder| !Path::new(folder).is_dir());
     if let (Some(folder), Some(network)) = (gone, &seen.network)
         && needs_folder(network)
     {

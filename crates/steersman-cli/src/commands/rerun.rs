@@ -433,7 +433,11 @@ fn calls(ran: &Rerunned) -> String {
     if ran.recorded_calls == 0 {
         return format!("{asked} made");
     }
-    let of = if ran.live_calls == 0 { ": nobody was asked, and" } else { "," };
+    let of = if ran.live_calls == 0 {
+        ": nobody was asked, and"
+    } else {
+        ","
+    };
     format!("{asked} made{of} {recorded} came from the recording")
 }
 

@@ -147,7 +147,8 @@ fn by_id(
         "`steersman effects {short}` and `steersman log {short}` list ids; a line is {short}@12"
     );
     let Ok(id) = typed.parse::<Id>() else {
-        let what = format!("no agent and no tool `{typed}` did anything on this branch up to there");
+        let what =
+            format!("no agent and no tool `{typed}` did anything on this branch up to there");
         let found = past.newest_of(typed, path);
         return found.ok_or_else(|| CommandError::usage(what).hint(&hint));
     };

@@ -140,7 +140,11 @@ fn a_session_follows_its_definition_to_another_folder() {
     let ran = world.run(&["run", "--resume", "last", "--rebind", "moved"]);
     assert!(ran.err.contains("the one that it is bound to"), "{ran:?}");
     let ran = world.run(&["approve", "last"]);
-    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid 39.90"), "{ran:?}");
+    assert_eq!(
+        (ran.code, ran.out.trim()),
+        (Some(0), "Paid 39.90"),
+        "{ran:?}"
+    );
     assert!(!ran.err.contains("is not there"), "{ran:?}");
     assert_eq!(world.run(&["fsck"]).code, Some(0));
     let (_, told) = world.json(&["rerun", "last"]);

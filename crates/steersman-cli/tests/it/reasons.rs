@@ -38,15 +38,24 @@ fn a_refused_call_names_the_failed_calls_that_its_guards_read() {
     let (code, why) = world.json(&["why", "last@pay"]);
     assert_eq!(code, Some(0));
     let pay = &why["steps"][0];
-    assert!(pay["text"].as_str().unwrap().contains("called pay"), "{pay:#}");
+    assert!(
+        pay["text"].as_str().unwrap().contains("called pay"),
+        "{pay:#}"
+    );
     let guards = facts(pay, "guard");
-    let wanted = ["asked for: state.account is defined", "asked for: calls.rate.ok > 0"];
+    let wanted = [
+        "asked for: state.account is defined",
+        "asked for: calls.rate.ok > 0",
+    ];
     assert_eq!(guards, wanted, "{pay:#}");
     let read = facts(pay, "read");
     assert_eq!(read.len(), 2, "{pay:#}");
     for tool in ["login ", "rate "] {
         let told = read.iter().find(|text| text.starts_with(tool));
-        assert!(told.is_some_and(|text| text.contains(" failed, @")), "{read:?}");
+        assert!(
+            told.is_some_and(|text| text.contains(" failed, @")),
+            "{read:?}"
+        );
     }
 }
 
@@ -58,11 +67,18 @@ fn an_agent_and_a_tool_are_explained_by_name() {
     let ran = world.run(&["run", "--input", "Pay.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let (_, newest) = world.json(&["why", "last"]);
-    assert_eq!(world.json(&["why", "last", "desk"]).1["steps"], newest["steps"]);
+    assert_eq!(
+        world.json(&["why", "last", "desk"]).1["steps"],
+        newest["steps"]
+    );
     let (_, note) = world.json(&["why", "last", "note"]);
     let calls = world.json_lines(&["effects", "last"]);
     let second = calls.iter().filter(|call| call["tool"] == "note").nth(1);
-    assert_eq!(note["steps"][0]["line"], second.unwrap()["line"], "{note:#}");
+    assert_eq!(
+        note["steps"][0]["line"],
+        second.unwrap()["line"],
+        "{note:#}"
+    );
     let ran = world.run(&["why", "last", "nobody"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("no agent and no tool `nobody`"), "{ran:?}");

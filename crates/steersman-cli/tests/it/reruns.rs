@@ -651,7 +651,10 @@ fn a_script_answers_for_the_model_that_is_named() {
         let told = document(&ran);
         assert_eq!(told["model_calls"]["live"], 1, "{definition}: {told:#}");
         assert_eq!(told["diff"]["answer"]["b"], "Two.", "{told:#}");
-        assert_eq!(told["diverged"]["why"], "another model is asked", "{told:#}");
+        assert_eq!(
+            told["diverged"]["why"], "another model is asked",
+            "{told:#}"
+        );
         let ran = world.run(&other);
         assert!(ran.out.contains("1 model call made; "), "{ran:?}");
 
@@ -672,12 +675,27 @@ fn a_model_that_is_named_counts_before_the_one_that_is_bound() {
     world.write("steersman.yaml", &small);
     world.write("one.yaml", "desk: [ One. ]\n");
     world.write("two.yaml", "desk: [ Two. ]\n");
-    let begins = ["run", "--model", "big", "--input", "Go.", "--script-all", "one.yaml"];
+    let begins = [
+        "run",
+        "--model",
+        "big",
+        "--input",
+        "Go.",
+        "--script-all",
+        "one.yaml",
+    ];
     assert_eq!(world.run(&begins).out.trim(), "One.");
     let (_, shown) = world.json(&["show", "last"]);
     let session = shown["session"].as_str().unwrap();
     for (model, asked) in [("small", 1), ("big", 0)] {
-        let args = ["rerun", session, "--model", model, "--script-all", "two.yaml"];
+        let args = [
+            "rerun",
+            session,
+            "--model",
+            model,
+            "--script-all",
+            "two.yaml",
+        ];
         let (_, told) = world.json(&args);
         assert_eq!(told["model_calls"]["live"], asked, "{model}: {told:#}");
     }

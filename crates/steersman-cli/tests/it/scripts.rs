@@ -55,7 +55,8 @@ fn a_script_that_is_given_later_answers_once() {
     let ran = world.run(&["run", "--script-all", "first.yaml", "--input", "Go."]);
     assert_eq!(ran.out.trim(), "One.", "{ran:?}");
     let other = ["--script-all", "other.yaml"];
-    let said = |args: &[&str], given: &[&str]| world.run(&[args, given].concat()).out.trim().to_owned();
+    let said =
+        |args: &[&str], given: &[&str]| world.run(&[args, given].concat()).out.trim().to_owned();
     assert_eq!(said(&["send", "last", "And?"], &other), "B.");
     assert_eq!(said(&["send", "last", "And?"], &[]), "Three.");
     let rewind = ["rewind", "last@-2", "--say", "Or?"];

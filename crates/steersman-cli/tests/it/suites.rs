@@ -376,7 +376,10 @@ tests:
     let ran = world.run(&["test"]);
     assert_eq!(ran.code, Some(8), "{ran:?}");
     assert!(ran.out.contains("dies   2 model calls"), "{ran:?}");
-    let told = ran.out.lines().find(|row| row.contains("line 99 was not reached"));
+    let told = ran
+        .out
+        .lines()
+        .find(|row| row.contains("line 99 was not reached"));
     let told = told.unwrap_or_else(|| panic!("{ran:?}"));
     assert!(told.contains("came to rest at line "), "{told}");
     let began = told.split("`pay` began at line ").nth(1).unwrap();

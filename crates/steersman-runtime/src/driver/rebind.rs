@@ -93,11 +93,7 @@ impl Job<'_, '_> {
         if moves && Values::read(values).is_ok_and(|values| values == *self.d.bound.values()) {
             return Ok(Err("it is bound to this definition already".to_owned()));
         }
-        let waits = if moves {
-            self.opens()
-        } else {
-            self.at_work()
-        };
+        let waits = if moves { self.opens() } else { self.at_work() };
         if let Some(why) = waits {
             return Ok(Err(why));
         }

@@ -139,7 +139,9 @@ impl Recorder<'_> {
     fn line(&mut self, line: &Arc<LogLine>) -> Result<(), NoTest> {
         people(self.read, line, &mut self.steps);
         for entry in &line.ledger {
-            if let LedgerEntry::Started { effect, attempt, .. } = entry
+            if let LedgerEntry::Started {
+                effect, attempt, ..
+            } = entry
                 && *attempt == 1
                 && let Some(call) = self.effects.get(effect)
             {
@@ -560,7 +562,9 @@ fn without(code: &str, shown: Json) -> Json {
     if text == code {
         return "".into();
     }
-    let message = text.strip_prefix(code).and_then(|rest| rest.strip_prefix(": "));
+    let message = text
+        .strip_prefix(code)
+        .and_then(|rest| rest.strip_prefix(": "));
     message.unwrap_or(&text).into()
 }
 

@@ -22,7 +22,9 @@ impl Past<'_> {
         (call, begun): (&Call, bool),
     ) -> Vec<Fact> {
         let refused = || {
-            let code = self.result_of(call).and_then(|(_, result)| result.code.as_deref());
+            let code = self
+                .result_of(call)
+                .and_then(|(_, result)| result.code.as_deref());
             code == Some(Code::Refused.text())
         };
         let Some(network) = self.network(place.line).filter(|_| begun || refused()) else {
@@ -80,7 +82,8 @@ impl Past<'_> {
             };
             if decides(&call.name) && told.insert(&call.name) {
                 let said = self.said_of(result);
-                let said = said.map_or_else(String::new, |text| format!(": {}", one_line(&text, TEXT)));
+                let said =
+                    said.map_or_else(String::new, |text| format!(": {}", one_line(&text, TEXT)));
                 let (name, id, line) = (&call.name, call.id, before.line);
                 let text = format!("{name} {id} {}, @{line}{said}", how(result));
                 facts.push(Fact::new("read", text));

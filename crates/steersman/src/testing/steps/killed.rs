@@ -109,7 +109,9 @@ fn called(lines: &[Arc<LogLine>]) -> Vec<String> {
             }
         }
         for entry in &line.ledger {
-            if let LedgerEntry::Started { effect, attempt: 1, .. } = entry
+            if let LedgerEntry::Started {
+                effect, attempt: 1, ..
+            } = entry
                 && let Some((_, began, _)) = of.get(effect).and_then(|call| calls.get_mut(call))
             {
                 *began = Some(line.n);
@@ -117,8 +119,14 @@ fn called(lines: &[Arc<LogLine>]) -> Vec<String> {
         }
     }
     let told = calls.into_values().take(NAMED).map(|(tool, began, ended)| {
-        let began = began.map_or_else(|| "did not begin".to_owned(), |n| format!("began at line {n}"));
-        let ended = ended.map_or_else(|| "has not ended".to_owned(), |n| format!("ended at line {n}"));
+        let began = began.map_or_else(
+            || "did not begin".to_owned(),
+            |n| format!("began at line {n}"),
+        );
+        let ended = ended.map_or_else(
+            || "has not ended".to_owned(),
+            |n| format!("ended at line {n}"),
+        );
         format!("`{tool}` {began} and {ended}")
     });
     told.collect()
