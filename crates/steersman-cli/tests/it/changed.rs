@@ -120,7 +120,7 @@ fn a_session_follows_its_definition_to_another_folder() {
     let world = World::new();
     let desk = DESK.replace("[echo, paid]", "[cat, price]");
     world.write("desk/steersman.yaml", &desk);
-    world.write("desk/price", "39.90");
+    world.write("desk/price", "39.5");
     world.write(
         "script.yaml",
         "desk: [ { call: { pay: {} } }, \"Paid {{ request.last }}\" ]\n",
@@ -142,7 +142,7 @@ fn a_session_follows_its_definition_to_another_folder() {
     let ran = world.run(&["approve", "last"]);
     assert_eq!(
         (ran.code, ran.out.trim()),
-        (Some(0), "Paid 39.90"),
+        (Some(0), "Paid 39.5"),
         "{ran:?}"
     );
     assert!(!ran.err.contains("is not there"), "{ran:?}");

@@ -8,7 +8,7 @@ tools:
   login: { description: Opens the account., effect: read, command: ["false"], set: { account: "{{ result }}" } }
   rate: { description: Tells the rate., effect: read, command: ["false"] }
   note: { description: Notes., effect: read, command: ["true"] }
-  pay: { description: Pays., effect: unsafe, requires: [ state.account is defined, calls.rate.ok > 0 ], command: ["true"] }
+  pay: { description: Pays., effect: unsafe, requires: [ state.account is not none, calls.rate.ok > 0 ], command: ["true"] }
 agents: { desk: { system: You settle., tools: [login, rate, note, pay] } }
 "#;
 const SCRIPT: &str = "desk:
@@ -44,7 +44,7 @@ fn a_refused_call_names_the_failed_calls_that_its_guards_read() {
     );
     let guards = facts(pay, "guard");
     let wanted = [
-        "asked for: state.account is defined",
+        "asked for: state.account is not none",
         "asked for: calls.rate.ok > 0",
     ];
     assert_eq!(guards, wanted, "{pay:#}");

@@ -265,6 +265,7 @@ fn failures_orders_and_artifacts_are_recorded_as_a_test_takes_them() {
     assert!(made.unwrap().success());
     let ran = world.run(&["run", "--input", "Go.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    std::fs::create_dir(world.folder.join("tests")).unwrap();
     let ran = world.run(&["test", "--record", "last", "--out", "tests/it.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let test = std::fs::read_to_string(world.folder.join("tests/it.yaml")).unwrap();
