@@ -151,7 +151,10 @@ pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     columns(heading, rows, false)
 }
 
-/// Renders a table as [`table`] does. In a file or a pipe its last column is whole: a program reads it.
+/// Maximum number of characters of the last column of a [`list`] in a file or a pipe.
+const WHOLE: usize = 240;
+
+/// Renders a table as [`table`] does. In a file or a pipe its last column is not cut to the layout: a program reads it.
 pub(crate) fn list(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     columns(heading, rows, screen(std::io::stdout()).is_none())
 }
@@ -160,7 +163,7 @@ fn columns(heading: &[&str], rows: &[Vec<String>], whole: bool) -> Vec<String> {
     let screen = width();
     let flat = |(i, cell): (usize, &String)| {
         let is_whole = whole && i + 1 == heading.len();
-        line(cell, if is_whole { usize::MAX } else { screen })
+        line(cell, if is_whole { WHOLE } else { screen })
     };
     let row = |row: &Vec<String>| row.iter().enumerate().map(flat).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
@@ -185,7 +188,7 @@ fn columns(heading: &[&str], rows: &[Vec<String>], whole: bool) -> Vec<String> {
         let mut out = String::new();
         for (i, cell) in cells.iter().enumerate() {
             if i == last {
-                out.push_str(&line(cell, if whole { usize::MAX } else { room }));
+                out.push_str(&line(cell, if whole { WHOLE } else { room }));
             } else {
                 let cell = line(cell, widths[i]);
                 let pad = widths[i] + 2 - cell.chars().count();

@@ -104,20 +104,7 @@ pub(crate) async fn run(
     }
     let rows: Vec<Vec<String>> = shown
         .iter()
-        .map(|(info, seen)| {
-            vec![
-                shortest(&info.id, all.iter().map(|i| &*i.id)).to_owned(),
-                info.network.to_string(),
-                status(info).to_owned(),
-                seen.why(info),
-                ago(now, info.state.updated.0),
-                format!("@{}", info.head),
-                digits(info.state.tokens),
-                money(info.state.micros),
-                came_to(info),
-                labels(info),
-            ]
-        })
+        .map(|(info, seen)| cells(info, seen, (&all, now)))
         .collect();
     let left_out = |column: usize| match column {
         WHY | OUTCOMES | LABELS => rows.iter().all(|row| row[column].is_empty()),
@@ -166,6 +153,22 @@ pub(crate) async fn run(
         printer.next(format!("steersman show {}", first[0]), "");
     }
     Ok(Exit::Answered)
+}
+
+/// Returns the cells of a session. `all` are the sessions of the store, `now` is the time.
+fn cells(info: &SessionInfo, seen: &Seen, (all, now): (&[SessionInfo], i64)) -> Vec<String> {
+    vec![
+        shortest(&info.id, all.iter().map(|i| &*i.id)).to_owned(),
+        info.network.to_string(),
+        status(info).to_owned(),
+        seen.why(info),
+        ago(now, info.state.updated.0),
+        format!("@{}", info.head),
+        digits(info.state.tokens),
+        money(info.state.micros),
+        came_to(info),
+        labels(info),
+    ]
 }
 
 /// Prints the schedules of the store, if there are any. They are no sessions, so `--json` leaves them to `schedule`.

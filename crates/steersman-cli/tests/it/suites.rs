@@ -361,7 +361,7 @@ fn a_kill_that_is_not_reached_says_which_lines_there_are() {
     let world = World::new();
     world.write(
         "steersman.yaml",
-        r#"name: desk
+        r"name: desk
 tools: { pay: { description: Pays., effect: unsafe, command: [echo, ok] } }
 agents: { desk: { system: You pay., tools: [pay] } }
 tests:
@@ -369,7 +369,7 @@ tests:
     script: { desk: [ { call: { pay: {} } }, Paid. ] }
     tools: { pay: [ ok ] }
     steps: [ { say: Pay. }, { kill: KILL }, { resume: true } ]
-"#
+"
         .replace("KILL", "99")
         .as_str(),
     );
