@@ -499,7 +499,7 @@ impl Section {
 }
 
 /// Returns the name under which a script answers for a model: the one that the definition gives it, with its provider, if another
-/// provider than `scripted` is replaced. Different names are different models, so a rerun with another name asks the script anew.
+/// provider than `scripted` is replaced. Different names are different models, so a rerun with another name asks the script again.
 pub fn called(def: &ModelDef) -> Option<String> {
     let name = def.named().map(str::to_owned);
     let provider: &str = match &def.provider {
