@@ -132,6 +132,36 @@ impl Catalog {
     }
 }
 
+impl Catalog {
+    /// Returns the address that a bound model is asked at: the one that is bound, otherwise the one that the definition's template
+    /// gives with the present values of the environment. It may contain secrets.
+    ///
+    /// # Errors
+    /// The template cannot be rendered here.
+    pub fn address(
+        &self,
+        bound: &BoundModel,
+        network: &Network,
+        env: &Env,
+        folder: &Path,
+    ) -> Result<Option<String>, ModelsError> {
+        let def = network.models.get(&bound.name);
+        let template = def.and_then(|def| Some((def, def.url.as_ref()?)));
+        let Some((def, template)) = template.filter(|_| bound.url.is_none()) else {
+            return Ok(bound.url.clone());
+        };
+        let look = Look {
+            catalog: self,
+            name: &bound.name,
+            def,
+            network,
+            env,
+            folder,
+        };
+        look.render(template).map(Some)
+    }
+}
+
 impl Models for Catalog {
     fn resolve<'a>(
         &'a self,

@@ -36,8 +36,7 @@ pub(crate) enum LineName {
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self, CommandError> {
         let (rest, line) = match text.rsplit_once('@') {
-            // A label's value may contain an @, as mail addresses do. The last part is a line only if it looks like one.
-            Some((rest, line)) if !rest.is_empty() && line_shaped(line) => {
+            Some((rest, line)) if !rest.is_empty() && names_line(rest, line) => {
                 (rest, Some(LineName::parse(line)?))
             }
             Some((rest, "")) if !rest.is_empty() => {
@@ -69,11 +68,11 @@ impl Address {
     }
 }
 
-fn line_shaped(line: &str) -> bool {
-    !line.is_empty()
-        && line
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+/// Returns true if the text behind the last @ is a line. Behind a session or a branch it always is, also if the name of its tool
+/// has a dot (`library.search`). A label's value may contain an @, as mail addresses do, so there it must look like a line.
+fn names_line(rest: &str, line: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !line.is_empty() && (!rest.contains('=') || line.chars().all(plain))
 }
 
 impl LineName {
@@ -123,6 +122,10 @@ mod tests {
                 "Prefix(\"k7wq\") Some(\"fee\") Some(Back(2))",
             ),
             ("last@refund", "Last None Some(First(\"refund\"))"),
+            (
+                "last:fee@library.search",
+                "Last Some(\"fee\") Some(First(\"library.search\"))",
+            ),
             ("last@head", "Last None Some(Back(0))"),
             ("vendor=Acme", "Label(\"vendor\", \"Acme\") None None"),
             (

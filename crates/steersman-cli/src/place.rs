@@ -13,6 +13,7 @@ use std::time::Duration;
 use steersman::Steersman;
 use steersman::runtime::engine::{BranchView, Engine, Inspection};
 use steersman::runtime::known::Known;
+use steersman::runtime::model::scripted::nearest::distance;
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
 use steersman::views::log::Log;
 use steersman::views::reader::Stored;
@@ -318,12 +319,11 @@ impl Sight {
     pub(crate) fn line(&self) -> Result<Option<Line>, CommandError> {
         let path = self.path();
         let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-        line(self.address.line.as_ref(), &numbers, |tool| {
-            match self.named() {
-                Some(_) => Log::first_call_of(&path, tool),
-                None => self.log.first_call(tool),
-            }
-        })
+        let first = |tool: &str| match self.named() {
+            Some(_) => Log::first_call_of(&path, tool),
+            None => self.log.first_call(tool),
+        };
+        line(self.address.line.as_ref(), &numbers, &path, first)
     }
 }
 
@@ -350,7 +350,7 @@ pub(crate) fn shortest<'a>(id: &'a str, all: impl Iterator<Item = &'a str>) -> &
     &id[..(shared + 1).max(SHORT).min(id.len())]
 }
 
-/// Maximum number of branches without a label that the error for an unknown branch lists.
+/// Maximum number of branches without a label, or of names, that an error lists.
 const UNNAMED: usize = 10;
 
 /// Returns the index of a branch in an inspection: by label, by id, otherwise the current one.
@@ -390,10 +390,11 @@ pub(crate) fn branch_name(branch: &BranchView) -> String {
         .map_or_else(|| branch.id.to_string(), ToString::to_string)
 }
 
-/// Returns the line that an address names, among the lines of a branch, oldest first.
+/// Returns the line that an address names, among the lines of a branch, oldest first. `path` has the calls that it may mean.
 pub(crate) fn line(
     name: Option<&LineName>,
     lines: &[Line],
+    path: &[&Arc<LogLine>],
     first: impl Fn(&str) -> Option<Line>,
 ) -> Result<Option<Line>, CommandError> {
     let Some(name) = name else { return Ok(None) };
@@ -408,7 +409,10 @@ pub(crate) fn line(
         let what = match name {
             LineName::Number(n) => return Err(no_line(*n, lines)),
             LineName::Back(n) => format!("this branch has no {n} lines before its last"),
-            LineName::First(tool) => format!("nothing on this branch called `{tool}`"),
+            LineName::First(tool) => {
+                let what = format!("nothing on this branch called `{tool}`");
+                return Err(CommandError::usage(what).hint(near(tool, path)));
+            }
         };
         return Err(CommandError::usage(what).hint(match lines.last() {
             Some(last) => format!("its lines go from {} to {last}", lines[0]),
@@ -416,6 +420,28 @@ pub(crate) fn line(
         }));
     };
     Ok(Some(line))
+}
+
+/// Returns a hint for a name that no call has: the one that was probably meant, otherwise all.
+fn near(typed: &str, path: &[&Arc<LogLine>]) -> String {
+    let called = Log::called_in(path);
+    let ends_so = |name: &&&str| name.rsplit('.').next() == Some(typed);
+    let far = |name: &&&str| distance(name, typed);
+    let near = called.iter().find(ends_so);
+    let near = near.or_else(|| {
+        let near = called
+            .iter()
+            .filter(|name| far(name) <= 1 + typed.len() / 3);
+        near.min_by_key(far)
+    });
+    match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if called.is_empty() => "nothing was called there".to_owned(),
+        None => {
+            let called: Vec<&str> = called.into_iter().take(UNNAMED).collect();
+            format!("called were: {}", called.join(", "))
+        }
+    }
 }
 
 /// Returns the error for a line number that is not on the branch. Numbers are unique in the session, so the lines of a

@@ -148,8 +148,24 @@ const SLIM: usize = 8;
 /// Renders a table: each column is as wide as its widest cell, and the last column gets the rest. If that is too little, the
 /// widest columns are cut; the first one, which people type, never is.
 pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+    columns(heading, rows, false)
+}
+
+/// Maximum number of characters of the last column of a [`list`] in a file or a pipe.
+const WHOLE: usize = 240;
+
+/// Renders a table as [`table`] does. In a file or a pipe its last column is not cut to the layout: a program reads it.
+pub(crate) fn list(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+    columns(heading, rows, screen(std::io::stdout()).is_none())
+}
+
+fn columns(heading: &[&str], rows: &[Vec<String>], whole: bool) -> Vec<String> {
     let screen = width();
-    let row = |row: &Vec<String>| row.iter().map(|cell| line(cell, screen)).collect();
+    let flat = |(i, cell): (usize, &String)| {
+        let is_whole = whole && i + 1 == heading.len();
+        line(cell, if is_whole { WHOLE } else { screen })
+    };
+    let row = |row: &Vec<String>| row.iter().enumerate().map(flat).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
     let mut widths: Vec<usize> = heading.iter().map(|h| h.chars().count()).collect();
     for row in &rows {
@@ -172,7 +188,7 @@ pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
         let mut out = String::new();
         for (i, cell) in cells.iter().enumerate() {
             if i == last {
-                out.push_str(&line(cell, room));
+                out.push_str(&line(cell, if whole { WHOLE } else { room }));
             } else {
                 let cell = line(cell, widths[i]);
                 let pad = widths[i] + 2 - cell.chars().count();

@@ -103,6 +103,7 @@ static PAGES: &[(&str, &str)] = &[
     ("W0452", include_str!("explain/W0452.md")),
     ("W0453", include_str!("explain/W0453.md")),
     ("W0454", include_str!("explain/W0454.md")),
+    ("W0455", include_str!("explain/W0455.md")),
 ];
 
 /// Returns the page of a diagnostic code as Markdown; `None` if there is no such code. Case is ignored.

@@ -140,7 +140,7 @@ impl Network {
     }
 }
 
-/// Raw data that is stored in addition to the log.
+/// Raw data that a definition wants stored in addition to the log. Nothing is stored yet.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// True if answers of tools are kept as they came.

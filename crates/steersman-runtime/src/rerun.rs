@@ -226,7 +226,7 @@ impl Engine {
             None => (old.clone(), bound.clone(), seen.values.clone()),
         };
         Ok(Changed {
-            is_other: binding.digest != bound.digest,
+            is_other: binding.digest != bound.digest || values.models != seen.values.models,
             network,
             binding,
             values,

@@ -64,7 +64,8 @@ pub struct EffectStep {
 /// The status of an effect.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It has not begun, and nothing keeps it from beginning.
+    /// It has not begun, and nothing keeps it from beginning. A `pure` or `read` effect of a session that no process drives may
+    /// have begun: it is done again.
     Wished,
     /// A hold keeps it from beginning.
     Held(Why),
@@ -165,6 +166,8 @@ impl Effect {
     /// Returns its status in words.
     pub fn word(&self) -> String {
         match self.standing {
+            // The log does not say when an effect that may be repeated begins.
+            Standing::Wished if self.class.is_free() => "not finished".into(),
             Standing::Wished => "not started".into(),
             Standing::Held(Why::Approval) => "waits for approval".into(),
             Standing::Held(Why::Input) => "waits for input".into(),
@@ -187,6 +190,11 @@ impl Effect {
             Standing::Replaced(by) => format!("replaced by {by}"),
             Standing::Closed(how) => how_word(how).replace('_', " "),
         }
+    }
+
+    /// Returns true if the log does not say whether it began: it may be repeated, and has no attempts of its own.
+    fn is_unlogged(&self) -> bool {
+        self.class.is_free() && self.attempts == 0
     }
 
     /// Returns true if it touches the world in a way that must be counted.
@@ -596,10 +604,21 @@ impl Effects {
     }
 
     /// Sets the status of running effects. `by_somebody` is true if the session has an owner: then the effects that this owner
-    /// began still run. The outcome of all others is unknown.
+    /// began still run, and so do the `pure` and `read` effects that are wished, whose beginnings the log does not have. The
+    /// outcome of all others is unknown.
     pub fn driven(&mut self, by_somebody: bool) {
         let epoch = self.ledger.epoch + u64::from(!by_somebody);
+        let runs = by_somebody && !self.ledger.paused;
         for (effect, kept) in &mut self.by_id {
+            let branch = self.ledger.branch(kept.branch);
+            if runs
+                && kept.standing == Standing::Wished
+                && kept.is_unlogged()
+                && branch.is_none_or(|branch| branch.superseded.is_none())
+            {
+                kept.standing = Standing::Running;
+                continue;
+            }
             let probed = self.probed_by.get(effect);
             if kept.standing == Standing::Running
                 && (self.ledger.may_have_happened(*effect, epoch)
@@ -613,7 +632,8 @@ impl Effects {
     /// Marks an effect as held by a standing order, which the log does not list by effect.
     pub fn held(&mut self, effect: Id) {
         if let Some(kept) = self.by_id.get_mut(&effect)
-            && kept.standing == Standing::Wished
+            && (kept.standing == Standing::Wished
+                || kept.standing == Standing::Running && kept.is_unlogged())
         {
             kept.standing = Standing::Barred;
         }

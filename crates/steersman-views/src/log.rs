@@ -2,7 +2,7 @@
 
 use crate::reader::{PAGE, Reader};
 use crate::texts::Texts;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
@@ -144,6 +144,18 @@ impl Log {
         let mut lines = lines.iter();
         let first = lines.find(|line| line.commit.as_ref().is_some_and(|c| calls(c, name)));
         first.map(|line| line.n)
+    }
+
+    /// Returns the names of the tools and agents that these lines call.
+    pub fn called_in<'l>(lines: &[&'l Arc<LogLine>]) -> BTreeSet<&'l str> {
+        let commits = lines.iter().filter_map(|line| line.commit.as_ref());
+        let pushes = commits.flat_map(|commit| &commit.pushes);
+        pushes
+            .filter_map(|push| match &push.what {
+                Interaction::Call(call) => Some(&*call.name),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Returns everything that led to the head of a branch, oldest first: the lines on its path, and where a line adopted a

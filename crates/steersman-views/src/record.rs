@@ -14,6 +14,9 @@ use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Engine, EngineError, Inspection};
 use steersman_runtime::known::Known;
 
+/// Maximum number of bytes of an artifact that a test may have: what a person still reads in a file of tests.
+const CONTENT: u64 = 64 << 10;
+
 /// The reason why a test cannot express what happened in a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -80,6 +83,8 @@ pub struct Recorded {
     seen: Inspection,
     lines: Vec<Arc<LogLine>>,
     known: Arc<Known>,
+    /// Contents of the artifacts that calls made, by hash; see [`Recorded::with_artifacts`].
+    contents: BTreeMap<[u8; 32], Arc<[u8]>>,
 }
 
 impl Recorded {
@@ -91,7 +96,31 @@ impl Recorded {
         let seen = engine.inspect(id).await?;
         let lines = engine.feed(id, Line::NONE).lines().await?;
         let known = Arc::new(engine.secrets_in(&seen, &lines).await?);
-        Ok(Self { seen, lines, known })
+        Ok(Self {
+            seen,
+            lines,
+            known,
+            contents: BTreeMap::new(),
+        })
+    }
+
+    /// Reads the contents of the artifacts that calls made, which tests have.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn with_artifacts(mut self, engine: &Engine) -> Result<Self, EngineError> {
+        let commits = self.lines.iter().filter_map(|line| line.commit.as_ref());
+        let pushes = commits.flat_map(|commit| &commit.pushes);
+        let results = pushes.filter_map(|push| match &push.what {
+            Interaction::Result(result) => Some(&result.artifacts),
+            _ => None,
+        });
+        for artifact in results.flatten().filter(|artifact| artifact.len <= CONTENT) {
+            if let Some(content) = engine.store().blob(&artifact.hash).await? {
+                self.contents.insert(artifact.hash, content);
+            }
+        }
+        Ok(self)
     }
 
     /// Returns the session with the values of its secrets masked.
@@ -141,7 +170,7 @@ impl Recorded {
         Ok(test)
     }
 
-    /// Returns the tools of the test whose definition has `result`, `set` or `then`. For these a test needs the raw answers, and the
+    /// Returns the tools of the test whose definition has `result`, `set`, `then` or `on_error`. For these a test needs the raw answers, and the
     /// log holds only the results that models saw.
     pub fn mapped(&self, test: &Json) -> Vec<String> {
         test::mapped(self, test)

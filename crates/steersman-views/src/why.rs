@@ -2,6 +2,7 @@
 //! expression is evaluated again. Texts of rules and guards are read from the definition that was bound at that line.
 
 mod facts;
+mod guards;
 mod past;
 mod walk;
 

@@ -53,7 +53,7 @@ impl<M: Models> Scripted<M> {
         let key = match &self.script {
             Some(_) => None,
             None => Some(bound.url.clone().ok_or_else(|| {
-                fail("it answers from a script that this process does not have; give it: --script FILE".into())
+                fail("it answers from a script that this process does not have; give it: --script-all FILE".into())
             })?),
         };
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +74,9 @@ impl<M: Models> Scripted<M> {
 
 fn load(file: &Path) -> Result<ScriptedModel, String> {
     let place = file.display();
-    let text = crate::read::bounded(file).map_err(|e| format!("script `{place}`: {e}"))?;
+    let text = crate::read::bounded(file).map_err(|e| {
+        format!("script `{place}`: {e}; if it is elsewhere now, name it: --script-all FILE")
+    })?;
     parse(&file.display().to_string(), &text).map_err(|e| format!("the script `{place}`: {e}"))
 }
 
@@ -155,6 +157,16 @@ impl<M: Models> Models for Scripted<M> {
                 bound.sort_by(|a, b| a.name.cmp(&b.name));
             }
             Ok(bound)
+        })
+    }
+
+    fn instead(&self, bound: &BoundModel) -> Option<BoundModel> {
+        let replaces = self.script.as_ref().is_some_and(|given| given.all);
+        (replaces && *bound.provider != *SCRIPTED).then(|| BoundModel {
+            name: bound.name.clone(),
+            provider: SCRIPTED.into(),
+            model: Some(bound.label().to_string()),
+            ..BoundModel::default()
         })
     }
 

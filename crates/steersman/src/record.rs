@@ -19,7 +19,8 @@ impl Steersman {
     /// [`Error::Refused`] if a test cannot express what happened (doubts, cancels, decisions of routing models, searches),
     /// or if the recorded outcome of a tool differs from what its raw answer would give.
     pub async fn record_test(&self, id: &str, name: &str) -> Result<String, Error> {
-        let read = Recorded::read(self.engine(), id).await?.masked();
+        let read = Recorded::read(self.engine(), id).await?;
+        let read = read.with_artifacts(self.engine()).await?.masked();
         let test = read.test()?;
         let mut document = json!({ "tests": { name: test } });
         let network = self.definition_of(id, &[]).await?;
@@ -45,8 +46,8 @@ impl Steersman {
         }
         // The failures are a consequence of the mapped results.
         Err(Error::Refused(format!(
-            "a test of it would not hold: of {} the log holds what models saw, and not the raw answer, from which `result`, `set` \
-             or `then` made it. Write the test by hand, with the raw answers under `tools:`. What failed without them: {failures}",
+            "a test of it would not hold: of {} the log holds what models saw, and not the raw answer, from which `result`, `set`, \
+             `then` or `on_error` made it. Write the test by hand, with the raw answers under `tools:`. What failed without them: {failures}",
             mapped.join(", ")
         )))
     }

@@ -2,6 +2,7 @@
 
 use crate::{Error, Network, Steersman};
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_definition as definition;
 use steersman_machine::stored::ids::{Id, Line};
@@ -42,6 +43,9 @@ pub struct Rerun {
     pub at: Option<Line>,
     /// The definition to use; `None` means the session's own.
     pub definition: Option<Network>,
+    /// Names of models at their providers, by the name in the definition: these are asked, whatever the definition says and the
+    /// session is bound to. They need [`Rerun::definition`].
+    pub models: BTreeMap<String, String>,
     /// A message that is sent at the line, before anything else happens there, and replaces the next recorded message.
     pub say: Option<String>,
     /// True if effects that are not on record run for real.
@@ -67,6 +71,11 @@ impl Rerun {
                 file: network.file().map(str::to_owned),
                 network: network.checked().clone(),
                 by: "user".into(),
+                models: self
+                    .models
+                    .into_iter()
+                    .map(|(name, model)| (name.into(), model))
+                    .collect(),
             }),
             say: self.say,
             live: self.live,

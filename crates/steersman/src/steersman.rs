@@ -190,7 +190,8 @@ impl Steersman {
     }
 
     /// Binds a session to another definition. This is possible only while nothing of the session is open: work that began
-    /// under one definition ends under it. The session does not run for the change. Values of `config` and models that both
+    /// under one definition ends under it. The same definition at another place is possible at any time: relative paths start,
+    /// and commands run, there from then on. The session does not run for the change. Values of `config` and models that both
     /// definitions declare alike stay bound; everything else is bound as at the start of a session.
     ///
     /// # Errors
@@ -204,6 +205,7 @@ impl Steersman {
             folder: network.folder().map(|f| f.display().to_string()),
             file: network.file().map(str::to_owned),
             by: by.into(),
+            models: BTreeMap::new(),
         };
         match self.engine.redefine(id, wanted).await?.fate {
             Fate::Refused(why) => Err(Error::Refused(why)),
@@ -505,7 +507,8 @@ pub struct Setup {
 type Hears = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Setup {
-    /// Models of the provider `scripted` answer from this script: YAML, answers by agent.
+    /// Models of the provider `scripted` answer from this script: YAML, answers by agent. Sessions that began with another script
+    /// take this one here, and keep theirs.
     pub fn script(self, text: impl Into<Arc<str>>) -> Self {
         self.given(Script::Text(text.into()), false)
     }
@@ -513,7 +516,7 @@ impl Setup {
     pub fn script_file(self, path: impl Into<PathBuf>) -> Self {
         self.given(Script::File(path.into()), false)
     }
-    /// Every model answers from this script, whatever provider the definition names.
+    /// Every model answers from this script, whatever the definition names, or a session began with.
     pub fn script_all(self, text: impl Into<Arc<str>>) -> Self {
         self.given(Script::Text(text.into()), true)
     }

@@ -95,10 +95,11 @@ pub(crate) struct Grading {
 /// Options for driving a session.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Drive {
-    /// Answers of models that the definition calls `scripted`, from a file. The session remembers it.
+    /// Answers of models that the definition calls `scripted`, from a file. A session remembers the script that it begins with;
+    /// for a session that has begun, this command alone takes it.
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
-    /// Answers of all models from a file, whatever the definition says. The session remembers it.
+    /// Answers of all models from a file, whatever the definition or the session says. Remembered as `--script` is.
     #[arg(long, value_name = "FILE", conflicts_with = "script")]
     pub(crate) script_all: Option<PathBuf>,
     /// When a line must be on disk: before what depends on it leaves the process, or before anything goes on.

@@ -2,10 +2,11 @@
 
 use crate::address::{Address, SessionName};
 use crate::cli::{Acting, Drive, Global, Own};
+use crate::commands::changed;
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, typed_as};
 use crate::play::{self, Ended, Leaving, Play};
-use crate::printer::{Printer, dim};
+use crate::printer::{Printer, dim, here};
 use serde_json::json;
 use std::time::Duration;
 use steersman::runtime::engine::{BranchView, EngineError, Inspection};
@@ -204,6 +205,9 @@ impl Target {
         if let Some(why) = act.refusal(&self.inspection) {
             return Err(CommandError::usage(why));
         }
+        let short = place.short(&session).await?;
+        let rebind = format!("`steersman run --resume {short} --rebind`");
+        changed::tell(place, &self.inspection, &here(&rebind), printer);
         let receipt = place.steersman.deliver(&session, act).await?;
         let id = receipt.id;
         if receipt.fate == Fate::Known {
@@ -217,11 +221,17 @@ impl Target {
         match Box::pin(play::meanwhile(printer, "Takes up the session", taken)).await {
             Ok((session, fate)) => {
                 let session = session.driven().clone();
-                if let Fate::Refused(why) = fate {
-                    return Err(CommandError::usage(why));
-                }
                 let mut play =
                     Play::new(place, printer, session, leaving, head, None, false).await?;
+                if let Fate::Refused(why) = fate {
+                    // The session was taken up to hear the act: what it did meanwhile is printed, and it is let go.
+                    play.let_go().await?;
+                    printer.talk(dim(&format!(
+                        "This command took up the session to ask it, and let it go again at line {}.",
+                        play.line()
+                    )));
+                    return Err(CommandError::usage(why));
+                }
                 let ended = play.settle().await?;
                 match fate {
                     Fate::Waits(why) if play.line() <= head => {

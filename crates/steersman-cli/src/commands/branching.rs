@@ -48,7 +48,9 @@ impl Spot {
                 let log = target.place.log(&inspection.info.id).await?;
                 let path = log.path(branch, &inspection.branches);
                 let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-                place::line(Some(line), &numbers, |tool| Log::first_call_of(&path, tool))?
+                place::line(Some(line), &numbers, &path, |tool| {
+                    Log::first_call_of(&path, tool)
+                })?
             }
         };
         let (id, name) = (branch.id, branch_name(branch));

@@ -7,6 +7,7 @@ use crate::printer::{Printer, yellow};
 use std::path::{Path, PathBuf};
 use steersman::Network;
 use steersman::runtime::engine::Inspection;
+use steersman_machine::network::{Network as CheckedNetwork, Source};
 use steersman_machine::stored::ids::Digest;
 
 /// Returns the file of the session's definition, if it is known and still exists.
@@ -14,6 +15,12 @@ pub(crate) fn file(seen: &Inspection) -> Option<PathBuf> {
     let folder = Path::new(seen.values.folder.as_deref()?);
     let name = seen.values.file.as_deref().unwrap_or("steersman.yaml");
     Some(folder.join(name)).filter(|file| file.is_file())
+}
+
+/// Returns true if a definition is at another place than the one that the session is bound to.
+fn is_elsewhere(seen: &Inspection, network: &Network) -> bool {
+    let folder = network.folder().map(|folder| folder.display().to_string());
+    folder != seen.values.folder || network.file() != seen.values.file.as_deref()
 }
 
 fn differs(seen: &Inspection, network: &Network) -> bool {
@@ -29,8 +36,21 @@ fn digests(place: &Place, seen: &Inspection, network: &Network) -> (String, Stri
     (was.unwrap_or_default(), now)
 }
 
-/// Warns if the definition was edited, so that nobody looks for a prompt that is not in use.
+/// Warns if the definition was edited, so that nobody looks for a prompt that is not in use, or if its folder is not there.
 pub(crate) fn tell(place: &Place, seen: &Inspection, rebind: &str, printer: &Printer) {
+    let gone = seen
+        .values
+        .folder
+        .as_deref()
+        .filter(|folder| !Path::new(folder).is_dir());
+    if let (Some(folder), Some(network)) = (gone, &seen.network)
+        && needs_folder(network)
+    {
+        printer.talk(yellow(&format!(
+            "the folder of the definition, {folder}, is not there, and its commands run in it; {rebind} DEFINITION takes \
+             the definition from where it is now"
+        )));
+    }
     let (Some(file), Some(bound)) = (file(seen), &seen.network) else {
         return;
     };
@@ -54,6 +74,12 @@ pub(crate) fn tell(place: &Place, seen: &Inspection, rebind: &str, printer: &Pri
     printer.talk(yellow(&told));
 }
 
+/// Returns true if something of a definition runs in its folder.
+fn needs_folder(network: &CheckedNetwork) -> bool {
+    let mut tools = network.tools.values();
+    tools.any(|tool| matches!(tool.source, Source::Command { .. } | Source::Mcp { .. }))
+}
+
 /// Checks that a session is bound to the definition that the command names.
 pub(crate) fn is_bound_to(
     place: &Place,
@@ -64,6 +90,12 @@ pub(crate) fn is_bound_to(
 ) -> Result<(), CommandError> {
     let network = check::required(definition, printer)?;
     if !differs(seen, &network) {
+        if is_elsewhere(seen, &network) {
+            let bound = seen.values.folder.as_deref().unwrap_or_default();
+            printer.talk(yellow(&format!(
+                "it is the same definition at another place; this session stays at {bound}; --rebind moves it"
+            )));
+        }
         return Ok(());
     }
     let (was, now) = digests(place, seen, &network);
@@ -104,7 +136,7 @@ pub(crate) async fn rebind(
         .hint("begin another one: steersman run"));
     }
     let network = check::required(path, printer)?;
-    if !differs(seen, &network) {
+    if !differs(seen, &network) && !is_elsewhere(seen, &network) {
         printer.talk("The definition is the one that it is bound to.");
         return Ok(());
     }
@@ -112,6 +144,10 @@ pub(crate) async fn rebind(
         .steersman
         .redefine(&seen.info.id, &network, "user")
         .await;
+    if let (Ok(()), false, Some(folder)) = (&done, differs(seen, &network), network.folder()) {
+        let folder = folder.display();
+        printer.talk(format!("The session follows its definition to {folder}."));
+    }
     done.map_err(|error| match error {
         steersman::Error::Refused(why) => CommandError::new(
             Exit::Store,

@@ -505,11 +505,18 @@ async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<()
     for model in bound {
         let name = model.model.as_deref().unwrap_or("its own");
         let what = format!("`{}` is {} {name}", model.name, model.provider);
-        let Some(url) = &model.url else {
-            findings.add("model", Health::Well, what);
-            continue;
+        let url = match catalog.address(&model, network, &env, &folder) {
+            Ok(Some(url)) => url,
+            Ok(None) => {
+                findings.add("model", Health::Well, what);
+                continue;
+            }
+            Err(error) => {
+                findings.add("model", Health::Bad, format!("{what}; {}", error.message));
+                continue;
+            }
         };
-        match reach(url).await {
+        match reach(&url).await {
             Ok(status) => {
                 findings.add(
                     "model",

@@ -213,7 +213,7 @@ async fn of_session(place: &Place, address: &Address) -> Result<Graph, CommandEr
     let branch = &inspection.branches[at];
     let path = log.path(branch, &inspection.branches);
     let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-    let line = place::line(address.line.as_ref(), &numbers, |tool| {
+    let line = place::line(address.line.as_ref(), &numbers, &path, |tool| {
         Log::first_call_of(&path, tool)
     })?;
     let upto = line.unwrap_or(branch.head);

@@ -41,7 +41,8 @@ pub(crate) async fn run(
     let sight = place.look(&args.address).await?;
     let only = sight.named().map(|branch| branch.id);
     let lines: Vec<Line> = sight.log.lines.iter().map(|l| l.n).collect();
-    let from = place::line(sight.address.line.as_ref(), &lines, |tool| {
+    let all: Vec<_> = sight.log.lines.iter().collect();
+    let from = place::line(sight.address.line.as_ref(), &lines, &all, |tool| {
         sight.log.first_call(tool)
     })?
     .unwrap_or(Line::NONE);

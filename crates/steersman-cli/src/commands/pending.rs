@@ -7,7 +7,7 @@ use crate::error::{CommandError, Exit};
 use crate::filter::{Field, Filter};
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, bold, dim, typed, yellow};
-use crate::words::{ago, arguments, count, due, left as left_until, people, table, wait};
+use crate::words::{ago, arguments, count, due, left as left_until, list, people, wait};
 use serde_json::json;
 use std::collections::BTreeMap;
 use steersman::runtime::inbox::{DecodeError, Message, Wanted};
@@ -298,7 +298,7 @@ fn tell(
         .collect();
     let heading = ["DUE", "SESSION", "EFFECT", "FOR", "WHAT", "LABELS"];
     if !rows.is_empty() {
-        for (i, row) in table(&heading, &rows).into_iter().enumerate() {
+        for (i, row) in list(&heading, &rows).into_iter().enumerate() {
             printer.data(if i == 0 { dim(&row) } else { row })?;
         }
     }

@@ -248,7 +248,9 @@ impl Spot {
                     .filter(|l| l.commit.is_some())
                     .map(|l| l.n)
                     .collect();
-                place::line(Some(line), &numbers, |tool| Log::first_call_of(&path, tool))?
+                place::line(Some(line), &numbers, &path, |tool| {
+                    Log::first_call_of(&path, tool)
+                })?
             }
         };
         let short = place.short(&seen.info.id).await?;
@@ -307,17 +309,22 @@ impl Changes {
         })
     }
 
-    /// Warns about a value that is set for an agent but overridden by its modes. Each path is reported once.
+    /// Warns about a value that is set for an agent but overridden by its modes, or for a model that nothing asks. Each path is
+    /// reported once.
     fn warn(&self, network: &Network, printer: &Printer) {
         for (path, _) in &self.values {
             let modes = network.overridden(path);
-            let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-            if !modes.is_empty() && warned.insert(path.clone()) {
-                let text = format!(
-                    "warning: `{path}` means nothing in modes that set it anew; set there, too: {}",
+            let text = if modes.is_empty() {
+                not_asked(path, network)
+            } else {
+                Some(format!(
+                    "`{path}` means nothing in modes that set it anew; set there, too: {}",
                     modes.join(", ")
-                );
-                printer.complain(yellow(&text));
+                ))
+            };
+            let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(text) = text.filter(|_| warned.insert(path.clone())) {
+                printer.complain(yellow(&format!("warning: {text}")));
             }
         }
     }
@@ -374,6 +381,11 @@ impl Changes {
             branch: Some(spot.branch),
             at: spot.at,
             definition,
+            models: args
+                .model
+                .iter()
+                .map(|model| ("default".to_owned(), model.clone()))
+                .collect(),
             say: args.say.clone(),
             live: args.live,
             people: self.people.clone(),
@@ -381,6 +393,24 @@ impl Changes {
             steps: args.step.then(|| step::steps(place.engine(), printer)),
         })
     }
+}
+
+/// Returns what to say of a value that is set for a model that no agent asks.
+fn not_asked(path: &str, network: &Network) -> Option<String> {
+    let model = path.strip_prefix("models.")?.split('.').next()?;
+    let asked = network.checked().all_models();
+    if asked.iter().any(|name| ***name == *model) {
+        return None;
+    }
+    let nobody = format!("`{path}` changes no answer, because no agent asks the model `{model}`");
+    let asked: Vec<&str> = asked.iter().map(|name| &***name).collect();
+    Some(match asked.first() {
+        None => nobody,
+        Some(first) => format!(
+            "{nobody}; they ask {}: --set models.{first}.model=NAME",
+            asked.join(", ")
+        ),
+    })
 }
 
 /// Describes in a sentence how far the recording was followed.
@@ -391,9 +421,44 @@ fn sentence(ran: &Rerunned) -> String {
         count(ran.lines, "line")
     );
     match &ran.diverged {
-        None => format!("{followed} to its end, and nobody was asked"),
+        None => format!("{followed} to its end"),
         Some(left) => format!("{followed}; at @{} {}", left.line, left.why),
     }
+}
+
+/// Says how many model calls were made, and how many the recording answered.
+fn calls(ran: &Rerunned) -> String {
+    let asked = count(ran.live_calls, "model call");
+    let recorded = count(ran.recorded_calls, "answer");
+    if ran.recorded_calls == 0 {
+        return format!("{asked} made");
+    }
+    let of = if ran.live_calls == 0 {
+        ": nobody was asked, and"
+    } else {
+        ","
+    };
+    format!("{asked} made{of} {recorded} came from the recording")
+}
+
+/// Returns what to say of a changed model or a script that was given although nobody was asked.
+fn of_no_use(ran: &Rerunned, args: &RerunArgs) -> Option<String> {
+    let drive = &args.drive;
+    let given = if let Some(model) = &args.model {
+        format!("--model {model}")
+    } else if drive.script_all.is_some() {
+        "--script-all".to_owned()
+    } else if drive.script.is_some() {
+        "--script".to_owned()
+    } else {
+        return None;
+    };
+    (ran.live_calls == 0 && ran.recorded_calls > 0).then(|| {
+        format!(
+            "{given} changed nothing: each request, and the name of the model that gets it, equals the recorded one, so the \
+             recording answered; --set changes what is asked"
+        )
+    })
 }
 
 /// Lists the acts of people that were not repeated; `None` if all were.
@@ -424,19 +489,25 @@ async fn tell(
     if let Some(leaf) = &ran.leaf {
         printer.talk(format!("It ends at a leaf: {leaf}."));
     }
+    if let (Settled::Failed { code, message }, Some(_)) = (&*ran.settled, &ran.diverged) {
+        let message = message.trim_end_matches('.');
+        printer.talk(format!("It failed ({code}): {message}."));
+    }
     for row in diff::rows(found, &spot.name, &short) {
         printer.data(row)?;
     }
     if let Some(left_out) = not_repeated(ran) {
         printer.data(left_out)?;
     }
-    printer.talk(format!(
-        "{} asked, {} answered from the recording; {} tokens, {}",
-        count(ran.live_calls, "model call"),
-        ran.recorded_calls,
+    printer.data(format!(
+        "{}; {} tokens, {}",
+        calls(ran),
         digits(ran.tokens),
         money(ran.micros),
-    ));
+    ))?;
+    if let Some(text) = of_no_use(ran, args) {
+        printer.complain(yellow(&text));
+    }
     for command in [
         format!("steersman show {short}"),
         format!("steersman diff {} {short}", spot.name),

@@ -5,11 +5,11 @@ use crate::cli::{Acting, Global};
 use crate::commands::act::{Reached, Target, is_plain};
 use crate::commands::edit::entries;
 use crate::commands::run::standard_input;
-use crate::commands::{changed, check, pending};
+use crate::commands::{check, pending};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::play::follow::follow;
-use crate::printer::{Printer, here};
+use crate::printer::Printer;
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use steersman::runtime::pending::PendingKind;
@@ -70,9 +70,6 @@ pub(crate) async fn run(
             .hint("steersman send SESSION \"...\", or - to read it from standard input"));
     }
     let target = Target::of_branch(&args.to, global, &args.act.own.drive).await?;
-    let short = target.place.short(&target.inspection.info.id).await?;
-    let rebind = format!("`steersman run --resume {short} --rebind`");
-    changed::tell(&target.place, &target.inspection, &here(&rebind), printer);
     let branch = target.branch().map(|branch| branch.id);
     let by = args.act.role.as_deref().map(By::role);
     let mut act = if args.interrupt {

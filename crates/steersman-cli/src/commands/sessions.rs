@@ -7,7 +7,7 @@ use crate::filter::{Field, Filter, OUTCOME};
 use crate::locate;
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, dim, typed, yellow};
-use crate::words::{ago, count, digits, money, table, width};
+use crate::words::{ago, count, digits, list, money, table, width};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use steersman::runtime::engine::Engine;
@@ -104,31 +104,20 @@ pub(crate) async fn run(
     }
     let rows: Vec<Vec<String>> = shown
         .iter()
-        .map(|(info, seen)| {
-            vec![
-                shortest(&info.id, all.iter().map(|i| &*i.id)).to_owned(),
-                info.network.to_string(),
-                status(info).to_owned(),
-                seen.why(info),
-                ago(now, info.state.updated.0),
-                format!("@{}", info.head),
-                digits(info.state.tokens),
-                money(info.state.micros),
-                labels(info),
-            ]
-        })
+        .map(|(info, seen)| cells(info, seen, (&all, now)))
         .collect();
     let left_out = |column: usize| match column {
-        WHY | LABELS => rows.iter().all(|row| row[column].is_empty()),
+        WHY | OUTCOMES | LABELS => rows.iter().all(|row| row[column].is_empty()),
         UPDATED | LINE | TOKENS => width() < ALL_COLUMNS,
         _ => false,
     };
     let heading = [
-        "SESSION", "NETWORK", "STATUS", "WHY", "UPDATED", "LINE", "TOKENS", "COST", "LABELS",
+        "SESSION", "NETWORK", "STATUS", "WHY", "UPDATED", "LINE", "TOKENS", "COST", "OUTCOME",
+        "LABELS",
     ];
     let heading = kept(heading, left_out);
     let cells = rows.iter().map(|row| kept(row.iter().cloned(), left_out));
-    for (i, row) in table(&heading, &cells.collect::<Vec<_>>())
+    for (i, row) in list(&heading, &cells.collect::<Vec<_>>())
         .into_iter()
         .enumerate()
     {
@@ -166,6 +155,22 @@ pub(crate) async fn run(
     Ok(Exit::Answered)
 }
 
+/// Returns the cells of a session. `all` are the sessions of the store, `now` is the time.
+fn cells(info: &SessionInfo, seen: &Seen, (all, now): (&[SessionInfo], i64)) -> Vec<String> {
+    vec![
+        shortest(&info.id, all.iter().map(|i| &*i.id)).to_owned(),
+        info.network.to_string(),
+        status(info).to_owned(),
+        seen.why(info),
+        ago(now, info.state.updated.0),
+        format!("@{}", info.head),
+        digits(info.state.tokens),
+        money(info.state.micros),
+        came_to(info),
+        labels(info),
+    ]
+}
+
 /// Prints the schedules of the store, if there are any. They are no sessions, so `--json` leaves them to `schedule`.
 async fn schedules(place: &Place, printer: &Printer) -> Result<(), CommandError> {
     let all = place.steersman.schedules().await?;
@@ -181,7 +186,8 @@ const WHY: usize = 3;
 const UPDATED: usize = 4;
 const LINE: usize = 5;
 const TOKENS: usize = 6;
-const LABELS: usize = 8;
+const OUTCOMES: usize = 8;
+const LABELS: usize = 9;
 /// Narrowest screen on which the list has all columns.
 const ALL_COLUMNS: usize = 80;
 
@@ -355,6 +361,21 @@ fn none(global: &Global, printer: &Printer) -> Result<Exit, CommandError> {
     printer.talk(format!("No sessions in {} yet.", locate::shown(&file)));
     printer.next("steersman run", "");
     Ok(Exit::Answered)
+}
+
+/// Returns what a session that ended came to, as its definition declares it: `paid=true cents=3990`.
+fn came_to(info: &SessionInfo) -> String {
+    if !matches!(status(info), "answered" | "failed" | "limit" | "cancelled") {
+        return String::new();
+    }
+    let outcome: Option<Json> = serde_json::from_str(&info.state.outcome).ok();
+    let values = outcome.iter().filter_map(Json::as_object).flatten();
+    let known = values.filter(|(_, value)| !value.is_null());
+    let told = known.map(|(name, value)| match value {
+        Json::String(text) => format!("{name}={text}"),
+        value => format!("{name}={value}"),
+    });
+    told.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the labels as text: `order=4711 vendor=Acme`.

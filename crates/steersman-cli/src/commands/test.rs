@@ -118,6 +118,9 @@ pub(crate) async fn run(
             }))?;
             continue;
         }
+        if passed && printer.is_quiet() {
+            continue;
+        }
         let word = if passed {
             green("ok    ")
         } else {
@@ -150,22 +153,23 @@ pub(crate) async fn run(
     }
     let took = span(i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX));
     let sum = format!("{} in {took}", count(names.len() as u64, "test"));
-    if !broken.is_empty() {
+    let (told, exit) = if !broken.is_empty() {
         let files = count(broken.len() as u64, "file");
-        let told = format!("{files} of tests with errors");
-        printer.talk(format!("{sum}, {failed} failed, {}", bold(&red(&told))));
-        return Ok(Exit::Definition);
+        let files = bold(&red(&format!("{files} of tests with errors")));
+        (format!("{sum}, {failed} failed, {files}"), Exit::Definition)
+    } else if failed == 0 {
+        let told = format!("{sum}, all passed. {}", outside(&ran));
+        (green(&told), Exit::Answered)
+    } else {
+        let failed = bold(&red(&format!("{failed} failed")));
+        (format!("{sum}, {failed}. {}", outside(&ran)), Exit::Differs)
+    };
+    if printer.is_quiet() && !printer.is_json() {
+        printer.data(told)?;
+    } else {
+        printer.talk(told);
     }
-    if failed == 0 {
-        printer.talk(green(&format!("{sum}, all passed. {}", outside(&ran))));
-        return Ok(Exit::Answered);
-    }
-    printer.talk(format!(
-        "{sum}, {}. {}",
-        bold(&red(&format!("{failed} failed"))),
-        outside(&ran)
-    ));
-    Ok(Exit::Differs)
+    Ok(exit)
 }
 
 /// Runs tests that are asked at the same time, if models are asked.

@@ -23,7 +23,7 @@ pub(crate) struct WhyArgs {
     /// SESSION[:BRANCH][@LINE]: as in `show`. With a line: its last step; without: the newest step.
     #[arg(default_value = "last")]
     address: String,
-    /// A call, an effect or an agent (of an agent its newest step), by its id `21.1`.
+    /// A call, an effect or an agent by its id `21.1`; or an agent or a tool by its name: its newest step.
     id: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn run(
     let branch = &inspection.branches[at];
     let path = log.history(branch, &inspection.branches);
     let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-    let line = place::line(address.line.as_ref(), &numbers, |tool| {
+    let line = place::line(address.line.as_ref(), &numbers, &path, |tool| {
         Log::first_call_of(&path, tool)
     })?;
     let path: Vec<&Arc<LogLine>> = match line {
@@ -146,12 +146,12 @@ fn by_id(
     let hint = format!(
         "`steersman effects {short}` and `steersman log {short}` list ids; a line is {short}@12"
     );
-    let id: Id = typed.parse().map_err(|()| {
-        CommandError::usage(format!(
-            "`{typed}` is no id of a call, an effect or an agent: it looks like 21.1"
-        ))
-        .hint(&hint)
-    })?;
+    let Ok(id) = typed.parse::<Id>() else {
+        let what =
+            format!("no agent and no tool `{typed}` did anything on this branch up to there");
+        let found = past.newest_of(typed, path);
+        return found.ok_or_else(|| CommandError::usage(what).hint(&hint));
+    };
     if let Some(act) = past.call(id).map(Act::Push).or_else(|| past.of_effect(id)) {
         return Ok(act);
     }

@@ -114,6 +114,43 @@ fn another_definition_is_refused_without_rebind() {
     assert_eq!(ran.out.trim(), "Three: You are a counter.", "{ran:?}");
 }
 
+/// The same definition at another place: a session follows it, also while a call waits for a person, and its commands run there.
+#[test]
+fn a_session_follows_its_definition_to_another_folder() {
+    let world = World::new();
+    let desk = DESK.replace("[echo, paid]", "[cat, price]");
+    world.write("desk/steersman.yaml", &desk);
+    world.write("desk/price", "39.5");
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { pay: {} } }, \"Paid {{ request.last }}\" ]\n",
+    );
+    let script = ["--script-all", "script.yaml", "--input", "Hi."];
+    let ran = world.run(&[&["run", "desk"][..], &script].concat());
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    std::fs::rename(world.folder.join("desk"), world.folder.join("moved")).unwrap();
+    let ran = world.run(&["run", "--resume", "last"]);
+    assert!(ran.err.contains("desk, is not there"), "{ran:?}");
+    assert!(ran.err.contains("--rebind DEFINITION"), "{ran:?}");
+    let ran = world.run(&["run", "--resume", "last", "moved"]);
+    assert!(ran.err.contains("--rebind moves it"), "{ran:?}");
+    let ran = world.run(&["run", "--resume", "last", "--rebind", "moved"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.err.contains("follows its definition to "), "{ran:?}");
+    let ran = world.run(&["run", "--resume", "last", "--rebind", "moved"]);
+    assert!(ran.err.contains("the one that it is bound to"), "{ran:?}");
+    let ran = world.run(&["approve", "last"]);
+    assert_eq!(
+        (ran.code, ran.out.trim()),
+        (Some(0), "Paid 39.5"),
+        "{ran:?}"
+    );
+    assert!(!ran.err.contains("is not there"), "{ran:?}");
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+    let (_, told) = world.json(&["rerun", "last"]);
+    assert_eq!(told["result"], "same", "{told:#}");
+}
+
 #[test]
 fn a_definition_that_lacks_what_a_session_has_is_refused() {
     let world = desk(SCRIPT);

@@ -183,3 +183,43 @@ fn a_command_that_stayed_as_long_as_it_may_leaves_the_session_waiting() {
     assert!(ran.err.contains("steersman resume"), "{ran:?}");
     assert_eq!(world.json(&["sessions"]).1["status"], "waits");
 }
+
+/// An address of the definition is asked, too: it is bound as a template and rendered for each call.
+#[test]
+fn the_doctor_asks_the_address_that_a_definition_names() {
+    let mut server = Server::down();
+    let world = world(&server);
+    let of_model = || {
+        let findings = world.json_lines(&["doctor", "."]);
+        let model = findings.into_iter().find(|f| f["about"] == "model");
+        model.expect("the model is told")
+    };
+    let found = of_model();
+    assert_eq!(found["health"], "missing", "{found}");
+    let text = found["text"].as_str().unwrap();
+    assert!(text.contains("does not answer"), "{text}");
+    assert_eq!(world.run(&["doctor", "."]).code, Some(1));
+    server.start();
+    let found = of_model();
+    assert_eq!(found["health"], "ok", "{found}");
+    let text = found["text"].as_str().unwrap();
+    assert!(text.contains("its server answers (200)"), "{text}");
+}
+
+/// A rerun skips waits for a time, and does not take a skip for an outage: it fails with what the place said.
+#[test]
+fn a_rerun_does_not_wait_for_a_place_that_does_not_answer() {
+    let server = Server::down();
+    let world = world(&server);
+    world.write("script.yaml", "desk: [ Hello. ]\n");
+    let ran = world.run(&["run", "--input", "Hi.", "--script-all", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = world.run(&["rerun", "last", "--model", "other"]);
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(ran.err.contains("It failed (unreachable)"), "{ran:?}");
+    assert!(!ran.all().contains(" for 86401 s"), "{ran:?}");
+    let sessions = world.json_lines(&["sessions", "--where", "status = failed"]);
+    assert_eq!(sessions[0]["reason"]["code"], "unreachable", "{sessions:?}");
+    let waits = world.json_lines(&["pending"]);
+    assert!(waits.is_empty(), "{waits:?}");
+}

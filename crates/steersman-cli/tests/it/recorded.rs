@@ -240,3 +240,43 @@ entry: [team, talk, desk]
         assert_eq!(ran.code, Some(0), "{agent} {script}: {ran:?}");
     }
 }
+
+const SAVES: &str = r#"name: desk
+tools:
+  fails: { description: Fails., effect: read, command: [sh, -c, "echo no such order >&2; exit 1"] }
+  look: { description: Looks., parameters: { n: integer }, effect: read, command: [sh, -c, "if [ {{ args.n }} = 1 ]; then read x < gate; echo first; else echo second > gate; echo second; fi"] }
+  report: { description: Reports., effect: read, save: report.csv, command: [sh, -c, "printf 'a,b\n1,2\n'"] }
+  odd: { description: Tells oddly., effect: read, command: [echo, '{"error": "E7", "unknown": true}'] }
+agents: { desk: { system: You settle., tools: [fails, look, report, odd] } }
+"#;
+
+/// A recorded test has the message of a failure once, outcomes in the order of the calls, whichever ended first, the artifacts
+/// that calls made, and results that look like something else.
+#[test]
+fn failures_orders_and_artifacts_are_recorded_as_a_test_takes_them() {
+    let world = World::new();
+    world.write("steersman.yaml", SAVES);
+    world.write(
+        "script.yaml",
+        "desk: [ { call: [ { look: { n: 1 } }, { look: { n: 2 } }, { fails: {} }, { report: {} }, { odd: {} } ] }, Done. ]\n",
+    );
+    let gate = world.folder.join("gate");
+    let made = std::process::Command::new("mkfifo").arg(gate).status();
+    assert!(made.unwrap().success());
+    let ran = world.run(&["run", "--input", "Go.", "--script-all", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    std::fs::create_dir(world.folder.join("tests")).unwrap();
+    let ran = world.run(&["test", "--record", "last", "--out", "tests/it.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let test = std::fs::read_to_string(world.folder.join("tests/it.yaml")).unwrap();
+    assert!(!test.contains("failed: "), "{test}");
+    assert!(test.contains("no such order"), "{test}");
+    let first = test.find("first").unwrap();
+    let second = test.find("second").unwrap();
+    assert!(first < second, "{test}");
+    assert!(test.contains("report.csv"), "{test}");
+    assert!(test.contains("a,b"), "{test}");
+    let ran = world.run(&["test"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(world.run(&["test", "--record", "last"]).code, Some(0));
+}

@@ -621,3 +621,103 @@ fn a_rerun_can_be_rerun_under_another_definition() {
         "{ran:?}"
     );
 }
+
+const BARE: &str = "name: desk
+agents: { desk: { system: You settle. } }
+";
+
+/// A script answers for the model that is named: a rerun with another name asks the script, whichever way the definition names
+/// models. A rerun that asked nobody says so.
+#[test]
+fn a_script_answers_for_the_model_that_is_named() {
+    let providers = [
+        BARE.to_owned(),
+        format!("{BARE}models: {{ default: {{ provider: openai, model: gpt-5-mini }} }}\n"),
+        format!("{BARE}models: {{ default: {{ url: \"http://127.0.0.1:1/v1\", model: here }} }}\n"),
+    ];
+    for definition in providers {
+        let world = World::new();
+        world.write("steersman.yaml", &definition);
+        world.write("one.yaml", "desk: [ One. ]\n");
+        world.write("two.yaml", "desk: [ Two. ]\n");
+        let ran = world.run(&["run", "--input", "Go.", "--script-all", "one.yaml"]);
+        assert_eq!(ran.out.trim(), "One.", "{ran:?}");
+        let (_, shown) = world.json(&["show", "last"]);
+        let session = shown["session"].as_str().unwrap();
+
+        let two = ["rerun", session, "--script-all", "two.yaml"];
+        let other = [&two[..], &["--model", "other"]].concat();
+        let ran = world.run(&[&other[..], &["--json"]].concat());
+        let told = document(&ran);
+        assert_eq!(told["model_calls"]["live"], 1, "{definition}: {told:#}");
+        assert_eq!(told["diff"]["answer"]["b"], "Two.", "{told:#}");
+        assert_eq!(
+            told["diverged"]["why"], "another model is asked",
+            "{told:#}"
+        );
+        let ran = world.run(&other);
+        assert!(ran.out.contains("1 model call made; "), "{ran:?}");
+
+        let ran = world.run(&two);
+        let nobody = "0 model calls made: nobody was asked, and 1 answer came from the recording";
+        assert!(ran.out.contains(nobody), "{ran:?}");
+        assert!(ran.err.contains("--script-all changed nothing"), "{ran:?}");
+        let ran = world.run(&["rerun", "--where", "definition = desk"]);
+        assert!(ran.out.contains("nobody was asked"), "{ran:?}");
+    }
+}
+
+/// A session may have begun with another model than its definition names: a rerun with the model of the definition asks it.
+#[test]
+fn a_model_that_is_named_counts_before_the_one_that_is_bound() {
+    let world = World::new();
+    let small = format!("{BARE}models: {{ default: {{ provider: scripted, model: small }} }}\n");
+    world.write("steersman.yaml", &small);
+    world.write("one.yaml", "desk: [ One. ]\n");
+    world.write("two.yaml", "desk: [ Two. ]\n");
+    let begins = [
+        "run",
+        "--model",
+        "big",
+        "--input",
+        "Go.",
+        "--script-all",
+        "one.yaml",
+    ];
+    assert_eq!(world.run(&begins).out.trim(), "One.");
+    let (_, shown) = world.json(&["show", "last"]);
+    let session = shown["session"].as_str().unwrap();
+    for (model, asked) in [("small", 1), ("big", 0)] {
+        let args = [
+            "rerun",
+            session,
+            "--model",
+            model,
+            "--script-all",
+            "two.yaml",
+        ];
+        let (_, told) = world.json(&args);
+        assert_eq!(told["model_calls"]["live"], asked, "{model}: {told:#}");
+    }
+}
+
+#[test]
+fn a_model_that_no_agent_asks_is_named() {
+    let world = World::new();
+    let big = "models: { big: { provider: scripted } }\nagents: { desk: { system: You settle., model: big } }\n";
+    world.write("steersman.yaml", big);
+    world.write("script.yaml", "desk: [ One. ]\n");
+    let ran = world.run(&["run", "--input", "Go.", "--script-all", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = world.run(&[
+        "rerun",
+        "last",
+        "--model",
+        "other",
+        "--script-all",
+        "script.yaml",
+    ]);
+    let warned = "no agent asks the model `default`; they ask big: --set models.big.model=NAME";
+    assert!(ran.err.contains(warned), "{ran:?}");
+    assert!(ran.err.contains("--model other changed nothing"), "{ran:?}");
+}

@@ -328,3 +328,71 @@ tests:
     assert_eq!(ran.code, Some(8), "{ran:?}");
     assert!(!book().contains("paid"));
 }
+
+/// `--quiet` says only what went wrong, and ends with the sum.
+#[test]
+fn a_quiet_run_prints_the_tests_that_failed_and_one_sum() {
+    let world = two();
+    let ran = world.run(&["test", "-q"]);
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{ran:?}");
+    assert!(ran.out.starts_with("1 test in "), "{ran:?}");
+    assert!(ran.out.contains("all passed"), "{ran:?}");
+    assert_eq!(ran.out.lines().count(), 1, "{ran:?}");
+    world.write(
+        "tests/wrong.yaml",
+        &GREETS
+            .replace("greets", "is_wrong")
+            .replace("answer: Hello.", "answer: Bye."),
+    );
+    let ran = world.run(&["test", "-q"]);
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(ran.out.starts_with("failed  is_wrong"), "{ran:?}");
+    assert!(!ran.out.contains("greets"), "{ran:?}");
+    let sum = ran.out.lines().last().unwrap();
+    assert!(
+        sum.starts_with("2 tests in ") && sum.contains("1 failed"),
+        "{ran:?}"
+    );
+}
+
+/// A line to die at that the session does not have: the failure names the lines that it has, and what was done is counted.
+#[test]
+fn a_kill_that_is_not_reached_says_which_lines_there_are() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r"name: desk
+tools: { pay: { description: Pays., effect: unsafe, command: [echo, ok] } }
+agents: { desk: { system: You pay., tools: [pay] } }
+tests:
+  dies:
+    script: { desk: [ { call: { pay: {} } }, Paid. ] }
+    tools: { pay: [ ok ] }
+    steps: [ { say: Pay. }, { kill: KILL }, { resume: true } ]
+"
+        .replace("KILL", "99")
+        .as_str(),
+    );
+    let ran = world.run(&["test"]);
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(ran.out.contains("dies   2 model calls"), "{ran:?}");
+    let told = ran
+        .out
+        .lines()
+        .find(|row| row.contains("line 99 was not reached"));
+    let told = told.unwrap_or_else(|| panic!("{ran:?}"));
+    assert!(told.contains("came to rest at line "), "{told}");
+    let began = told.split("`pay` began at line ").nth(1).unwrap();
+    let (line, rest) = began.split_once(' ').unwrap();
+    assert!(rest.starts_with("and ended at line "), "{told}");
+    // That line is the one at which it dies in the middle of the call.
+    let text = std::fs::read_to_string(world.folder.join("steersman.yaml")).unwrap();
+    let text = text.replace("kill: 99", &format!("kill: {line}"));
+    let doubt = "steps: [ { say: Pay. }";
+    assert!(text.contains(doubt));
+    let expect = "    expect: [ { open: [ doubt pay ] } ]\n";
+    world.write("steersman.yaml", &format!("{text}{expect}"));
+    let ran = world.run(&["test"]);
+    assert!(!ran.out.contains("was not reached"), "{ran:?}");
+    assert!(!ran.out.contains("does not hold"), "{ran:?}");
+}

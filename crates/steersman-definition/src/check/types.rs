@@ -33,6 +33,7 @@ impl Check<'_> {
                 check: self,
                 site,
                 locals: Vec::new(),
+                volatile: BTreeSet::new(),
                 places: std::cell::OnceCell::new(),
             };
             walker.site();
@@ -45,6 +46,8 @@ pub(super) struct Walker<'a, 'b> {
     site: &'a Site,
     strict: bool,
     locals: Vec<(Name, Known)>,
+    /// Paths that were reported as volatile in this text: once is enough.
+    volatile: BTreeSet<String>,
     /// Maps ranges of the site's text to its file; built at the first diagnostic.
     places: std::cell::OnceCell<Locator<'b>>,
 }
@@ -279,13 +282,20 @@ impl Walker<'_, '_> {
         };
         let at = self.place(node.span);
         let is_clock = path.starts_with("now");
+        if self.volatile.contains(&path) {
+            return;
+        }
         match self.site.wants {
             Wants::Prefix
                 if is_clock || path.starts_with("state.") || path.starts_with("calls.") =>
             {
+                self.volatile.insert(path.clone());
                 self.say(Diagnostic::dynamic_prefix(at, &path));
             }
-            Wants::History if is_clock => self.say(Diagnostic::dynamic_history(at, &path)),
+            Wants::History if is_clock => {
+                self.volatile.insert(path.clone());
+                self.say(Diagnostic::dynamic_history(at, &path));
+            }
             _ => {}
         }
     }

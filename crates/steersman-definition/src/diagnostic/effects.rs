@@ -367,6 +367,11 @@ impl Diagnostic {
             format!("{{{{ {meant} }}}}"),
         )
     }
+    pub(crate) fn keeps_nothing(at: At) -> Self {
+        Self::new("W0455", at, "this keeps nothing yet")
+            .note("the log has what models saw, and `steersman context` renders each request again")
+            .help("leave it out")
+    }
     pub(crate) fn template_as_text(at: At, instead: &str) -> Self {
         Self::new("W0454", at.clone(), "a description is plain text: nothing fills this in")
             .note("a description is the same in every request, so that providers can cache it")

@@ -90,7 +90,7 @@ section! {
         entry: Many<'a, Name<'a>> | "the only agent that no other names", "Who gets the first message.", names Agent;
         limits: Limits<'a> | "see Limits", "For the whole session.";
         context: Context<'a>, "Default for all model-driven agents.";
-        record: List<'a, Word<'a, Recorded>> = Vec::new(), "Answers of tools as they came; rendered requests.";
+        record: List<'a, Word<'a, Recorded>> = Vec::new(), "Reserved: answers of tools as they came; rendered requests. Nothing is kept yet.";
         texts: Or<Path<'a>, Map<'a, Or<Template<'a>, Map<'a, Template<'a>>>>> | "built in, English",
             "The engine's own sentences, by key; each a text, or texts by `state.language`; or a file of them. The keys stand under Sentences.";
         tests: Map<'a, Test<'a>>, "Offline tests; never part of the digest.";

@@ -60,7 +60,12 @@ impl Lower<'_> {
         let budgets = self.budgets(&timezone, &labels);
         let texts = self.own_sentences();
         let limits = self.limits_of_session();
-        let record = self.file.record().value;
+        let record = self.file.record();
+        if let Some(node) = record.at.filter(|_| !record.value.is_empty()) {
+            let at = self.place(node.span);
+            self.say(Diagnostic::keeps_nothing(at));
+        }
+        let record = record.value;
         let record = Record {
             raw: record.contains(&Recorded::Raw),
             requests: record.contains(&Recorded::Requests),

@@ -11,7 +11,6 @@ use super::draft::{Draft, NewHold};
 use super::{Job, Out, OutState, Stop};
 use crate::budgets::Used;
 use crate::ledger::Amount;
-use crate::model::BoundModel;
 use std::fmt;
 use steersman_machine::context;
 use steersman_machine::context::Request;
@@ -434,11 +433,7 @@ impl Job<'_, '_> {
         for name in network.chain(&request.model) {
             let params = context::parameters_for(network, agent, name);
             let longest = longest(&params).unwrap_or(ANSWER);
-            let models = &self.d.bound.values().models;
-            let price = models
-                .iter()
-                .find(|m| m.name == *name)
-                .and_then(BoundModel::price);
+            let price = self.bound_model(name).and_then(|model| model.price());
             let micros = price.map_or(0, |price: Price| price.at_most(sent, longest));
             bound = bound.at_least(Amount::new(sent.saturating_add(longest), micros));
         }

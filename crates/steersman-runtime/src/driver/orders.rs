@@ -221,8 +221,13 @@ impl Job<'_, '_> {
         if step {
             return Ok(Ok(commit.parent));
         }
+        let session = self.d.who.session();
+        let back = match commit.parent {
+            Line::NONE => "begin another session".to_owned(),
+            before => format!("go back to the line before it: steersman rewind {session}@{before}"),
+        };
         Ok(Err(format!(
-            "what failed was not a model call: go back to a line before {last} instead (`rewind`)"
+            "what failed at line {last} was not a model call; {back}"
         )))
     }
 }

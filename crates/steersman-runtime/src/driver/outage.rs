@@ -73,7 +73,11 @@ impl Job<'_, '_> {
             return Ok(false);
         };
         let now = self.seen.now;
-        let within = self.model_retry(id, false).outage;
+        // A rerun skips waits, and a place that does not answer now does not answer after a skip either.
+        let within = match self.seen.engine.0.recorded {
+            Some(_) => 0,
+            None => self.model_retry(id, false).outage,
+        };
         let held = self.d.ledger.hold(id, Why::Outage);
         let (is_held, until) = match held {
             Some(hold) => (true, hold.due),
@@ -255,7 +259,9 @@ impl Job<'_, '_> {
         let said = hold.and_then(|hold| hold.ask);
         let said =
             said.map(|said| steersman_machine::stored::ids::Bodies::text(&*self.seen.past, said));
-        let waited = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or(0);
+        // The timer rings a little after its time.
+        let over = hold.and_then(|hold| hold.due).unwrap_or(now);
+        let waited = u64::try_from(over.0.saturating_sub(since.0)).unwrap_or(0);
         let message = format!(
             "no answer since {}, for {}: as long as its `retry.for` says. First: {}",
             crate::beside::shown(since),

@@ -335,20 +335,14 @@ impl Job<'_, '_> {
     /// Returns the label of the model that was asked.
     fn model_label(&self, effect: Id) -> Name {
         let bound = self.bound_of(effect);
-        bound.map_or_else(|| "unknown".into(), BoundModel::label)
+        bound.map_or_else(|| "unknown".into(), |bound| bound.label())
     }
 
     /// Returns the bound model that was asked.
-    pub(super) fn bound_of(&self, effect: Id) -> Option<&BoundModel> {
+    pub(super) fn bound_of(&self, effect: Id) -> Option<BoundModel> {
         let out = self.d.effects.out(effect)?;
         let chain = self.network().chain(out.asked.as_ref()?);
-        let name = chain.get(out.rung).copied()?;
-        self.d
-            .bound
-            .values()
-            .models
-            .iter()
-            .find(|m| m.name == *name)
+        self.bound_model(chain.get(out.rung).copied()?)
     }
 
     /// Returns the texts streamed so far by outstanding model calls of a branch.

@@ -77,8 +77,8 @@ impl Job<'_, '_> {
         Ok(Ok(()))
     }
 
-    /// Binds another definition. Refused while anything is open on any branch, or if the definition does not know everything
-    /// that the session has.
+    /// Binds another definition, or the same one at another place. Another one is refused while anything is open on any branch, or
+    /// if it does not know everything that the session has.
     pub(super) fn redefine(
         &mut self,
         message: &InboxMessage,
@@ -89,10 +89,12 @@ impl Job<'_, '_> {
         let Some(bound) = bound.and_then(|b| b.snapshot.binding.clone()) else {
             return Ok(Err("this session has not begun".to_owned()));
         };
-        if new.digest == bound.digest {
+        let moves = new.digest == bound.digest;
+        if moves && Values::read(values).is_ok_and(|values| values == *self.d.bound.values()) {
             return Ok(Err("it is bound to this definition already".to_owned()));
         }
-        if let Some(why) = self.at_work() {
+        let waits = if moves { self.opens() } else { self.at_work() };
+        if let Some(why) = waits {
             return Ok(Err(why));
         }
         let manifest = match bind::manifest(self.d.who.session(), new, values) {
@@ -115,6 +117,11 @@ impl Job<'_, '_> {
             Ok(network) => network,
             Err(why) => return Ok(Err(why.to_string())),
         };
+        if moves {
+            self.bind_anew(new, values, Anew::Message(message))?;
+            self.d.bound.changes(network, false);
+            return Ok(Ok(()));
+        }
         let mut carried = BTreeMap::new();
         for (id, branch) in self.d.branches.live() {
             let cx = Cx {
@@ -254,6 +261,14 @@ impl Job<'_, '_> {
         self.d.bound.binds(values);
         self.d.branches.drop_caches();
         Ok(())
+    }
+
+    /// Returns the reason why the session cannot even move: a branch that is about to open has no line yet that a new binding could
+    /// follow.
+    fn opens(&self) -> Option<String> {
+        let mut branches = self.d.branches.live().keys();
+        let fresh = branches.find(|id| self.d.branches.is_fresh(**id))?;
+        Some(format!("branch {fresh} is about to open: try again"))
     }
 
     /// Returns the reason why the session cannot be bound again; `None` if nothing is open. An effect that no branch waits for

@@ -166,7 +166,8 @@ impl Job<'_, '_> {
     pub(super) fn changed_info(&mut self, now: Time) -> Option<SessionState> {
         let rerun = self.seen.engine.0.recorded.as_ref();
         let state = self.info(rerun.and_then(|rerun| rerun.listed_at()).unwrap_or(now));
-        if shown_parts(&state) == shown_parts(self.d.course.shown()) {
+        let shown = self.d.course.shown();
+        if shown_parts(&state) == shown_parts(shown) && spent(&state) == spent(shown) {
             return None;
         }
         let branch = self.d.branches.live().get(&self.d.ledger.current);
@@ -239,6 +240,11 @@ impl Job<'_, '_> {
         };
         outcome(&cx, snapshot).to_string().into()
     }
+}
+
+/// Returns the sums of a state. Only lines change them, so their change needs no line of its own.
+fn spent(state: &SessionState) -> (u64, u64, u64) {
+    (state.model_calls, state.tokens, state.micros)
 }
 
 /// Returns the parts of a state whose change is worth a line of its own.

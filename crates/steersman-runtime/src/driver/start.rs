@@ -339,16 +339,19 @@ impl Job<'_, '_> {
     }
 
     pub(super) fn model(&self, name: &str) -> Result<(BoundModel, Arc<dyn Model>), String> {
-        let bound = self
-            .d
-            .bound
-            .values()
-            .models
-            .iter()
-            .find(|m| &*m.name == name);
+        let bound = self.bound_model(name);
         let bound = bound.ok_or_else(|| format!("model `{name}` is not bound"))?;
-        let model = self.seen.engine.0.models.model(bound);
-        Ok((bound.clone(), model.map_err(|e| e.to_string())?))
+        let model = self.seen.engine.0.models.model(&bound);
+        let model = model.map_err(|e| e.to_string())?;
+        Ok((bound, model))
+    }
+
+    /// Returns the model that is asked under a name here: the bound one, or the one that this process asks in its place.
+    pub(super) fn bound_model(&self, name: &str) -> Option<BoundModel> {
+        let mut models = self.d.bound.values().models.iter();
+        let bound = models.find(|m| *m.name == *name)?;
+        let instead = self.seen.engine.0.models.instead(bound);
+        Some(instead.unwrap_or_else(|| bound.clone()))
     }
 
     /// Returns the number of model calls of this kind that an agent committed on its path before the next one, and of those since
@@ -584,6 +587,9 @@ impl Job<'_, '_> {
                 .and_then(|v| (self.seen.engine.0.options.env)(v)),
             model: bound.model.clone(),
         };
+        if *bound.provider == *SCRIPTED {
+            return Ok(transport);
+        }
         let network = self.network().clone();
         let Some(def) = network.models.get(name) else {
             return Ok(transport);

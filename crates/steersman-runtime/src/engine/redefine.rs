@@ -23,6 +23,9 @@ pub struct Redefine {
     pub file: Option<String>,
     /// The person who requests the change.
     pub by: Name,
+    /// Names of models at their providers, by the name in the definition. They take precedence over what the definition says and
+    /// over what is bound.
+    pub models: BTreeMap<Name, String>,
 }
 
 /// Returns the values of `config` that stay bound: those that the other definition binds too, and that fit its types.
@@ -50,8 +53,9 @@ impl Engine {
         Some(bind::binding(network, entry, &values).digest)
     }
 
-    /// Orders a session to continue under another definition. No effect runs for that. Values of `config` that fit, and models
-    /// that both definitions declare in the same way, stay bound. Everything else is bound as at the start of a session.
+    /// Orders a session to continue under another definition, or under the same one at another place. No effect runs for that.
+    /// Values of `config` that fit, and models that both definitions declare in the same way, stay bound. Everything else is bound
+    /// as at the start of a session.
     ///
     /// # Errors
     /// Something that the definition needs is not available here, or the session has not begun. If the session refuses, this is
@@ -97,15 +101,15 @@ impl Engine {
         };
         let entered = network.beginning_with(&bound.entry);
         let mut changed = entered.clone();
-        changed
-            .models
-            .retain(|name, model| old.models.get(name) != Some(model));
+        changed.models.retain(|name, model| {
+            wanted.models.contains_key(name) || old.models.get(name) != Some(model)
+        });
         values.models.retain(|model| {
             network.models.contains_key(&model.name) && !changed.models.contains_key(&model.name)
         });
         if !changed.models.is_empty() {
             let folder = values.folder();
-            let changed = bind::named_models(&changed, &values.config, &BTreeMap::new())?;
+            let changed = bind::named_models(&changed, &values.config, &wanted.models)?;
             let models = self.0.models.resolve(&changed, env, &folder);
             values
                 .models

@@ -145,6 +145,12 @@ pub trait Models: Send + Sync + 'static {
         folder: &'a Path,
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>>;
 
+    /// Returns the model that this process asks in the place of a bound one. Nothing of it is stored with the session.
+    fn instead(&self, bound: &BoundModel) -> Option<BoundModel> {
+        let _ = bound;
+        None
+    }
+
     /// Returns the bound model in this process.
     fn model(&self, bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError>;
 }

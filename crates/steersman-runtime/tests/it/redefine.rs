@@ -3,6 +3,7 @@
 
 use crate::world::{World, answered, network};
 use serde_json::json;
+use std::collections::BTreeMap;
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::redefine::Redefine;
 use steersman_runtime::session::{Fate, Fork, Session};
@@ -21,6 +22,7 @@ async fn redefined(world: &World, definition: &str) -> Fate {
         folder: None,
         file: None,
         by: "user".into(),
+        models: BTreeMap::new(),
     };
     let receipt = world.engine.redefine("session", wanted).await;
     receipt.unwrap().fate

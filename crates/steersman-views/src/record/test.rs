@@ -23,7 +23,12 @@ use steersman_runtime::session::Settled;
 struct Recorder<'a> {
     read: &'a Recorded,
     script: BTreeMap<String, Vec<Json>>,
-    tools: BTreeMap<String, Vec<Json>>,
+    /// Outcomes by tool. A test takes them in the order in which calls begin, and the log has them in the order in which they ended.
+    tools: BTreeMap<String, Vec<(Order, Json)>>,
+    /// The line at which each call began: where it was wished, or where its first attempt was noted.
+    began: BTreeMap<Id, Line>,
+    /// The call of each effect.
+    effects: BTreeMap<Id, Id>,
     steps: Vec<Json>,
     /// The conversation that precedes the session.
     history: Vec<Json>,
@@ -32,6 +37,9 @@ struct Recorder<'a> {
     /// The current branch. Steps without `at` act on it.
     current: Id,
 }
+
+/// The place of a call among those of its tool: the line at which it began, and the call.
+type Order = (Line, Id);
 
 /// The step that a message in a commit belongs to.
 #[derive(Copy, Clone)]
@@ -47,6 +55,8 @@ pub(super) fn recorded(read: &Recorded) -> Result<Json, NoTest> {
         read,
         script: BTreeMap::new(),
         tools: BTreeMap::new(),
+        began: BTreeMap::new(),
+        effects: BTreeMap::new(),
         steps: Vec::new(),
         history: Vec::new(),
         calls: BTreeMap::new(),
@@ -79,7 +89,12 @@ pub(super) fn recorded(read: &Recorded) -> Result<Json, NoTest> {
     let seed = read.seen.values.seed;
     let mut test = json!({ "seed": seed, "script": script, "steps": steps, "expect": expect });
     if !tools.is_empty() {
-        test["tools"] = json!(tools);
+        let tools = tools.into_iter().map(|(tool, mut outcomes)| {
+            outcomes.sort_by_key(|(order, _)| *order);
+            let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome);
+            (tool, outcomes.collect())
+        });
+        test["tools"] = Json::Object(tools.collect());
     }
     if !history.is_empty() {
         test["history"] = history.into();
@@ -90,15 +105,19 @@ pub(super) fn recorded(read: &Recorded) -> Result<Json, NoTest> {
     Ok(test)
 }
 
-/// Returns the tools of the test whose definition maps raw answers with `result`, `set` or `then`.
+/// Returns the tools of the test whose definition maps raw answers with `result`, `set`, `then` or `on_error`.
 pub(super) fn mapped(read: &Recorded, test: &Json) -> Vec<String> {
     let Some(network) = &read.seen.network else {
         return Vec::new();
     };
     let named = test["tools"].as_object().into_iter().flatten();
     let tools = named.filter_map(|(name, _)| network.tools.get(&**name));
-    let mapped =
-        tools.filter(|tool| tool.result.is_some() || !tool.set.is_empty() || tool.then.is_some());
+    let mapped = tools.filter(|tool| {
+        tool.result.is_some()
+            || !tool.set.is_empty()
+            || tool.then.is_some()
+            || !tool.on_error.is_empty()
+    });
     mapped.map(|tool| format!("`{}`", tool.name)).collect()
 }
 
@@ -119,7 +138,23 @@ fn cannot(n: Line, what: &str) -> NoTest {
 impl Recorder<'_> {
     fn line(&mut self, line: &Arc<LogLine>) -> Result<(), NoTest> {
         people(self.read, line, &mut self.steps);
+        for entry in &line.ledger {
+            if let LedgerEntry::Started {
+                effect, attempt, ..
+            } = entry
+                && *attempt == 1
+                && let Some(call) = self.effects.get(effect)
+            {
+                self.began.insert(*call, line.n);
+            }
+        }
         if let Some(commit) = &line.commit {
+            for wished in &commit.wished {
+                if let Some(call) = wished.what.call() {
+                    self.effects.insert(wished.id, call);
+                    self.began.entry(call).or_insert(line.n);
+                }
+            }
             let said = self.admitted(line, commit)?;
             for k in 0..commit.pushes.len() {
                 self.push(line, commit, k, said)?;
@@ -473,17 +508,64 @@ impl Recorder<'_> {
         };
         let shown = result.body.map(|body| self.read.json(body));
         let shown = shown.unwrap_or_default();
-        let gives = match result.how {
-            How::Done | How::Simulated | How::DoneBefore => shown,
-            How::Failed if result.code.is_some() => {
-                json!({ "error": result.code, "message": shown })
+        let gives = match (result.how, &result.code) {
+            (How::Done | How::Simulated | How::DoneBefore, _) => self.gave(n, result, shown)?,
+            (How::Failed, Some(code)) => {
+                json!({ "error": code, "message": without(code, shown) })
             }
-            How::Refused => return Ok(()),
+            (How::Refused, _) => return Ok(()),
             _ => return Err(cannot(n, &format!("`{tool}` ended as {:?}", result.how))),
         };
-        self.tools.entry(tool.clone()).or_default().push(gives);
+        let began = self.began.get(&result.call).copied();
+        let order = (began.unwrap_or(n), result.call);
+        let outcomes = self.tools.entry(tool.clone()).or_default();
+        outcomes.push((order, gives));
         Ok(())
     }
+
+    /// Returns the outcome of a call that gave a result, with the artifacts that it made.
+    fn gave(&self, n: Line, result: &CallResult, shown: Json) -> Result<Json, NoTest> {
+        let mut made = Map::new();
+        for artifact in &result.artifacts {
+            let name = &artifact.name;
+            let content = self.read.contents.get(&artifact.hash);
+            let text = content.map(|content| std::str::from_utf8(content));
+            let Some(Ok(text)) = text else {
+                let what = format!("`{name}` is an artifact that is no text, or a long one");
+                return Err(cannot(n, &what));
+            };
+            made.insert(name.to_string(), text.into());
+        }
+        let is_special = |fields: &Map<String, Json>| {
+            let mut special = SPECIAL.iter();
+            special.any(|key| fields.contains_key(*key))
+        };
+        Ok(if !made.is_empty() {
+            json!({ "result": shown, "artifacts": made })
+        } else if shown.as_object().is_some_and(is_special) {
+            // Otherwise its fields might be read as those of an outcome.
+            json!({ "after": "0s", "result": shown })
+        } else {
+            shown
+        })
+    }
+}
+
+/// Keys that make an object of a test an outcome, and not a result.
+const SPECIAL: [&str; 4] = ["error", "unknown", "after", "artifacts"];
+
+/// Returns the message of a failure. What a model saw of it begins with the code, which the test has by itself.
+fn without(code: &str, shown: Json) -> Json {
+    let Json::String(text) = shown else {
+        return shown;
+    };
+    if text == code {
+        return "".into();
+    }
+    let message = text
+        .strip_prefix(code)
+        .and_then(|rest| rest.strip_prefix(": "));
+    message.unwrap_or(&text).into()
 }
 
 /// Escapes a text for a script, because the texts of scripts are templates.

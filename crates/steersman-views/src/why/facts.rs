@@ -5,9 +5,7 @@ use super::{CAME_TO, Fact, TEXT, how, quoted};
 use crate::story::modes;
 use crate::words::{count, digits, leaves, line as one_line, people, question};
 use serde_json::{Map, Value as Json};
-use steersman_machine::network::{
-    AgentDef, Does, ExitCause, Network, Offer, Requires, RouteBy, StateNode,
-};
+use steersman_machine::network::{Does, ExitCause, RouteBy, StateNode};
 use steersman_machine::stored::commit::{Hold, LedgerEntry, Probing, Release, Stepped, Why};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::{Call, Choice, Interaction, Route, Target};
@@ -309,15 +307,8 @@ impl Past<'_> {
         let effects = self.effects_of(call);
         let result = self.result_of(call);
         let begun = !effects.is_empty();
-        if matches!(call.target, Target::Tool(_)) && begun {
-            let network = self.network(place.line);
-            let guards = network.map_or_else(Vec::new, |network| self.guards(network, agent, call));
-            facts.extend(guards.iter().map(|guard| {
-                Fact::new(
-                    "guard",
-                    format!("true: {}", one_line(&guard.that.source, TEXT)),
-                )
-            }));
+        if let Target::Tool(_) = call.target {
+            facts.extend(self.of_guards(place, agent, (call, begun)));
         }
         facts.extend(self.world(effects));
         match result {
@@ -335,18 +326,6 @@ impl Past<'_> {
             None => facts.push(Fact::new(CAME_TO, "none yet: the call is open")),
         }
         facts
-    }
-
-    fn guards<'n>(&self, network: &'n Network, agent: Id, call: &Call) -> Vec<&'n Requires> {
-        let of_tool = network.tools.get(&call.name).map(|tool| &tool.requires);
-        let def = self.def(agent).and_then(|def| network.agents.get(def));
-        let seen = call.called();
-        let mut uses = def.into_iter().flat_map(AgentDef::offers);
-        let used = uses.find(|used| {
-            used.seen == seen && matches!(&used.of, Offer::Tool(name) if *name == call.name)
-        });
-        let own = used.map(|used| &used.requires);
-        of_tool.into_iter().chain(own).flatten().collect()
     }
 
     /// Returns the ledger's facts on effects: holds, who ended them and when, attempts.

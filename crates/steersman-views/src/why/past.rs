@@ -162,16 +162,39 @@ impl<'a> Past<'a> {
 
     /// Returns the newest act of an agent among these lines.
     pub fn newest(&self, agent: Id, path: &[&Arc<LogLine>]) -> Option<super::Act> {
-        let own = |act: &super::Act| match act {
-            super::Act::Push(place) => self.push(*place).is_some_and(|push| push.agent == agent),
-            super::Act::Asked(effect) => self
-                .wishes
-                .get(effect)
-                .is_some_and(|wish| wish.agent == agent),
+        self.newest_that(path, |act| self.actor(act) == Some(agent))
+    }
+
+    /// Returns the newest act among these lines of an agent with this name: its own, or that of its definition. If no agent has
+    /// it, the newest call of a tool of this name.
+    pub fn newest_of(&self, name: &str, path: &[&Arc<LogLine>]) -> Option<super::Act> {
+        let is_named = |agent: Id| {
+            let (def, named, _) = self.agents.get(&agent)?;
+            Some(**def == *name || named.as_ref().is_some_and(|named| **named == *name))
         };
-        path.iter()
-            .rev()
-            .find_map(|line| self.acts(line).into_iter().rev().find(own))
+        let by_agent = |act| self.actor(act).and_then(is_named) == Some(true);
+        self.newest_that(path, by_agent)
+            .or_else(|| self.newest_that(path, |act| self.calls_for(act, name)))
+    }
+
+    fn newest_that(
+        &self,
+        path: &[&Arc<LogLine>],
+        wanted: impl Fn(super::Act) -> bool,
+    ) -> Option<super::Act> {
+        let mut lines = path.iter().rev();
+        lines.find_map(|line| {
+            let acts = self.acts(line).into_iter();
+            acts.rev().find(|act| wanted(*act))
+        })
+    }
+
+    /// Returns the agent that acted.
+    fn actor(&self, act: super::Act) -> Option<Id> {
+        match act {
+            super::Act::Push(place) => self.push(place).map(|push| push.agent),
+            super::Act::Asked(effect) => self.wishes.get(&effect).map(|wish| wish.agent),
+        }
     }
 
     /// Returns the top of an agent's stack when a model was asked for it.

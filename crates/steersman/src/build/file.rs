@@ -26,7 +26,7 @@ keys! {
         "Who gets the first message." entry "entry" into(Names);
         "For the whole session." limits "limits" into(Limits);
         "Default for all model-driven agents." context "context" into(Context);
-        "Answers of tools as they came; rendered requests." record "record" words(Recorded);
+        "Reserved: answers of tools as they came; rendered requests. Nothing is kept yet." record "record" words(Recorded);
         "The engine's own sentences, by key; each a text, or texts by `state.language`; or a file of them. The keys stand under Sentences." sentence "texts" map_data;
         "The engine's own sentences, by key; each a text, or texts by `state.language`; or a file of them. The keys stand under Sentences." texts_file "texts" text;
         "Offline tests; never part of the digest." test "tests" map_into(Test);

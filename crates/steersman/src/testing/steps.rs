@@ -1,6 +1,7 @@
 //! Runs the steps of a test, in order, over a real engine.
 
 mod graded;
+mod killed;
 
 use super::subject::{Whole, essence};
 use super::{Report, Stage, answers, told};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use steersman_definition::expect::{Subject, find, judge};
-use steersman_definition::test::{Act, Expect, Kill, Resolve, Step, Test};
+use steersman_definition::test::{Act, Expect, Resolve, Step, Test};
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine, Probing, Reaching};
 use steersman_machine::stored::ids::{Id, Line, Time};
@@ -62,6 +63,7 @@ impl<'a> Run<'a> {
                 Err(_) if dies.is_some() && self.id.is_some() => continue,
                 Err(failure) => {
                     report.failures.extend(self.causes().await);
+                    self.counts(report).await;
                     return Err(place(failure));
                 }
                 Ok(()) => {}
@@ -78,10 +80,8 @@ impl<'a> Run<'a> {
             }
             let failures = self.judge(&self.test.expect, undisturbed).await?;
             report.failures.extend(failures);
+            self.counts(report).await;
             let (inspection, lines) = self.look().await?;
-            report.lines = lines.len() as u64;
-            report.model_calls = inspection.info.state.model_calls;
-            report.micros = inspection.info.state.micros;
             if let (false, Some(failed)) = (report.failures.is_empty(), Self::failed(&inspection)) {
                 report.failures.insert(0, failed);
             }
@@ -354,11 +354,7 @@ impl<'a> Run<'a> {
             // The line after which the process dies was set before the previous step. If that step wrote no such line, the
             // process dies while nothing runs.
             Act::Kill(kill) => {
-                if let Kill::Line(line) = kill
-                    && let Ok((inspection, _)) = self.look().await
-                    && inspection.info.head.0 < *line
-                {
-                    let why = format!("line {line} was not reached, so nothing was killed");
+                if let Some(why) = self.is_not_reached(*kill).await {
                     return Err(Stopped::Failed(why));
                 }
                 if let Some(process) = self.process.take() {
@@ -579,45 +575,6 @@ impl<'a> Run<'a> {
         };
         let wanted = Wanted::Cancel(what);
         self.send(wanted.by(by).on(branch)).await
-    }
-
-    /// Returns the line after which the process dies in step `n`, if the step after it is a `kill`.
-    async fn dies_in(&self, n: usize) -> Result<Option<Line>, String> {
-        match self.test.steps.get(n + 1).and_then(|s| s.act.as_ref()) {
-            Some(Act::Kill(Kill::Line(line))) => Ok(Some(Line(*line))),
-            Some(Act::Kill(Kill::Random)) => {
-                let test = Test {
-                    steps: self.test.steps[..=n].to_vec(),
-                    ..self.test.clone()
-                };
-                let stage = self.stage.another(self.network, &test).await?;
-                let mut other = Run::new(&stage, self.network, &test);
-                other.undisturbed(&test).await?;
-                let (_, lines) = other.look().await?;
-                // The line is derived from the seed, so that the same test dies at the same line.
-                let drawn = self.test.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
-                let at = usize::try_from(drawn).unwrap_or(0) % lines.len().max(1);
-                Ok(lines.get(at).map(|line| line.n))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Runs all steps except `kill` and `resume`.
-    async fn undisturbed(&mut self, test: &Test) -> Did {
-        // A doubt that a kill caused does not exist without the kill.
-        let mut killed = false;
-        for step in &test.steps {
-            match &step.act {
-                Some(Act::Kill(_) | Act::Resume) => killed = true,
-                Some(Act::Resolve { .. }) if killed => {}
-                act => {
-                    killed &= matches!(act, None | Some(Act::Advance(_)));
-                    Box::pin(self.step(step)).await?;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Advances the clock step by step to each due time, earliest first, and lets everything that follows happen.

@@ -201,7 +201,7 @@ async fn a_step_that_does_nothing_fails() {
     for (steps, why) in [
         (
             "[ { say: hi }, { kill: 77 } ]",
-            "step 2: line 77 was not reached, so nothing was killed",
+            "step 2: line 77 was not reached, so nothing was killed: the session came to rest at line 2",
         ),
         (
             "[ { say: hi }, { resume: true } ]",

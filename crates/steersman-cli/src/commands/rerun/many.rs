@@ -1,6 +1,6 @@
 //! `rerun --where`: reruns many sessions, with a table of the changes and a report.
 
-use super::{Changes, Grades, RerunArgs, Spot, not_repeated, sentence};
+use super::{Changes, Grades, RerunArgs, Spot, calls, not_repeated, sentence};
 use crate::commands::{diff, sessions};
 use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
@@ -75,6 +75,7 @@ impl SessionRerun {
                 let told = match Verdict::of(ran, found) {
                     Verdict::Leaf => ran.leaf.clone(),
                     Verdict::Partial => not_repeated(ran),
+                    Verdict::Same if ran.live_calls == 0 => Some("nobody was asked".to_owned()),
                     Verdict::Same | Verdict::Differs | Verdict::Failed => None,
                 };
                 told.unwrap_or_else(|| diff::short(found))
@@ -119,9 +120,8 @@ impl SessionRerun {
         let _ = writeln!(page, "Rerun: `{}`. {}.\n", ran.session, sentence(ran));
         let _ = writeln!(
             page,
-            "Model calls: {} asked, {} from the recording. Price: {}.\n\n```text",
-            ran.live_calls,
-            ran.recorded_calls,
+            "{}. Price: {}.\n\n```text",
+            calls(ran),
             money(ran.micros)
         );
         for row in diff::rows(found, &self.short, "rerun") {

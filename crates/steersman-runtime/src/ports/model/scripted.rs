@@ -11,14 +11,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steersman_definition::test;
 use steersman_machine::context::{Content, Request};
-use steersman_machine::network::{AgentDef, ModelDef, Network, Provider, SCRIPTED};
+use steersman_machine::network::{AgentDef, LOCAL, ModelDef, Network, Provider, SCRIPTED};
 use steersman_machine::questions::judgement;
 use steersman_machine::search::{draw, pick};
 use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::Usage;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::outcome::{Answer, Ask, Failure, Retry};
-use steersman_machine::values::expression::{Scope, Template, from_json};
+use steersman_machine::values::expression::{EvalError, Scope, Template, from_json};
 use tokio_util::sync::CancellationToken;
 
 /// A script: lists of answers by agent.
@@ -31,6 +31,8 @@ pub struct Script {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Scripted {
     text: Option<String>,
+    /// Structured answer, if there is no text.
+    output: Option<Json>,
     calls: Vec<(String, Json)>,
     error: Option<String>,
     /// Alternatives with weights, of which one is drawn.
@@ -89,13 +91,14 @@ impl From<&test::Script> for Script {
 
 impl From<&test::Answer> for Scripted {
     fn from(answer: &test::Answer) -> Self {
-        let verdict = answer.verdict();
-        let structured = answer.output.as_ref().map(Json::to_string);
+        let text = answer.text.as_ref();
+        let output = answer.output.clone().filter(|_| text.is_none());
+        let verdict = || answer.verdict().filter(|_| output.is_none());
         Self {
-            text: match &answer.text {
-                Some(template) => Some(template.source.to_string()),
-                None => structured.or(verdict),
-            },
+            text: text
+                .map(|template| template.source.to_string())
+                .or_else(verdict),
+            output,
             calls: answer.calls.clone(),
             error: answer.error.clone(),
             any: answer
@@ -126,7 +129,7 @@ impl Scripted {
                                 answer.calls.extend(calls(call)?);
                             }
                         }
-                        ("output", value) => answer.text = Some(value.to_string()),
+                        ("output", value) => answer.output = Some(value.clone()),
                         ("accept", Json::Bool(true)) => {
                             answer.text = Some(judgement::accept());
                         }
@@ -199,7 +202,8 @@ impl Scripted {
         let calls = calls.map(|(name, args)| format!("calls {name} {args}"));
         let error = self.error.iter().map(|code| format!("error {code}"));
         let any = (!self.any.is_empty()).then(|| format!("one of {}", self.any.len()));
-        let said = self.text.iter().cloned();
+        let output = self.output.iter().map(Json::to_string);
+        let said = self.text.iter().cloned().chain(output);
         let all: Vec<String> = said.chain(calls).chain(error).chain(any).collect();
         nearest::short(&all.join(", "))
     }
@@ -239,7 +243,7 @@ fn calls(json: &Json) -> Result<Vec<(String, Json)>, String> {
 }
 
 /// A model that answers from a script, and a catalog in which every model is this one. A clone shares the same script. The second
-/// field is the label, if the definition names a model of the provider `scripted`.
+/// field is the label, if the definition names the model.
 #[derive(Clone)]
 pub struct ScriptedModel(Arc<Mutex<State>>, Option<Name>);
 
@@ -346,7 +350,11 @@ impl ScriptedModel {
             });
         }
         let scope = RequestScope(minijinja_request(&call.request));
-        let text = scripted.text.map(|t| render(&t, &scope)).transpose()?;
+        let text = match (scripted.text, scripted.output) {
+            (Some(text), _) => Some(render(&text, &scope)?),
+            (None, Some(output)) => Some(render_all(&output, &scope)?.to_string()),
+            (None, None) => None,
+        };
         let asks = scripted
             .calls
             .into_iter()
@@ -490,12 +498,19 @@ impl Section {
     }
 }
 
-/// Returns the name that a definition gives to a model of the provider `scripted`. Different names are different models, so a
-/// rerun with another name asks the model again.
+/// Returns the name under which a script answers for a model: the one that the definition gives it, with its provider, if another
+/// provider than `scripted` is replaced. Different names are different models, so a rerun with another name asks the script again.
 pub fn called(def: &ModelDef) -> Option<String> {
-    let name = def.named();
-    let name = name.filter(|_| def.provider == Provider::Scripted);
-    name.map(str::to_owned)
+    let name = def.named().map(str::to_owned);
+    let provider: &str = match &def.provider {
+        Provider::Auto | Provider::Scripted => return name,
+        Provider::Local => LOCAL,
+        Provider::Named(provider) => provider,
+    };
+    Some(match name {
+        Some(name) => format!("{provider}/{name}"),
+        None => provider.to_owned(),
+    })
 }
 
 fn missing(message: String) -> Failure {
@@ -584,19 +599,30 @@ fn minijinja_request(request: &Request) -> minijinja::Value {
 }
 
 fn render(text: &str, scope: &dyn Scope) -> Result<String, Failure> {
+    evaluate(text, |template| template.render(scope), str::to_owned)
+}
+
+/// Evaluates a text of a script, if it is a template; `plain` makes the value of any other text.
+fn evaluate<T>(
+    text: &str,
+    of: impl Fn(&Template) -> Result<T, EvalError>,
+    plain: impl Fn(&str) -> T,
+) -> Result<T, Failure> {
     if !text.contains("{{") && !text.contains("{%") {
-        return Ok(text.to_owned());
+        return Ok(plain(text));
     }
     let broken = |message: String| Failure::new(FailureCode::ScriptBroken, message);
     let template = Template::parse(text).map_err(|e| broken(format!("{text}: {}", e.message)))?;
-    template
-        .render(scope)
-        .map_err(|e| broken(format!("{text}: {e}")))
+    of(&template).map_err(|e| broken(format!("{text}: {e}")))
 }
 
+/// Renders the templates in a value. A text that is exactly one `{{ expr }}` becomes the value of the expression, with its type.
 fn render_all(json: &Json, scope: &dyn Scope) -> Result<Json, Failure> {
     Ok(match json {
-        Json::String(text) => Json::String(render(text, scope)?),
+        Json::String(text) => {
+            let plain = |text: &str| Json::String(text.to_owned());
+            evaluate(text, |template| template.value(scope), plain)?
+        }
         Json::Array(list) => Json::Array(
             list.iter()
                 .map(|v| render_all(v, scope))

@@ -200,7 +200,7 @@ impl Scope {
 pub struct SessionState {
     /// One of `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `moved`.
     pub status: Name,
-    /// Time of the last change of its status, its waits, its outcome or its definition.
+    /// Time of the last change of its status, its waits, its outcome, its definition or its sums.
     pub updated: Time,
     /// Short digest of its definition.
     pub definition: Name,
@@ -214,7 +214,7 @@ pub struct SessionState {
     pub waits: Arc<str>,
     /// JSON object of the definition's `outcome:`.
     pub outcome: Arc<str>,
-    /// Text of what it did last, at most [`LAST`] characters, as of the last change of the status or of what it waits for.
+    /// Text of what it did last, at most [`LAST`] characters, as of the last change of this state.
     pub last: Arc<str>,
     /// Address of the store that has the session now, if its status is `moved`. Then nobody owns it any more, and it takes no
     /// messages ([`StoreError::Moved`]).
