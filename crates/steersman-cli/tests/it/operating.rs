@@ -234,7 +234,9 @@ fn a_stop_says_its_cause_its_remedy_and_the_command() {
     let explained = world.run(&["explain", "provider_overloaded"]);
     assert_eq!(explained.code, Some(0), "{explained:?}");
     assert!(
-        explained.out.contains("the server or the network"),
+        explained
+            .out
+            .contains("the server failed, or the connection to it"),
         "{explained:?}"
     );
     assert!(
