@@ -173,7 +173,7 @@ fn what_nothing_would_enforce_is_refused() {
     insta::assert_snapshot!(page);
 }
 
-/// `check` says of reviewers whether their calls are among those of the limit, or beside them. Where it says that they are among them,
+/// `check` says of reviewers whether their calls are among those of the limit, or in addition. Where it says that they are among them,
 /// a run makes no more calls than the limit allows, and the last one.
 #[test]
 fn what_check_counts_in_a_limit_is_in_it() {

@@ -44,7 +44,7 @@ pub(crate) enum Counted {
     /// A step: an answer of an agent's model, a decision of a router's model, a judgement of a call by the agent's own model, or a
     /// call of a state. A reviewer or a judge is an agent, and its answers are its steps.
     Step,
-    /// A model call beside the steps: an extraction or a summary.
+    /// A model call that is no step: an extraction or a summary.
     Beside,
 }
 
