@@ -2,7 +2,7 @@
 
 use std::fmt;
 use steersman_machine::network::search::{MOST, Method, Plan, Scorer};
-use steersman_machine::network::{AgentDef, Network, OnLimit, Reflect, Source};
+use steersman_machine::network::{AgentDef, Network, Offer, OnLimit, Reflect, Source};
 use steersman_machine::stored::commit::Period;
 use steersman_machine::stored::ids::Digest;
 use steersman_machine::stored::interaction::Class;
@@ -63,57 +63,125 @@ pub struct Worst {
     pub cost: Option<(u64, Period)>,
     /// Maximum wall time of the root in milliseconds, and the period.
     pub wall_time: Option<(u64, Period)>,
-    /// Model calls in addition to those of `model_calls`.
+    /// Model calls of searches, judges and reviewers: those that `model_calls` counts, and those in addition.
     pub beside: Vec<Beside>,
 }
 
-/// Model calls in addition to an agent's own: by a search, a judge or a reviewer, for each answer or tool call.
+/// Model calls that an agent or a tool causes, for each answer or tool call: by a search, a judge or a reviewer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beside {
     /// Name of the agent that answers, or of the reviewed tool.
     pub of: String,
     /// True if `of` is a tool; the calls then happen for each call of it.
     pub is_tool: bool,
+    /// True if a limit of the definition counts these calls: they are among those of `model_calls`. False if they are in addition.
+    pub counted: bool,
     /// Maximum number of model calls by each source: `in its search`, `by its judge critic`, `by its reviewer critic`.
     pub calls: Vec<(u64, String)>,
 }
 
 impl Beside {
-    /// Returns the additional calls of all agents and tools of a network that search, are judged or are reviewed.
+    /// Returns the calls of all agents and tools of a network that search, are judged or are reviewed.
     pub fn all(network: &Network) -> Vec<Self> {
-        let most = |name: &str| {
-            let limits = network.agents.get(name).map(|a| a.limits_in(None));
-            limits.map_or(0, |limits| limits.model_calls.max)
-        };
-        let reviewed = |reflect: Option<&Reflect>, rounds: u64| {
-            let by = reflect?.by.as_ref()?;
-            let calls = rounds.saturating_mul(most(by));
-            Some((calls, format!("by its reviewer {by}")))
-        };
-        let agents = network.agents.values().map(|agent| {
-            let mut calls = Vec::new();
-            let plans = agent.models().filter_map(|model| model.search.as_deref());
-            if let Some(plan) = plans.max_by_key(|plan| searched(plan, most(&agent.name)).0) {
-                let (asked, judged) = searched(plan, most(&agent.name));
-                calls.push((asked, "in its search".to_owned()));
-                if let Some(Scorer::Agent(judge)) = &plan.score {
-                    let asked = judged.saturating_mul(most(judge));
-                    calls.push((asked, format!("by its judge {judge}")));
-                }
+        let mut all: Vec<Self> = Vec::new();
+        let mut add = |of: &str, is_tool, counted, calls: Vec<(u64, String)>| {
+            let same = |one: &&mut Self| {
+                *one.of == *of && (one.is_tool, one.counted) == (is_tool, counted)
+            };
+            match all.iter_mut().find(same) {
+                _ if calls.is_empty() => {}
+                Some(one) => one.calls.extend(calls),
+                None => all.push(Self {
+                    of: of.to_owned(),
+                    is_tool,
+                    counted,
+                    calls,
+                }),
             }
-            let rounds = agent.reflect.as_ref().map_or(0, |r| u64::from(r.rounds));
-            calls.extend(reviewed(agent.reflect.as_ref(), rounds));
-            let of = agent.name.to_string();
-            (of, false, calls)
-        });
-        let tools = network.tools.values().map(|tool| {
-            let calls = reviewed(tool.reflect.as_ref(), 1).into_iter().collect();
-            (tool.name.to_string(), true, calls)
-        });
-        let all = agents.chain(tools).filter(|(.., calls)| !calls.is_empty());
-        all.map(|(of, is_tool, calls)| Self { of, is_tool, calls })
-            .collect()
+        };
+        for agent in network.agents.values() {
+            add(&agent.name, false, false, searches(network, agent));
+            let reflect = agent.reflect.as_ref();
+            let rounds = reflect.map_or(0, |reflect| u64::from(reflect.rounds));
+            let (counted, calls) = reviews(network, reflect, rounds, &[agent]);
+            add(&agent.name, false, counted, calls);
+        }
+        for tool in network.tools.values() {
+            let offers = |agent: &&AgentDef| {
+                let mut offers = agent.offers();
+                offers.any(|used| matches!(&used.of, Offer::Tool(name) if *name == tool.name))
+            };
+            let callers: Vec<&AgentDef> = network.agents.values().filter(offers).collect();
+            let (counted, calls) = reviews(network, tool.reflect.as_ref(), 1, &callers);
+            add(&tool.name, true, counted, calls);
+        }
+        all.sort_by_key(|one| !one.counted);
+        all
     }
+}
+
+/// Returns the maximum number of model calls of an answer of an agent.
+fn most(network: &Network, name: &str) -> u64 {
+    let limits = network.agents.get(name).map(|a| a.limits_in(None));
+    limits.map_or(0, |limits| limits.model_calls.max)
+}
+
+/// Returns the calls of a reviewer in this many rounds, and true if a limit counts them. `callers`: the agents that start it.
+fn reviews(
+    network: &Network,
+    reflect: Option<&Reflect>,
+    rounds: u64,
+    callers: &[&AgentDef],
+) -> (bool, Vec<(u64, String)>) {
+    let Some(by) = reflect.and_then(|reflect| reflect.by.as_ref()) else {
+        return (false, Vec::new());
+    };
+    let limit = covering(network, callers);
+    let calls = rounds.saturating_mul(most(network, by));
+    let calls = calls.min(limit.unwrap_or(u64::MAX));
+    (
+        limit.is_some(),
+        vec![(calls, format!("by its reviewer {by}"))],
+    )
+}
+
+/// Returns the smallest limit of model calls that counts all that these agents start: the session's, or one of their own, or that of
+/// the agents with which sessions begin. Only a limit that is written counts more than an agent's own calls.
+fn covering(network: &Network, callers: &[&AgentDef]) -> Option<u64> {
+    let written = |agent: &AgentDef| {
+        let limit = agent.limits_in(None).model_calls;
+        limit.written.then_some(limit.max)
+    };
+    // The greatest of them, if all of them have one.
+    let all = |agents: &[&AgentDef]| {
+        let limits: Option<Vec<u64>> = agents.iter().map(|agent| written(agent)).collect();
+        limits.and_then(|limits| limits.into_iter().max())
+    };
+    let session = Some(network.limits.model_calls).filter(|limit| limit.written);
+    let entries: Vec<&AgentDef> = network
+        .entry
+        .iter()
+        .map(|name| network.agent(name))
+        .collect();
+    let limits = [session.map(|limit| limit.max), all(callers), all(&entries)];
+    limits.into_iter().flatten().min()
+}
+
+/// Returns the calls of an agent's search and of its judge. They are made on branches of their own, where each branch counts for itself,
+/// so no limit of model calls bounds their sum.
+fn searches(network: &Network, agent: &AgentDef) -> Vec<(u64, String)> {
+    let own = most(network, &agent.name);
+    let plans = agent.models().filter_map(|model| model.search.as_deref());
+    let Some(plan) = plans.max_by_key(|plan| searched(plan, own).0) else {
+        return Vec::new();
+    };
+    let (asked, judged) = searched(plan, own);
+    let mut calls = vec![(asked, "in its search".to_owned())];
+    if let Some(Scorer::Agent(judge)) = &plan.score {
+        let asked = judged.saturating_mul(most(network, judge));
+        calls.push((asked, format!("by its judge {judge}")));
+    }
+    calls
 }
 
 /// Returns the maximum number of model calls that an agent makes in a search, and of nodes that are judged.
@@ -220,8 +288,8 @@ fn approvals(network: &Network, tool: &str) -> Vec<(Option<String>, String)> {
         .values()
         .flat_map(AgentDef::offers)
         .filter(|offered| match &offered.of {
-            steersman_machine::network::Offer::Tool(name) => &**name == tool,
-            steersman_machine::network::Offer::Agent(_) => false,
+            Offer::Tool(name) => &**name == tool,
+            Offer::Agent(_) => false,
         })
         .flat_map(|offered| &offered.approve);
     let mut all: Vec<(Option<String>, String)> = Vec::new();
@@ -339,7 +407,8 @@ impl fmt::Display for Worst {
 impl fmt::Display for Beside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let each = if self.is_tool { "call" } else { "answer" };
-        write!(f, "beside them for each {each} of {}: ", self.of)?;
+        let how = if self.counted { "among" } else { "beside" };
+        write!(f, "{how} them for each {each} of {}: ", self.of)?;
         for (k, (calls, who)) in self.calls.iter().enumerate() {
             let comma = if k > 0 { ", " } else { "" };
             write!(f, "{comma}{} {who}", digits(*calls))?;

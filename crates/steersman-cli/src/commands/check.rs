@@ -447,11 +447,17 @@ fn worst(network: &network::Network) -> Vec<String> {
     let entries: Vec<&AgentDef> = network
         .agents
         .values()
-        .filter(|a| matches!(a.does, Does::Model(_)) && network.entry.contains(&a.name))
+        .filter(|a| network.entry.contains(&a.name))
         .collect();
+    // The default limit of a router counts only its own questions, which says nothing of its members.
+    let counts = |agent: &&&AgentDef| {
+        let written = agent.limits_in(None).model_calls.written;
+        matches!(agent.does, Does::Model(_)) || written || network.limits.model_calls.written
+    };
     // Entries with equal limits share one row.
     let mut calls: Vec<(String, String)> = entries
         .iter()
+        .filter(counts)
         .map(|agent| (agent.name.to_string(), model_calls(agent, network)))
         .collect();
     let alike = calls.windows(2).all(|two| two[0].1 == two[1].1);

@@ -194,3 +194,34 @@ fn until_idle_ends_with_0_if_only_doubts_budgets_and_limits_are_left() {
     let (code, told) = world.json(&all);
     assert_eq!((code, &told["failed"]), (Some(1), &json!(1)), "{told}");
 }
+
+/// Two clocks: one is right, the other four days ahead. What was used today is known after the clock was set right, and what was used
+/// of the day that the wrong clock showed counts when that day comes.
+#[test]
+fn a_clock_that_was_ahead_forgets_nothing() {
+    let world = World::new();
+    world.write("steersman.yaml", BUD);
+    world.write("script.yaml", "desk: [ One. ]");
+    world.write("right", "2026-11-27T10:30:00Z");
+    world.write("ahead", "2026-12-01T10:30:00Z");
+    let run = |clock: &str| {
+        let clock = ["--clock", clock, "--script", "script.yaml"];
+        world.run(&[&["run", "-i", "Hi."][..], &clock].concat())
+    };
+    for clock in ["right", "ahead"] {
+        let ran = run(clock);
+        assert!(ran.all().contains("One."), "{ran:?}");
+    }
+    for (clock, day) in [("right", 28), ("ahead", 2), ("right", 28)] {
+        let ran = run(clock);
+        assert!(ran.all().contains("budget by anybody"), "{ran:?}");
+        let pending = world.json_lines(&["pending"]);
+        let next = format!("-{day:02}T00:00:00+01:00");
+        let told =
+            |row: &serde_json::Value| row["text"].as_str().unwrap_or_default().contains(&next);
+        assert!(pending.iter().any(told), "{clock}: {pending:#?}");
+    }
+    world.write("right", "2026-12-01T23:30:00Z");
+    let next_day = run("right");
+    assert!(next_day.all().contains("One."), "{next_day:?}");
+}

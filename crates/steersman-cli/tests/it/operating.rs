@@ -182,6 +182,13 @@ fn the_worst_case_has_the_limits_of_the_session_and_of_agents() {
             "5 model calls an answer, then a forced answer; of all agents 40 model calls a session, then a forced answer\n              \
              1,000 tokens a session; 2 min a session\n",
         ),
+        (
+            // A router's own limit counts what its members do.
+            "agents:\n  desk: { system: You help., description: Helps. }\n  \
+             team: { route: { sequence: [desk] }, limits: { model_calls: { max: 7, on_limit: fail }, tokens: 900 } }\nentry: team\n"
+                .to_owned(),
+            "7 model calls an answer, then it fails\n              900 tokens a session\n",
+        ),
     ] {
         world.write("steersman.yaml", &definition);
         let checked = world.run(&["check"]);
@@ -227,7 +234,9 @@ fn a_stop_says_its_cause_its_remedy_and_the_command() {
     let explained = world.run(&["explain", "provider_overloaded"]);
     assert_eq!(explained.code, Some(0), "{explained:?}");
     assert!(
-        explained.out.contains("the server or the network"),
+        explained
+            .out
+            .contains("the server failed, or the connection to it"),
         "{explained:?}"
     );
     assert!(
@@ -251,7 +260,8 @@ fn a_stop_says_its_cause_its_remedy_and_the_command() {
         world.run(&["why", "last"]),
     ] {
         assert!(
-            said.err.contains("Cause: the server or the network"),
+            said.err
+                .contains("Cause: the server failed, or the connection to it."),
             "{said:?}"
         );
         assert!(said.err.contains("steersman retry "), "{said:?}");

@@ -303,9 +303,7 @@ fn where_the_session_s_limits_end_it_that_is_said() {
 #[test]
 fn the_worst_case_counts_searches_judges_and_reviewers() {
     let world = World::new();
-    world.write(
-        "steersman.yaml",
-        "name: desk
+    let definition = "name: desk
 tools:
   pay: { description: Pays., simulate: paid, command: [echo], reflect: { by: critic } }
 agents:
@@ -317,24 +315,36 @@ agents:
     reflect: { by: critic, rounds: 3 }
   critic: { description: Judges., system: You judge., limits: { model_calls: 2 } }
 entry: desk
-",
-    );
+";
+    world.write("steersman.yaml", definition);
     let ran = world.run(&["check"]);
     let rows: Vec<&str> = ran
         .out
         .lines()
         .skip_while(|row| !row.contains("worst case"))
-        .take(4)
+        .take(5)
         .collect();
     assert_eq!(
         rows,
         [
             "  worst case  10 model calls an answer, then a forced answer",
             "              2,000,000 tokens a session",
-            "              beside them for each answer of desk: 4,000 in its search, 1,200 by its judge critic, 6 by its reviewer critic",
-            "              beside them for each call of pay: 2 by its reviewer critic",
+            "              among them for each answer of desk: 6 by its reviewer critic",
+            "              among them for each call of pay: 2 by its reviewer critic",
+            "              beside them for each answer of desk: 4,000 in its search, 1,200 by its judge critic",
         ]
     );
+    // Without a limit of its own an agent counts only its own calls.
+    let unlimited = definition.replace("    limits: { model_calls: 10 }\n", "");
+    world.write("steersman.yaml", &unlimited);
+    let ran = world.run(&["check"]);
+    for row in [
+        "  worst case  50 model calls an answer of each agent, then a forced answer",
+        "              beside them for each answer of desk: 4,000 in its search, 1,200 by its judge critic, 6 by its reviewer critic",
+        "              beside them for each call of pay: 2 by its reviewer critic",
+    ] {
+        assert!(ran.out.lines().any(|line| line == row), "{ran:?}");
+    }
 }
 
 const SEATS: &str = r#"steersman: 1

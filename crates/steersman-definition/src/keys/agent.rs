@@ -241,7 +241,7 @@ section! {
     /// of the limit when it moves next.
     Limits<'a>: "Limits", "limits" {
         model_calls: Limit<'a> => || usual(Usual::standard(false).model_calls),
-            "Model calls, and calls of states in Rust. The default counts the agent's own; what is written counts those of all it started, too.";
+            "Model calls, and calls of states in Rust, each from its begin on. The default counts the agent's own; what is written counts those of all it started, too: sub-agents, members, reviewers. Branches count for themselves.";
         agent_calls: Limit<'a> => || usual(Usual::standard(false).agent_calls),
             "Calls of agents, counted like model calls. One more is refused with a result; where it was asked for, the limit is reached.";
         parallel: Bound<'a> => || Usual::standard(false).parallel.to_string(), "Calls of one exchange at once; the rest waits. At the top: of every agent.";
@@ -256,7 +256,7 @@ section! {
         wall_time: TimeLimit<'a> | "none; per session, `fail`",
             "Time since it began. Per answer without the time in which nothing but people and waits keeps it; a call that waits for approval counts as one that runs.";
         tokens: Limit<'a> | "at the top 2000000, at an agent none; per session, `ask`",
-            "Tokens. At the top per session they are drawn ahead of use and count whatever becomes of the branch that spent them; else they are what the answers of this branch used.";
+            "Tokens. At the top per session they are drawn ahead of use and count whatever becomes of the branch that spent them; else they are what the answers of this branch used, so calls that run at the same time may exceed it together.";
         cost: MoneyLimit<'a> | "none; per session, `ask`",
             "Money, in the currency of the prices (US dollars in the built-in table). Drawn and counted like `tokens`. The price of every model must be known.";
     }

@@ -15,7 +15,7 @@ mod weight;
 
 use crate::stored::codes::Code;
 use crate::stored::engine::Caller;
-use counts::{acts, gives, progresses};
+use counts::{Counted, acts, gives, progresses};
 use fresh::opened;
 use values::value_of;
 
@@ -201,7 +201,7 @@ impl Snapshot {
             Interaction::AssistantMessage { effect, text, .. } => {
                 self.owe(now, push.agent);
                 self.agent_mut(push.agent).turn.speak(*effect, *text);
-                self.count_model_call(push.agent);
+                self.count_answer(push.agent);
             }
             Interaction::Call(call) => self.push_call(line, now, push.agent, call, bodies),
             Interaction::Result(result) => self.push_result(line, now, push.agent, result, bodies),
@@ -499,8 +499,7 @@ impl Snapshot {
         });
         if let Some(state) = call.state() {
             turn.steps(state);
-            self.agent_mut(owner).counters.model_calls += 1;
-            self.count_model_call_above(owner);
+            self.count_call(owner, Counted::Step);
         }
     }
 

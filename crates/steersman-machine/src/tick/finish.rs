@@ -132,7 +132,7 @@ impl Tick<'_> {
             }
             self.mode_anew(agent);
         }
-        let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
+        let reached = self.reached(agent);
         if reached.is_some_and(|reached| !self.limit(agent, &reached)) {
             return;
         }
@@ -222,7 +222,7 @@ impl Tick<'_> {
     /// Takes the step that the agent owed before its context was summarized. If the summary used up a limit, that limit applies.
     fn thinks_on(&mut self, agent: Id) {
         let last = self.agent(agent).counters.last_call;
-        let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
+        let reached = self.reached(agent);
         let reached = reached.filter(|_| !last);
         if reached.is_none_or(|reached| self.limit(agent, &reached)) {
             self.will_think(agent);
@@ -559,9 +559,7 @@ impl Tick<'_> {
         };
         let mut cause = how.cause;
         let mut code = match how.cause {
-            Cause::Limit => {
-                limits::reached(&self.cx(), &self.snapshot, agent, self.now).map(|r| r.name())
-            }
+            Cause::Limit => self.reached(agent).map(|r| r.name()),
             _ => how.code,
         };
         match self.after_answer(agent, &how, body) {

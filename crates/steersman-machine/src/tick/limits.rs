@@ -6,6 +6,7 @@ use crate::snapshot::{Agent, Counters, Snapshot, Span};
 use crate::stored::commit::{Kind, Period};
 use crate::stored::engine::Asked;
 use crate::stored::ids::{Id, Time};
+use crate::tick::Tick;
 use crate::values::price::money;
 use crate::view::Cx;
 
@@ -81,9 +82,9 @@ impl Reached {
 
     /// Changes the reaction for an agent below the one that has the limit. The agent ends, and the agent that has the limit
     /// reacts at its own next move. Exception: a router makes no last model call itself, so the member at work makes it instead.
-    fn of_another(self, above: Kind) -> Self {
-        let then = match (self.then, above) {
-            (OnLimit::Answer, Kind::Routed) => OnLimit::Answer,
+    fn of_another(self, is_at_work: bool) -> Self {
+        let then = match self.then {
+            OnLimit::Answer if is_at_work => OnLimit::Answer,
             _ => OnLimit::Fail,
         };
         Self { then, ..self }
@@ -113,13 +114,20 @@ fn lasting(millis: u64) -> String {
     }
 }
 
-/// Returns the limits above an agent: those of its ancestors and of the session, each with the agent that counts for it. `true`
-/// marks the limits of the session.
-fn above<'a>(
-    cx: &Cx<'a>,
-    snapshot: &'a Snapshot,
-    agent: Id,
-) -> impl Iterator<Item = (&'a Agent, &'a Limits, bool)> {
+/// The limits of an agent above another one, or of the session.
+struct Above<'a> {
+    /// The agent that counts for the limits.
+    agent: &'a Agent,
+    limits: &'a Limits,
+    /// True if the limits are those of the session.
+    all: bool,
+    /// True if only routers are above the other agent, up to this one: then it is the member at work. Agents that a member calls
+    /// can be many at once, and are none.
+    routes: bool,
+}
+
+/// Returns the limits above an agent: those of its ancestors and of the session.
+fn above<'a>(cx: &Cx<'a>, snapshot: &'a Snapshot, agent: Id) -> impl Iterator<Item = Above<'a>> {
     let network = cx.network;
     let first = snapshot.agent(agent).family.parent;
     let up = std::iter::successors(first, |id| snapshot.agent(*id).family.parent);
@@ -130,30 +138,71 @@ fn above<'a>(
     let root = snapshot
         .root_agent()
         .map(|root| (&**root, &network.limits, true));
-    agents.chain(root)
-}
-
-/// Returns the limit that keeps an agent from one more step, if there is one. A default limit counts an agent's own
-/// calls. A limit in the definition covers all that the agent started, so the limits of ancestors count, too. If one of those
-/// is reached, the agent ends, and the ancestor reacts at its own next move.
-pub(crate) fn reached(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, now: Time) -> Option<Reached> {
-    let state = snapshot.agent(agent);
-    let own = own(state, cx.network.limits_of(state), now);
-    own.or_else(|| {
-        above(cx, snapshot, agent).find_map(|(above, limits, all)| {
-            let reached = covered(above, limits, all);
-            if above.id != agent {
-                return reached.map(|reached| reached.of_another(above.kind));
-            }
-            // The limit belongs to the session, and this agent is the root.
-            reached
-                .or_else(|| asked_for_agents(above, limits, all))
-                .or_else(|| out_of_time(above, limits, all, now))
-        })
+    let mut routes = true;
+    agents.chain(root).map(move |(agent, limits, all)| {
+        routes &= agent.kind == Kind::Routed;
+        Above {
+            agent,
+            limits,
+            all,
+            routes,
+        }
     })
 }
 
-fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
+impl Tick<'_> {
+    /// Returns the limit that keeps an agent from one more step, if there is one. A default limit counts an agent's own
+    /// calls. A limit in the definition covers all that the agent started, so the limits of ancestors count, too. If one of those
+    /// is reached, the agent ends, and the ancestor reacts at its own next move. Model calls count as soon as they begin.
+    pub(crate) fn reached(&self, agent: Id) -> Option<Reached> {
+        let (cx, now) = (self.cx(), self.now);
+        let state = self.agent(agent);
+        let limits = cx.network.limits_of(state);
+        let calls = self.calls(state, &limits.model_calls, false);
+        own(state, limits, calls, now).or_else(|| {
+            above(&cx, &self.snapshot, agent).find_map(|above| {
+                let (of, limits, all) = (above.agent, above.limits, above.all);
+                let calls = self.calls(of, &limits.model_calls, all);
+                let reached = covered(of, limits, calls, all);
+                if of.id != agent {
+                    return reached.map(|reached| reached.of_another(above.routes));
+                }
+                // The limit belongs to the session, and this agent is the root.
+                reached
+                    .or_else(|| asked_for_agents(of, limits, all))
+                    .or_else(|| out_of_time(of, limits, all, now))
+            })
+        })
+    }
+
+    /// Returns the model calls that a limit counts: those that ended, and those that have begun since, also in this tick. Otherwise
+    /// agents that work at the same time would pass the limit together.
+    fn calls(&self, agent: &Agent, limit: &Limit, all: bool) -> u64 {
+        let (c, snapshot) = (&agent.counters, &self.snapshot);
+        let ended = count(c, limit, c.model_calls, |s| s.model_calls);
+        let key = Key {
+            name: "model_calls",
+            all,
+        };
+        let most = most(c, key, limit);
+        // A default limit counts the agent's own calls, which it makes one after the other.
+        if !limit.written || ended >= most {
+            return ended;
+        }
+        // Most limits are far away: then it is enough to know that not so many calls can have begun.
+        let thinkers = self.moves.thinkers();
+        let at_most = snapshot.effects.len() + snapshot.calls.len() + thinkers.len();
+        if ended.saturating_add(at_most as u64) < most {
+            return ended;
+        }
+        let noted =
+            thinkers.filter(|id| self.owes_thought(*id) && snapshot.is_under(*id, agent.id));
+        ended + snapshot.begun_calls(agent.id) + noted.count() as u64
+    }
+}
+
+/// Returns a reached limit of the agent itself. `calls`: the model calls that its limit counts.
+fn own(agent: &Agent, limits: &Limits, calls: u64, now: Time) -> Option<Reached> {
     let c = &agent.counters;
     let model = agent.kind == Kind::Model;
     let repeats = c.same.map_or(0, |(_, times)| u64::from(times));
@@ -163,51 +212,49 @@ fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
         let key = Key::own(name);
         (count >= most(c, key, limit)).then(|| Reached::new(key, limit, count))
     };
-    let calls = &limits.model_calls;
-    over(
-        "model_calls",
-        calls,
-        count(c, calls, c.model_calls, |s| s.model_calls),
-    )
-    .or_else(|| over("same_call", &limits.same_call, repeats).filter(|_| model))
-    .or_else(|| over("corrections", &limits.corrections, tries).filter(|_| model))
-    .or_else(|| asked_for_agents(agent, limits, false).filter(|_| model))
-    .or_else(|| {
-        let limit = &limits.ticks;
-        over("ticks", limit, count(c, limit, c.ticks, |s| s.ticks))
-    })
-    .or_else(|| {
-        let limit = limits.tokens.as_ref()?;
-        over("tokens", limit, span(c, limit.per).tokens)
-    })
-    .or_else(|| {
-        let limit = limits.cost.as_ref()?;
-        over("cost", limit, span(c, limit.per).micros)
-    })
-    .or_else(|| out_of_time(agent, limits, false, now))
+    over("model_calls", &limits.model_calls, calls)
+        .or_else(|| over("same_call", &limits.same_call, repeats).filter(|_| model))
+        .or_else(|| over("corrections", &limits.corrections, tries).filter(|_| model))
+        .or_else(|| asked_for_agents(agent, limits, false).filter(|_| model))
+        .or_else(|| {
+            let limit = &limits.ticks;
+            over("ticks", limit, count(c, limit, c.ticks, |s| s.ticks))
+        })
+        .or_else(|| {
+            let limit = limits.tokens.as_ref()?;
+            over("tokens", limit, span(c, limit.per).tokens)
+        })
+        .or_else(|| {
+            let limit = limits.cost.as_ref()?;
+            over("cost", limit, span(c, limit.per).micros)
+        })
+        .or_else(|| out_of_time(agent, limits, false, now))
 }
 
-/// Returns a reached limit of an agent, or of the session, that covers all agents that the agent started.
-fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
+/// Returns a reached limit of an agent, or of the session, that covers all agents that the agent started. `calls`: the model calls
+/// that the limit counts.
+fn covered(agent: &Agent, limits: &Limits, calls: u64, all: bool) -> Option<Reached> {
     let c = &agent.counters;
     let key = |name| Key { name, all };
-    let over = |name, limit: &Limit, count: fn(&Span) -> u64| {
-        let used = count(span(c, limit.per));
+    let over = |name, limit: &Limit, used: u64| {
         let reached = limit.written && used >= most(c, key(name), limit);
         reached.then(|| Reached::new(key(name), limit, used))
     };
-    over("model_calls", &limits.model_calls, |s| s.model_calls.into())
-        .or_else(|| over("ticks", &limits.ticks, |s| s.ticks.into()))
+    over("model_calls", &limits.model_calls, calls)
+        .or_else(|| {
+            let limit = &limits.ticks;
+            over("ticks", limit, span(c, limit.per).ticks.into())
+        })
         .or_else(|| {
             let limit = limits.tokens.as_ref();
             // Limits of the session on the tokens and cost of the whole session are checked by the driver, in the ledger.
             let limit = limit.filter(|l| !(all && l.per == Period::Session))?;
-            over("tokens", limit, |s| s.tokens)
+            over("tokens", limit, span(c, limit.per).tokens)
         })
         .or_else(|| {
             let limit = limits.cost.as_ref();
             let limit = limit.filter(|l| !(all && l.per == Period::Session))?;
-            over("cost", limit, |s| s.micros)
+            over("cost", limit, span(c, limit.per).micros)
         })
 }
 
@@ -312,14 +359,14 @@ pub(crate) fn no_more_agents(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Opt
     let own = full(state, cx.network.limits_of(state), Key::own("agent_calls"));
     own.or_else(|| {
         above(cx, snapshot, agent)
-            .filter(|(_, limits, _)| limits.agent_calls.written)
-            .find_map(|(above, limits, all)| {
-                let name = "agent_calls";
-                let reached = full(above, limits, Key { name, all })?;
-                Some(if above.id == agent {
+            .filter(|above| above.limits.agent_calls.written)
+            .find_map(|above| {
+                let (name, all) = ("agent_calls", above.all);
+                let reached = full(above.agent, above.limits, Key { name, all })?;
+                Some(if above.agent.id == agent {
                     reached
                 } else {
-                    reached.of_another(above.kind)
+                    reached.of_another(above.routes)
                 })
             })
     })
@@ -329,7 +376,7 @@ pub(crate) fn no_more_agents(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Opt
 pub(crate) fn deepest(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
     let state = snapshot.agent(agent);
     let own = cx.network.limits_of(state).depth;
-    let above = above(cx, snapshot, agent).filter_map(|(_, limits, _)| limits.depth);
+    let above = above(cx, snapshot, agent).filter_map(|above| above.limits.depth);
     own.into_iter().chain(above).min().unwrap_or(DEPTH)
 }
 

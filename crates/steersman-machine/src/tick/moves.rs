@@ -46,7 +46,7 @@ impl Moves {
     }
 
     /// Iterates over the agents that are noted to owe a model call.
-    pub(super) fn thinkers(&self) -> impl Iterator<Item = Id> {
+    pub(super) fn thinkers(&self) -> impl ExactSizeIterator<Item = Id> {
         self.thinkers.iter().map(|(_, agent)| *agent)
     }
 

@@ -54,7 +54,7 @@ impl Tick<'_> {
             return;
         }
         // A reached limit keeps the router from calling another member, but not from ending.
-        let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
+        let reached = self.reached(agent);
         if reached.is_none() && self.extracts(agent) {
             return;
         }
@@ -249,7 +249,7 @@ impl Tick<'_> {
         if last.is_none_or(|(_, how, _)| *how != How::Limit) {
             return false;
         }
-        let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
+        let reached = self.reached(agent);
         reached.is_some_and(|reached| {
             self.limit(agent, &reached);
             true

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use steersman_definition::summary::Beside;
 use steersman_definition::{Compiled, Files, compile, compile_with_tests};
 use steersman_testkit::replay::twice;
 
@@ -170,4 +171,72 @@ fn what_nothing_would_enforce_is_refused() {
             .expect("a string takes it");
     }
     insta::assert_snapshot!(page);
+}
+
+/// `check` says of reviewers whether their calls are among those of the limit, or in addition. Where it says that they are among them,
+/// a run makes no more calls than the limit allows, and the last one.
+#[test]
+fn what_check_counts_in_a_limit_is_in_it() {
+    let works = |call: &str| format!("{{ call: {{ {call}: {{}} }} }}");
+    for (reviewed, works, made) in [
+        // A draft stands at a limit, so there is no last call.
+        ("main", "One.".to_owned(), 4),
+        ("look", works("look"), 5),
+        ("pay", works("pay"), 5),
+    ] {
+        for place in ["main", "top", "nowhere"] {
+            let reflect = |of: &str| {
+                let rounds = if of == reviewed {
+                    ", reflect: { by: critic, rounds: 9 }"
+                } else {
+                    ""
+                };
+                rounds.to_owned()
+            };
+            let limit = |at: &str| {
+                let limits = if at == place {
+                    "limits: { model_calls: 4 }"
+                } else {
+                    ""
+                };
+                limits.to_owned()
+            };
+            let text = format!(
+                "
+tools:
+  look: {{ description: Looks., effect: read, native: 1{} }}
+  pay: {{ description: Pays., effect: unsafe, native: 1{} }}
+agents:
+  main: {{ system: S., tools: [ look, pay ]{}, {} }}
+  critic: {{ description: C., system: You judge., limits: {{ model_calls: 2 }} }}
+entry: main
+{}
+tests:
+  one:
+    script: {{ main: [ {works}, {works}, Last. ], critic: [ {{ revise: More. }}, {{ revise: More. }} ] }}
+    tools: {{ look: [ a, b ] }}
+    steps: [ {{ say: Go. }} ]
+    expect: [ {{ model_calls: all, is: {made} }} ]
+",
+                reflect("look"),
+                reflect("pay"),
+                reflect("main"),
+                limit("main"),
+                limit("top"),
+            );
+            let (compiled, found) = compile_with_tests(&Files::new("limits.yaml", text), None);
+            let Some(Compiled { network, tests, .. }) = compiled else {
+                panic!("{found:?}");
+            };
+            let told = Beside::all(&network);
+            let of: Vec<&str> = told.iter().map(|one| &*one.of).collect();
+            assert_eq!(of, [reviewed]);
+            assert_eq!(told[0].counted, place != "nowhere", "{reviewed} {place}");
+            if told[0].counted {
+                let ran = twice(&Arc::new(network), &tests["one"]).expect("it runs as before");
+                let printed = &ran.world.printed;
+                assert!(ran.failures.is_empty(), "{:?}\n{printed}", ran.failures);
+            }
+        }
+    }
 }

@@ -4,7 +4,8 @@
 //! model of its chain, as far as these are known. Reservations are covered by escrow that is on disk; spending is settled with
 //! the outcome. The slice is the escrow that is drawn and not settled. At a takeover it counts as spent: a call whose outcome was
 //! not written may have been paid. So a slice is no larger than the bounds of the outstanding calls, and these calls wait until
-//! it is on disk. More is drawn ahead only if it is small compared with the rest of the limit, so that calls need not wait.
+//! it is on disk. More is drawn ahead only if it is small compared with the rest of the limit, so that calls need not wait. What calls
+//! did not use of their bounds serves the next calls; what is more than that is given back.
 //! Nothing is drawn for a budget without a limit.
 
 use super::draft::{Draft, NewHold};
@@ -345,18 +346,22 @@ impl Job<'_, '_> {
         Amount::new(FIRST, dearest.max().unwrap_or(0))
     }
 
+    /// Returns the number of model calls that are about to begin.
+    fn wished(&self) -> u64 {
+        let models = self.d.effects.outs().values().filter(|out| out.is_model());
+        // Effects that a search keeps waiting may never begin, and held ones do not begin now.
+        let begin =
+            models.filter(|out| !matches!(out.state, OutState::AwaitsSearch | OutState::Held));
+        begin.filter(|out| out.reserved.is_zero()).count() as u64
+    }
+
     /// Draws a slice ahead in a line that is written anyway, if the open slice does not cover the wished calls and one more,
     /// and if the slice is small compared with the rest of the limit.
     pub(super) fn draw_escrow(&mut self, draft: &mut Draft) {
         let Some(allowance) = self.allowance() else {
             return;
         };
-        let wanted = self.usual();
-        let models = self.d.effects.outs().values().filter(|out| out.is_model());
-        // Effects that a search keeps waiting may never begin, and held ones do not begin now.
-        let begin =
-            models.filter(|out| !matches!(out.state, OutState::AwaitsSearch | OutState::Held));
-        let wished = begin.filter(|out| out.reserved.is_zero()).count() as u64;
+        let (wanted, wished) = (self.usual(), self.wished());
         let before = draft.ledger.iter().map(drawn);
         let before = before.fold(Amount::default(), Amount::plus);
         let open = self
@@ -576,6 +581,41 @@ impl Job<'_, '_> {
         let needed = self.limited(spent);
         self.d.effects.needs(needed);
         self.d.effects.reserves(id, Amount::default());
+    }
+
+    /// Gives back what calls that are over did not use of their bounds, except for what calls need that are about to begin, and for as
+    /// much as may be drawn ahead. Otherwise a kill would cost as much as calls that ended before it.
+    pub(super) fn give_back_unused(&self, draft: &mut Draft) {
+        let Some(allowance) = self.allowance() else {
+            return;
+        };
+        let spends = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Spend { .. });
+        // An outcome that waits for its line reserves nothing any more, and its cost is not in the ledger yet.
+        let waits = |out: &Out| out.is_model() && out.state == OutState::Over;
+        if !draft.ledger.iter().any(spends) || self.d.effects.outs().values().any(waits) {
+            return;
+        }
+        let (spent, slice) = self.d.ledger.spent_after(&draft.ledger);
+        let rest = allowance.less(spent);
+        let part = |of: u64| Amount::new(rest.tokens / of, rest.micros / of);
+        let reserved = self.d.effects.reserved();
+        let open = slice.less(reserved);
+        let begin = self.usual().times(self.wished());
+        if part(LITTLE).at_least(begin).covers(open) {
+            return;
+        }
+        // Half as much as may be drawn ahead stays, so that not every line gives something back.
+        let kept = reserved.plus(open.at_most(part(2 * LITTLE).at_least(begin)));
+        draft.ledger.push(LedgerEntry::Settle {
+            tokens: 0,
+            micros: 0,
+        });
+        if !kept.is_zero() {
+            draft.ledger.push(LedgerEntry::Escrow {
+                tokens: kept.tokens,
+                micros: kept.micros,
+            });
+        }
     }
 
     /// Gives back escrow that was drawn and not used, when the session rests.

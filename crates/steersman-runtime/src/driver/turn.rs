@@ -144,6 +144,7 @@ impl Job<'_, '_> {
         if step.ended.is_some() {
             self.ended(&mut draft, id);
         }
+        self.give_back_unused(&mut draft);
         self.write(draft)?;
         self.deadline(id)
     }

@@ -68,6 +68,7 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     lists::trouble_is_shown(&make()).await;
     lists::workers_are_woken(&make()).await;
     quotas::workers_share_a_limit(&make()).await;
+    quotas::a_window_is_known_whatever_the_clock_says(&make()).await;
     quotas::pauses_are_known_to_all(&make()).await;
     accounts::tokens_are_kept(&make()).await;
     accounts::the_digest_key_is_of_the_store(&make(), &make()).await;

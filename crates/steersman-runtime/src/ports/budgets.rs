@@ -1,9 +1,9 @@
 //! Budgets that sessions share: a model call draws the most that it may use from the store before it is made, and gives back what
 //! it did not use after it.
 //!
-//! Each amount of a budget has one window of [`Quotas`](crate::store::Quotas) for each period. So two processes never draw more
-//! together than the budget has. A process that dies during a call gives nothing back: what the call may have used counts until the
-//! period is over.
+//! Each amount of a budget has one window of [`Quotas`](crate::store::Quotas) for each period, which opens when the period begins. So
+//! two processes never draw more together than the budget has in a period, whatever their clocks say. A process that dies during a call
+//! gives nothing back: what the call may have used counts until the period is over.
 
 use crate::store::{Drawn, Limit, SessionQuery, Store, StoreError};
 use std::collections::BTreeSet;
@@ -97,21 +97,19 @@ impl Share {
         Self::new(name, def, &["label", label, value], of)
     }
 
-    /// Returns the limits that the budget has in a period.
-    fn limits(&self, period: &Period) -> impl Iterator<Item = (Limit, Amount)> {
+    /// Returns the limits that the budget has in each period.
+    fn limits(&self) -> impl Iterator<Item = (Limit, Amount)> {
         let def = &self.def;
         let amounts = [
             (def.cost, Amount::Cost),
             (def.tokens, Amount::Tokens),
             (def.calls, Amount::Calls),
         ];
-        let within = period.begins.until(period.ends);
         amounts.into_iter().filter_map(move |(most, amount)| {
             let limit = Limit {
                 place: self.place,
                 rate: amount.rate().into(),
                 most: most?,
-                within: Some(within),
             };
             Some((limit, amount))
         })
@@ -237,7 +235,7 @@ pub async fn uses(
                 continue;
             };
             let mut amounts = Vec::new();
-            for (limit, amount) in share.limits(&period) {
+            for (limit, amount) in share.limits() {
                 amounts.push(AmountUse {
                     unit: amount.rate(),
                     used: store.drawn(&limit, period.begins).await?,
@@ -286,7 +284,7 @@ impl Shares {
                 self.settle(taken, Used::default()).await;
                 return Err(unknown(&share.name, &"its period has no bounds"));
             };
-            for (limit, amount) in share.limits(&period) {
+            for (limit, amount) in share.limits() {
                 let wanted = amount.of(self.most).min(limit.most);
                 let drawn = match self.store.draw(&limit, wanted, period.begins).await {
                     Ok(drawn) => drawn,

@@ -39,7 +39,7 @@ pub use log::{
     StoreAccepted, WaitChange, check, first_line,
 };
 pub use memories::{Memories, Memory, MemoryQuery, NewMemory, Rated};
-pub use quotas::{Drawn, Limit, Pause, Quotas};
+pub use quotas::{Drawn, Limit, Pause, Quotas, WINDOWS};
 pub use schedules::{Schedule, ScheduleId, Schedules};
 pub use scoped::Scoped;
 pub use session_id::{SessionId, StoreCode, session_id};

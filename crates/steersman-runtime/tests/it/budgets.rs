@@ -234,3 +234,64 @@ async fn a_budget_of_money_counts_what_calls_cost() {
     assert!(text.contains("0.15 per day for one key of"), "{text}");
     assert!(text.contains("0.07 left, up to 0.10 needed"), "{text}");
 }
+
+/// Begins a session at a time. Returns true if its call fitted into the budget, and false if it failed.
+async fn fits(stage: &Stage, definition: &str, days: i64) -> bool {
+    stage.clock.set(Time(NOON.0 + days * 24 * HOUR));
+    let session = stage.start(definition).await;
+    match rest(stage, &session).await {
+        Settled::Failed { code, .. } => {
+            assert_eq!(&*code, "limit");
+            false
+        }
+        settled => answered(&settled) == "I am default.",
+    }
+}
+
+/// Two processes, of which one has a clock that is days ahead, and clocks that jump forth and back: the use of each day stays known.
+#[tokio::test]
+async fn a_clock_that_jumps_forgets_no_use_of_a_period() {
+    let (store, rack) = (Spy::default(), Rack::default());
+    let right = Stage::over(rack.clone(), store.clone());
+    let ahead = Stage::over(rack, store);
+    let definition = with("{ calls: 2, per: day, then: fail }");
+    assert!(fits(&right, &definition, 0).await);
+    for (at, is_left) in [(3, true), (1, true), (3, true), (3, false), (400, true)] {
+        assert_eq!(fits(&ahead, &definition, at).await, is_left, "day {at}");
+    }
+    // The first process, whose clock is right, has one call left today. Then its clock jumps, too, also to the past.
+    for (at, is_left) in [
+        (0, true),
+        (0, false),
+        (40, true),
+        (-2, true),
+        (0, false),
+        (1, true),
+        (1, false),
+        (3, false),
+        (0, false),
+    ] {
+        assert_eq!(fits(&right, &definition, at).await, is_left, "day {at}");
+    }
+}
+
+/// Months differ in length, and so do days when the clock is changed for summer and winter.
+#[tokio::test]
+async fn each_period_begins_with_nothing_used_whatever_its_length() {
+    for (per, days) in [
+        (
+            "month",
+            &[0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334][..],
+        ),
+        ("day", &[81, 82, 83, 84, 85, 291, 292, 293, 294, 295]),
+        ("week", &[75, 82, 89, 285, 292, 299]),
+    ] {
+        let stage = Stage::set(Rack::default());
+        let budget = format!("{{ calls: 1, per: {per}, timezone: Europe/Oslo, then: fail }}");
+        let definition = with(&budget);
+        for day in days {
+            assert!(fits(&stage, &definition, *day).await, "{per} {day}");
+            assert!(!fits(&stage, &definition, *day).await, "{per} {day}");
+        }
+    }
+}

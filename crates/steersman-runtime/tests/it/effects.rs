@@ -557,6 +557,40 @@ async fn a_crash_loop_spends_its_budget_and_stops() {
     panic!("the budget never stops it");
 }
 
+/// What calls that are over did not use of their bounds is given back: a kill costs the bounds of the calls that run, and at most 2 %
+/// of what is left of the limit.
+#[tokio::test]
+async fn a_kill_costs_no_calls_that_ended_before_it() {
+    // A call reserves over 8,192 tokens, and uses some words.
+    const DEFINITION: &str = "
+limits: { tokens: 100000 }
+tools: { look: { description: Looks., effect: read, native: 1 } }
+agents:
+  main: { system: You look., tools: [look, helper] }
+  helper: { description: Helps., system: You help. }
+entry: main
+";
+    let helper = json!({ "helper": { "message": "Help." } });
+    for helpers in [0, 5] {
+        let mut calls = vec![helper.clone(); helpers];
+        calls.push(json!({ "look": {} }));
+        let mut world = World::new(json!({
+            "main": [{ "call": calls }, "And on."],
+            "helper": ["Helped."],
+        }));
+        world.tools.will("look", Does::Hangs);
+        let session = world.start(DEFINITION, "Go.").await;
+        until_run(&world, "look", 1).await;
+        drop(session);
+        world = world.killed().await;
+        let session = world.open().await;
+        assert_eq!(answered(&session.settled().await.unwrap()), "And on.");
+        let ledger = world.engine.inspect("session").await.unwrap().ledger;
+        assert!(ledger.lost.tokens <= 2_000, "{:?}", ledger.lost);
+        assert_eq!(ledger.calls, helpers as u64 + 2);
+    }
+}
+
 #[tokio::test]
 async fn paused_nothing_begins() {
     let world = calls(json!({ "look": {} }));

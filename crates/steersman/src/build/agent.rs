@@ -207,7 +207,7 @@ section! {
     /// root and so all agents. If an agent reaches a limit of an agent above it, it ends; the agent above applies the outcome
     /// of the limit when it moves next.
     Limits = "Limits" {
-        "Model calls, and calls of states in Rust. The default counts the agent's own; what is written counts those of all it started, too." model_calls "model_calls" into(Limit);
+        "Model calls, and calls of states in Rust, each from its begin on. The default counts the agent's own; what is written counts those of all it started, too: sub-agents, members, reviewers. Branches count for themselves." model_calls "model_calls" into(Limit);
         "Calls of agents, counted like model calls. One more is refused with a result; where it was asked for, the limit is reached." agent_calls "agent_calls" into(Limit);
         "Calls of one exchange at once; the rest waits. At the top: of every agent." parallel "parallel" into(Bound);
         "How deep agents may stand, the root at 1; a deeper call is refused with a result. The least counts of what is written at the agent, above it and at the top." depth "depth" into(Bound);
@@ -215,7 +215,7 @@ section! {
         "The same calls with the same arguments and results in a row. Of a route: the same choice over the same values without progress in between (`2`, `fail`). At the top: of every agent." same_call "same_call" into(AnswerLimit);
         "Arguments and answers that could not be used. At the top: of every agent." corrections "corrections" into(AnswerLimit);
         "Time since it began. Per answer without the time in which nothing but people and waits keeps it; a call that waits for approval counts as one that runs." wall_time "wall_time" into(TimeLimit);
-        "Tokens. At the top per session they are drawn ahead of use and count whatever becomes of the branch that spent them; else they are what the answers of this branch used." tokens "tokens" into(Limit);
+        "Tokens. At the top per session they are drawn ahead of use and count whatever becomes of the branch that spent them; else they are what the answers of this branch used, so calls that run at the same time may exceed it together." tokens "tokens" into(Limit);
         "Money, in the currency of the prices (US dollars in the built-in table). Drawn and counted like `tokens`. The price of every model must be known." cost "cost" into(MoneyLimit);
     }
 }

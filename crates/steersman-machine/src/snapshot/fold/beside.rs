@@ -1,5 +1,6 @@
 //! Model calls that the engine makes for itself: extractions, summaries, judgements.
 
+use super::counts::Counted;
 use super::routing;
 use crate::snapshot::{Snapshot, Stands};
 use crate::stored::codes::{Code, REVISE};
@@ -18,16 +19,12 @@ impl Snapshot {
         let answered = result.how.is_ok() || result.code.as_deref() == Some(Code::Misfit.text());
         let agent = self.agent_mut(owner);
         agent.counters.extracted += 1;
-        // For a model-driven agent `model_calls` counts only its steps, and an extraction is not a step.
-        if answered && agent.kind == Kind::Routed {
-            agent.counters.model_calls += 1;
-        }
         match of {
             Extracted::Turn => routing(agent).unread = false,
             Extracted::Message => agent.input.unread.clear(),
         }
         if answered {
-            self.count_model_call_above(owner);
+            self.count_call(owner, Counted::Beside);
         }
     }
 
@@ -76,7 +73,7 @@ impl Snapshot {
         }
         let answered = result.how.is_ok() || result.code.as_deref() == Some(Code::Unusable.text());
         if answered {
-            self.count_model_call(owner);
+            self.count_answer(owner);
         } else {
             self.agent_mut(owner).counters.model_calls_all += 1;
         }
@@ -100,9 +97,8 @@ impl Snapshot {
         if agent.kind == Kind::Routed {
             let said = agent.routing.said;
             routing(agent).summed.insert(summary.policy.clone(), said);
-            agent.counters.model_calls += 1;
         }
-        self.count_model_call_above(id);
+        self.count_call(id, Counted::Beside);
     }
 
     /// Counts a message with which a member ended its turn and kept the floor.

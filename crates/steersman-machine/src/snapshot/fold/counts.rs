@@ -37,6 +37,33 @@ pub(super) fn gives(how: How) -> bool {
     how.is_ok() || how == How::DoneBefore
 }
 
+/// Work that counts against the limits of model calls (`limits.model_calls`). Only this type says what counts, and for whom. A limit
+/// in the definition counts all of it, for an agent and everything it started; a default limit only what is an agent's own.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// A step: an answer of an agent's model, a decision of a router's model, a judgement of a call by the agent's own model, or a
+    /// call of a state. A reviewer or a judge is an agent, and its answers are its steps.
+    Step,
+    /// A model call that is no step: an extraction or a summary.
+    Beside,
+}
+
+impl Counted {
+    /// Returns the work that an open call is. `None` if it is another call: of a tool, of an agent, of a person.
+    pub(crate) fn of(call: &Call) -> Option<Self> {
+        if call.is_extraction() {
+            Some(Self::Beside)
+        } else {
+            (call.asks_itself() || call.state().is_some()).then_some(Self::Step)
+        }
+    }
+
+    /// Returns true if the work counts as the agent's own for a default limit. All model calls of a router do.
+    fn is_own(self, kind: Kind) -> bool {
+        self == Self::Step || kind == Kind::Routed
+    }
+}
+
 impl Snapshot {
     /// Removes an outstanding effect. Its call must still be stored, with the target that it had when the effect was wished.
     pub(super) fn drop_effect(&mut self, now: Time, id: Id) {
@@ -110,30 +137,46 @@ impl Snapshot {
         }
     }
 
-    pub(super) fn count_model_call(&mut self, id: Id) {
+    /// Counts an answer of an agent's model.
+    pub(super) fn count_answer(&mut self, id: Id) {
         let counters = &mut self.agent_mut(id).counters;
-        counters.model_calls += 1;
         counters.model_calls_all += 1;
         counters.mode_calls += 1;
-        self.count_model_call_above(id);
+        self.count_call(id, Counted::Step);
     }
 
     /// Counts a model call for a decision. A call that restates the request has its own counter, because scripts number these
     /// calls separately.
     pub(super) fn count_decision(&mut self, id: Id, chosen: &Choice) {
         let counters = &mut self.agent_mut(id).counters;
-        counters.model_calls += 1;
         match chosen {
             Choice::Restate(_) => counters.restated += 1,
             _ => counters.model_calls_all += 1,
         }
-        self.count_model_call_above(id);
+        self.count_call(id, Counted::Step);
     }
 
-    pub(super) fn count_model_call_above(&mut self, id: Id) {
+    /// Counts a call against the limits of model calls: those of its agent, and those of all agents above.
+    pub(super) fn count_call(&mut self, id: Id, what: Counted) {
+        let agent = self.agent_mut(id);
+        if what.is_own(agent.kind) {
+            agent.counters.model_calls += 1;
+        }
         self.count_above(Some(id), |span| {
             span.model_calls = span.model_calls.saturating_add(1);
         });
+    }
+
+    /// Returns the number of calls of an agent and everything it started that have begun and are not counted yet. They count when
+    /// they end. Effects and open calls are in the snapshot, so a call that a new owner makes again is one call.
+    pub(crate) fn begun_calls(&self, top: Id) -> u64 {
+        let steps = self.effects.values().filter(|e| e.what == Want::Step);
+        let calls = self.calls.values().filter(|open| open.closed.is_none());
+        let calls = calls.filter(|open| Counted::of(&open.call).is_some());
+        let agents = steps
+            .map(|effect| effect.agent)
+            .chain(calls.map(|open| open.owner));
+        agents.filter(|agent| self.is_under(*agent, top)).count() as u64
     }
 
     pub(super) fn count_agent_call(&mut self, id: Id) {
@@ -202,9 +245,10 @@ impl Counters {
     }
 
     /// Applies a person's consent to more: it grants the amount used so far in addition to the limit, so the full limit is
-    /// available again. Adding the limit once would be too little if one step used several times the limit.
+    /// available again. Adding the limit once would be too little if one step used several times the limit. A limit may be reached
+    /// by calls that have only begun, so at least one is granted.
     pub(super) fn allow(&mut self, asked: &Asked, now: Time) {
-        let used = self.used(&asked.limit, asked.per, now);
+        let used = self.used(&asked.limit, asked.per, now).max(1);
         let span = match asked.per {
             Period::Session => &mut self.session,
             Period::Task => &mut self.task,

@@ -347,7 +347,7 @@ impl Tick<'_> {
     pub(crate) fn decline(&mut self, owner: Id, call: Id, mapped: Mapped) {
         self.results.entry(owner).or_default().decline();
         self.close_call(owner, call, mapped);
-        let reached = limits::reached(&self.cx(), &self.snapshot, owner, self.now);
+        let reached = self.reached(owner);
         if let (Phase::Calling, Some(reached)) = (self.agent(owner).phase, reached) {
             self.cut_calls(owner, &Cut::default());
             self.limit(owner, &reached);

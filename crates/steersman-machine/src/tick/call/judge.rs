@@ -90,8 +90,9 @@ pub(crate) fn refusal(
 }
 
 /// Returns the reason why a call that changes the world cannot be judged yet: its `requires` or `approve` reads state that an
-/// earlier open call of the same answer may write. Calls of one answer run together and their writes take effect together, so
-/// each of several payments would otherwise be judged as if it were the only one.
+/// earlier open call of the same answer may write, or the count of the calls to which that call belongs. Calls of one answer run
+/// together, and their writes take effect together. So each of several payments would otherwise be judged as if it were the only
+/// one.
 fn unsettled(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, tool: &ToolDef) -> Option<String> {
     if !matches!(tool.effect, Class::Idempotent | Class::Unsafe) {
         return None;
@@ -104,19 +105,25 @@ fn unsettled(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, tool: &ToolDef) 
     let read: Vec<&Expr> = requires.chain(approve).collect();
     let earlier = snapshot.exchange(open.owner);
     let earlier = earlier.filter(|other| other.call.id < open.call.id && other.closed.is_none());
+    let reads = |variable: &str, name: &str| read.iter().any(|e| e.node().reads(variable, name));
+    let depends = |on: &str, name: &str| {
+        format!(
+            "it depends on `{on}`, which the call of `{name}` before it in the same answer may change; call it again when that has \
+             ended"
+        )
+    };
     for other in earlier {
-        let Some(writer) = cx.network.tools.get(&other.call.name) else {
+        let name = &other.call.name;
+        if reads("calls", name) {
+            return Some(depends(&format!("calls.{name}"), name));
+        }
+        let Some(writer) = cx.network.tools.get(name) else {
             continue;
         };
         let on_error = writer.on_error.values().flat_map(|entry| &entry.set);
         let mut written = writer.set.iter().chain(on_error).map(|(name, _)| name);
-        let found = written.find(|name| read.iter().any(|expr| expr.node().reads_state(name)));
-        if let Some(name) = found {
-            return Some(format!(
-                "it depends on `state.{name}`, which the call of `{}` before it in the same answer may change; call it again when \
-                 that has ended",
-                other.call.name
-            ));
+        if let Some(entry) = written.find(|entry| reads("state", entry)) {
+            return Some(depends(&format!("state.{entry}"), name));
         }
     }
     None

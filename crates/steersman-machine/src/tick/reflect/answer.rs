@@ -10,8 +10,8 @@ use crate::stored::engine::Judged;
 use crate::stored::ids::{Body, Id};
 use crate::stored::interaction::{Cause, End, Interaction, Origin};
 use crate::stored::outcome::Answer;
+use crate::tick::Tick;
 use crate::tick::finish::{Conclude, Finish};
-use crate::tick::{Tick, limits};
 use serde_json::Value as Json;
 
 /// The fate of an answer that could be final.
@@ -63,7 +63,7 @@ impl Tick<'_> {
                 return After::Judged;
             }
         }
-        if let Some(reached) = limits::reached(&self.cx(), &self.snapshot, agent, self.now) {
+        if let Some(reached) = self.reached(agent) {
             return After::Stands(reached.name());
         }
         let own = match &reflect.prompt {

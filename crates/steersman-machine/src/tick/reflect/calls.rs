@@ -8,9 +8,9 @@ use crate::stored::engine::{Caller, Judged};
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{Class, How, Interaction, Number, Origin, Target};
 use crate::stored::outcome::Mapped;
+use crate::tick::Tick;
 use crate::tick::call::refuse;
 use crate::tick::results::Results;
-use crate::tick::{Tick, limits};
 use crate::view::View;
 use serde_json::json;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Tick<'_> {
         if found.is_empty() || state.turn.draft_is_judged() || state.counters.limited {
             return false;
         }
-        if limits::reached(&self.cx(), &self.snapshot, owner, self.now).is_some() {
+        if self.reached(owner).is_some() {
             return false;
         }
         let (mut asked, mut reviews) = (false, Vec::new());
@@ -197,7 +197,7 @@ impl Tick<'_> {
             );
             return self.refuse_unjudged(owner, call, refuse(Code::Rounds, text));
         }
-        if let Some(reached) = limits::reached(&self.cx(), &self.snapshot, owner, self.now) {
+        if let Some(reached) = self.reached(owner) {
             let text = format!(
                 "limit: `{}` leaves no room to judge it, so it does not run",
                 reached.name()

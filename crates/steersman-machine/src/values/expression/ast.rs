@@ -325,18 +325,18 @@ impl Node {
         }
     }
 
-    /// Returns true if the value of the expression may depend on this entry of `state`.
-    pub(crate) fn reads_state(&self, entry: &str) -> bool {
-        let is_state =
-            |node: &Self| matches!(&node.kind, NodeKind::Var(name) if &**name == "state");
+    /// Returns true if the value of the expression may depend on this entry of a variable: `state.balance`, `calls.pay`.
+    pub(crate) fn reads(&self, variable: &str, entry: &str) -> bool {
+        let is_variable =
+            |node: &Self| matches!(&node.kind, NodeKind::Var(name) if &**name == variable);
         match &self.kind {
-            NodeKind::Attr { of, name } if is_state(of) => &**name == entry,
-            // `state` alone, or with a key in brackets, may read any entry.
-            NodeKind::Var(name) => &**name == "state",
+            NodeKind::Attr { of, name } if is_variable(of) => &**name == entry,
+            // The variable alone, or with a key in brackets, may read any entry.
+            NodeKind::Var(name) => &**name == variable,
             _ => self
                 .children()
                 .into_iter()
-                .any(|node| node.reads_state(entry)),
+                .any(|node| node.reads(variable, entry)),
         }
     }
 

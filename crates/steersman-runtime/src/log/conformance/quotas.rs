@@ -1,7 +1,7 @@
 //! Limits that workers share.
 
 use super::{Place, open};
-use crate::store::{Drawn, Limit, Pause};
+use crate::store::{Drawn, Limit, Pause, WINDOWS};
 use steersman_machine::stored::ids::Time;
 
 pub(super) async fn workers_share_a_limit(place: &impl Place) {
@@ -10,26 +10,28 @@ pub(super) async fn workers_share_a_limit(place: &impl Place) {
         place: [7; 32],
         rate: "requests".into(),
         most: 10,
-        within: Some(100),
     };
     let drawn = |units, opens| Drawn {
         units,
         opens: Time(opens),
     };
-    let draw = async |store: &std::sync::Arc<dyn crate::store::Store>, wanted, now| {
-        store.draw(&limit, wanted, Time(now)).await.expect("drawn")
+    let draw = async |store: &std::sync::Arc<dyn crate::store::Store>, wanted, opens| {
+        store
+            .draw(&limit, wanted, Time(opens))
+            .await
+            .expect("drawn")
     };
     assert_eq!(draw(&store, 4, 1_000).await, drawn(4, 1_000));
-    assert_eq!(draw(&other, 4, 1_050).await, drawn(4, 1_000));
+    assert_eq!(draw(&other, 4, 1_000).await, drawn(4, 1_000));
     assert_eq!(
-        draw(&store, 4, 1_060).await,
+        draw(&store, 4, 1_000).await,
         drawn(2, 1_000),
         "what is left"
     );
-    assert_eq!(draw(&store, 1, 1_099).await, drawn(0, 1_000));
-    let used = async |now| store.drawn(&limit, Time(now)).await.expect("read");
+    assert_eq!(draw(&store, 1, 1_000).await, drawn(0, 1_000));
+    let used = async |opens| store.drawn(&limit, Time(opens)).await.expect("read");
     assert_eq!(
-        [used(1_099).await, used(1_100).await, used(1_099).await],
+        [used(1_000).await, used(1_100).await, used(1_000).await],
         [10, 0, 10],
         "a look draws nothing and opens no window"
     );
@@ -37,38 +39,79 @@ pub(super) async fn workers_share_a_limit(place: &impl Place) {
         .give_back(&limit, drawn(3, 1_000))
         .await
         .expect("given back");
-    assert_eq!(draw(&store, 9, 1_099).await, drawn(3, 1_000));
+    assert_eq!(draw(&store, 9, 1_000).await, drawn(3, 1_000));
     assert_eq!(
         draw(&store, 9, 1_100).await,
         drawn(9, 1_100),
         "a new window"
     );
-    store
-        .give_back(&limit, drawn(9, 1_000))
-        .await
-        .expect("it is late");
-    assert_eq!(draw(&other, 9, 1_101).await, drawn(1, 1_100));
-    // The clock of another worker is behind: it draws from the same window.
-    assert_eq!(draw(&store, 1, 1_050).await, drawn(0, 1_100));
-    // The clock was set back: a window that opens far in the future does not count.
-    assert_eq!(draw(&other, 2, 500).await, drawn(2, 500));
-    // Another limit of the place, with one window without an end.
+    assert_eq!(draw(&other, 9, 1_100).await, drawn(1, 1_100));
+    // Another limit of the place.
     let money = Limit {
         rate: "micros".into(),
-        within: None,
         ..limit.clone()
     };
-    let first = store.draw(&money, 7, Time(600)).await;
-    assert_eq!(first.expect("drawn"), drawn(7, 600));
-    let rest = other.draw(&money, 7, Time(9_000_000)).await;
-    assert_eq!(rest.expect("drawn"), drawn(3, 600));
+    let first = store.draw(&money, 7, Time(1_100)).await;
+    assert_eq!(first.expect("drawn"), drawn(7, 1_100));
+    let rest = other.draw(&money, 7, Time(1_100)).await;
+    assert_eq!(rest.expect("drawn"), drawn(3, 1_100));
     // A limit that became smaller gives nothing until the window is over.
     let less = Limit {
         most: 1,
         ..limit.clone()
     };
-    let none = store.draw(&less, 1, Time(510)).await;
-    assert_eq!(none.expect("drawn"), drawn(0, 500));
+    let none = store.draw(&less, 1, Time(1_100)).await;
+    assert_eq!(none.expect("drawn"), drawn(0, 1_100));
+}
+
+/// Clocks of workers differ and jump: what was drawn from a window is known again when a clock returns to it.
+pub(super) async fn a_window_is_known_whatever_the_clock_says(place: &impl Place) {
+    let (store, other) = (open(place), open(place));
+    let limit = Limit {
+        place: [8; 32],
+        rate: "requests".into(),
+        most: 10,
+    };
+    let drawn = |units, opens| Drawn {
+        units,
+        opens: Time(opens),
+    };
+    let draw = async |store: &std::sync::Arc<dyn crate::store::Store>, wanted, opens| {
+        store
+            .draw(&limit, wanted, Time(opens))
+            .await
+            .expect("drawn")
+    };
+    let used = async |opens| other.drawn(&limit, Time(opens)).await.expect("read");
+    assert_eq!(draw(&store, 8, 1_000).await, drawn(8, 1_000));
+    // A clock that is far ahead, and one that is behind.
+    assert_eq!(draw(&other, 9, 9_000_000).await, drawn(9, 9_000_000));
+    assert_eq!(draw(&other, 5, -9_000_000).await, drawn(5, -9_000_000));
+    assert_eq!([used(1_000).await, used(9_000_000).await], [8, 9]);
+    // Both are set right.
+    assert_eq!(draw(&other, 9, 1_000).await, drawn(2, 1_000));
+    store
+        .give_back(&limit, drawn(4, 9_000_000))
+        .await
+        .expect("given back");
+    assert_eq!(used(9_000_000).await, 5);
+    assert_eq!(draw(&store, 1, 1_000).await, drawn(0, 1_000));
+    assert_eq!(draw(&store, 9, 9_000_000).await, drawn(5, 9_000_000));
+    // The windows that were drawn from last are kept.
+    for n in 1..WINDOWS as i64 {
+        assert_eq!(draw(&store, 3, n).await, drawn(3, n));
+    }
+    assert_eq!(used(9_000_000).await, 10, "the last of those that are kept");
+    assert_eq!(used(1_000).await, 0, "it is not kept any more");
+    store
+        .give_back(&limit, drawn(4, 1_000))
+        .await
+        .expect("it is late");
+    assert_eq!(draw(&other, 2, 1).await, drawn(2, 1));
+    assert_eq!([used(1).await, used(2).await], [5, 3]);
+    let last = WINDOWS as i64;
+    assert_eq!(draw(&other, 1, last).await, drawn(1, last));
+    assert_eq!([used(9_000_000).await, used(1).await], [0, 5]);
 }
 
 pub(super) async fn pauses_are_known_to_all(place: &impl Place) {

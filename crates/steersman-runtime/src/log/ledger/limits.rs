@@ -3,32 +3,51 @@
 use super::{Amount, Ledger, answers};
 use steersman_machine::stored::commit::{LedgerEntry, LogLine};
 
+/// Folds an entry into the amount that is spent, and into the slice.
+fn draws(entry: &LedgerEntry, spent: &mut Amount, slice: &mut Amount) {
+    match entry {
+        LedgerEntry::Escrow { tokens, micros } => {
+            *slice = slice.plus(Amount::new(*tokens, *micros));
+        }
+        LedgerEntry::Spend { tokens, micros, .. } => {
+            let paid = Amount::new(*tokens, *micros);
+            (*spent, *slice) = (spent.plus(paid), slice.less(paid));
+        }
+        LedgerEntry::Settle { tokens, micros } => {
+            let unknown = Amount::new(*tokens, *micros);
+            (*spent, *slice) = (spent.plus(unknown), Amount::default());
+        }
+        _ => {}
+    }
+}
+
 impl Ledger {
+    /// Returns the amount that is spent and the slice, as they are after these entries.
+    pub(crate) fn spent_after(&self, entries: &[LedgerEntry]) -> (Amount, Amount) {
+        let (mut spent, mut slice) = (self.spent, self.slice);
+        for entry in entries {
+            draws(entry, &mut spent, &mut slice);
+        }
+        (spent, slice)
+    }
+
     /// Folds an entry about money or tokens.
     pub(super) fn limits(&mut self, line: &LogLine, entry: &LedgerEntry) {
+        draws(entry, &mut self.spent, &mut self.slice);
         match entry {
-            LedgerEntry::Escrow { tokens, micros } => {
-                self.slice = self.slice.plus(Amount::new(*tokens, *micros));
-            }
             LedgerEntry::Spend {
                 effect,
                 tokens,
                 micros,
             } => {
-                let paid = Amount::new(*tokens, *micros);
                 if !answers(line, *effect) {
-                    self.lost = self.lost.plus(paid);
+                    self.lost = self.lost.plus(Amount::new(*tokens, *micros));
                 }
-                self.spent = self.spent.plus(paid);
-                self.slice = self.slice.less(paid);
                 self.calls += 1;
             }
             LedgerEntry::Settle { tokens, micros } => {
                 // The slice of an owner that died: the real amount is unknown.
-                let unknown = Amount::new(*tokens, *micros);
-                self.spent = self.spent.plus(unknown);
-                self.lost = self.lost.plus(unknown);
-                self.slice = Amount::default();
+                self.lost = self.lost.plus(Amount::new(*tokens, *micros));
             }
             LedgerEntry::More {
                 effect,

@@ -392,12 +392,12 @@ impl Quotas for AwkwardStore {
         &'a self,
         limit: &'a Limit,
         wanted: u64,
-        now: Time,
+        opens: Time,
     ) -> Boxed<'a, Result<Drawn, StoreError>> {
-        self.look(|i| Ok(i.tables.quotas.draw(limit, wanted, now)))
+        self.look(|i| Ok(i.tables.quotas.draw(limit, wanted, opens)))
     }
-    fn drawn<'a>(&'a self, limit: &'a Limit, now: Time) -> Boxed<'a, Result<u64, StoreError>> {
-        self.look(|i| Ok(i.tables.quotas.used(limit, now)))
+    fn drawn<'a>(&'a self, limit: &'a Limit, opens: Time) -> Boxed<'a, Result<u64, StoreError>> {
+        self.look(|i| Ok(i.tables.quotas.used(limit, opens)))
     }
     fn give_back<'a>(
         &'a self,

@@ -170,12 +170,12 @@ impl<L: Layer> Quotas for L {
         &'a self,
         limit: &'a Limit,
         wanted: u64,
-        now: Time,
+        opens: Time,
     ) -> Boxed<'a, Result<Drawn, StoreError>> {
-        self.below().draw(limit, wanted, now)
+        self.below().draw(limit, wanted, opens)
     }
-    fn drawn<'a>(&'a self, limit: &'a Limit, now: Time) -> Boxed<'a, Result<u64, StoreError>> {
-        self.below().drawn(limit, now)
+    fn drawn<'a>(&'a self, limit: &'a Limit, opens: Time) -> Boxed<'a, Result<u64, StoreError>> {
+        self.below().drawn(limit, opens)
     }
     fn give_back<'a>(
         &'a self,

@@ -293,12 +293,12 @@ impl Quotas for MemoryStore {
         &'a self,
         limit: &'a Limit,
         wanted: u64,
-        now: Time,
+        opens: Time,
     ) -> Boxed<'a, Result<Drawn, StoreError>> {
-        ready(Ok(self.tables().quotas.draw(limit, wanted, now)))
+        ready(Ok(self.tables().quotas.draw(limit, wanted, opens)))
     }
-    fn drawn<'a>(&'a self, limit: &'a Limit, now: Time) -> Boxed<'a, Result<u64, StoreError>> {
-        ready(Ok(self.tables().quotas.used(limit, now)))
+    fn drawn<'a>(&'a self, limit: &'a Limit, opens: Time) -> Boxed<'a, Result<u64, StoreError>> {
+        ready(Ok(self.tables().quotas.used(limit, opens)))
     }
     fn give_back<'a>(
         &'a self,

@@ -6,19 +6,24 @@ use steersman_machine::stored::ids::{Name, Time};
 
 /// Limits that all workers of a store share: calls of a place in a span of time, or money of a tenant. A worker draws a part of a
 /// limit before it uses it, and asks the store again when the part is used up.
+///
+/// Each limit has windows, such as the days of a budget. The time at which a window opens names it, so the clock of a worker, which may
+/// jump, decides only which window is meant. What was drawn from a window stays known while others are drawn from: a store keeps the
+/// last [`WINDOWS`] windows of each limit.
 pub trait Quotas: Send + Sync + 'static {
-    /// Draws at most `wanted` units, in one step for all workers: together they never draw more than the limit.
+    /// Draws at most `wanted` units of the window that opens at a time, in one step for all workers: together they never draw more
+    /// from it than the limit.
     fn draw<'a>(
         &'a self,
         limit: &'a Limit,
         wanted: u64,
-        now: Time,
+        opens: Time,
     ) -> Boxed<'a, Result<Drawn, StoreError>>;
 
-    /// Returns the units that are drawn in the window that is open at a time. Nothing is drawn for it.
-    fn drawn<'a>(&'a self, limit: &'a Limit, now: Time) -> Boxed<'a, Result<u64, StoreError>>;
+    /// Returns the units that are drawn of the window that opens at a time. Nothing is drawn for it.
+    fn drawn<'a>(&'a self, limit: &'a Limit, opens: Time) -> Boxed<'a, Result<u64, StoreError>>;
 
-    /// Returns units that were drawn and not used, if the window that they were drawn from ([`Drawn::opens`]) is still open.
+    /// Returns units that were drawn and not used to the window that they were drawn from ([`Drawn::opens`]), if it is still known.
     fn give_back<'a>(&'a self, limit: &'a Limit, drawn: Drawn)
     -> Boxed<'a, Result<(), StoreError>>;
 
@@ -39,26 +44,18 @@ pub struct Limit {
     pub rate: Name,
     /// Maximum number of units of a window.
     pub most: u64,
-    /// Length of a window in milliseconds. `None` means that the limit has one window without an end.
-    pub within: Option<u64>,
 }
 
-impl Limit {
-    /// Returns true if a window that opened at a time is over. A window that opens more than its length in the future is over too:
-    /// the clock was set back. One that opens sooner is not, so that two workers whose clocks differ do not open it again and
-    /// again.
-    pub fn is_over(&self, opens: Time, now: Time) -> bool {
-        let open = |within| opens <= now.plus(within) && now < opens.plus(within);
-        self.within.is_some_and(|within| !open(within))
-    }
-}
+/// Number of windows of a limit that a store keeps: the one that was drawn from last, and those before it. A clock that is wrong for a
+/// while opens one more window in each period, so what was drawn of the right one is known when the clock is right again.
+pub const WINDOWS: usize = 8;
 
 /// Units that a worker may use.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Drawn {
     /// Number of units; 0 if the window is used up.
     pub units: u64,
-    /// Time at which the window opened.
+    /// Time at which the window opens.
     pub opens: Time,
 }
 
