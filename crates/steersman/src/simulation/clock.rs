@@ -40,29 +40,27 @@ impl Jumping {
     }
 
     /// Moves to the next time for which something waits, and wakes the first that waits for it. Called when the thread of the
-    /// simulation has nothing to do. If nothing waits for a time either, only another thread can go on: it gets a moment, and
-    /// [`Jumping::stands_still`] is told.
+    /// simulation has nothing to do. If nothing waits for a time either, only another thread can go on, and gets a moment.
+    ///
+    /// [`Jumping::stands_still`] is woken, too, so that the thread looks again: whoever waits may have been polled only once, to see
+    /// whether it is ready, and then hears nothing of its time.
     pub(super) fn jump(&self) {
         let mut state = self.state();
-        let waker = match state.waiting.pop_first() {
-            Some(((at, _), waker)) => {
-                state.now = state.now.max(at);
+        let next = state.waiting.pop_first();
+        match &next {
+            Some(((at, _), _)) => {
+                state.now = state.now.max(*at);
                 state.still = 0;
-                Some(waker)
             }
-            None => {
-                state.still += 1;
-                state.watches.take()
-            }
-        };
-        let still = state.still > 0;
+            None => state.still += 1,
+        }
+        let watches = state.watches.take();
         drop(state);
-        if still {
+        if next.is_none() {
             std::thread::sleep(MOMENT);
         }
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        let wakers = next.map(|(_, waker)| waker).into_iter().chain(watches);
+        wakers.for_each(Waker::wake);
     }
 
     /// Waits until nothing can go on any more: nothing waits for a time, and no other thread goes on for a while.
