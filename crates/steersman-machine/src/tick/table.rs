@@ -21,7 +21,7 @@ pub enum Event {
     ParentCall,
     /// A person joins branches at the agent.
     Join,
-    /// A person edited the arguments of one of the agent's calls.
+    /// A person edited the arguments of one of the agent's calls, or answered for what the call no longer reads.
     CallChanged,
     /// A cancel of the agent. A cancel of one call or of everything is judged without the table.
     Cancel,
@@ -116,6 +116,11 @@ pub fn judge(offered: &Offered) -> Judge {
         ),
         Offered::Edited { .. } => (
             "Edited",
+            &[Event::CallChanged],
+            "the call is one of a tool, and its effect is out",
+        ),
+        Offered::Anew { .. } => (
+            "Anew",
             &[Event::CallChanged],
             "the call is one of a tool, and its effect is out",
         ),

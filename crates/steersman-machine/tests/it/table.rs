@@ -134,6 +134,10 @@ fn offers() -> Vec<Offered> {
             by: "user".into(),
             approver: "user".into(),
         },
+        Offered::Anew {
+            effect: Id::MAIN,
+            by: None,
+        },
         Offered::Clock,
         Offered::Ended {
             call: (Id::MAIN, Id::MAIN),
