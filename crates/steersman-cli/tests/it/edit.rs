@@ -103,7 +103,7 @@ fn what_is_no_entry_of_state_is_refused() {
         ("payments", "is no entry of state"),
         (
             "payment=1",
-            "state has no entry `payment`; did you mean `payments`? (there is: style, payments)",
+            "state has no entry `payment`; did you mean `payments`? (there is: ",
         ),
         (
             "payments=many",

@@ -246,7 +246,10 @@ impl Tick<'_> {
             Json::Null => "none".to_owned(),
             value => clipped(&value.to_string()),
         };
-        let part = if rest.is_empty() { "it" } else { rest };
+        let part = match rest {
+            "" => "it".to_owned(),
+            rest => format!("`state.{name}{rest}`"),
+        };
         let takes_text = |ty: &Type| matches!(ty.kind, TypeKind::String { .. });
         let is_plain = value.is_number() || value.is_boolean();
         let fix = if declared.is_some_and(takes_text) && is_plain {

@@ -338,7 +338,7 @@ impl Node {
     /// or the key is computed.
     pub fn reads<'s>(&'s self, found: &mut Vec<(&'s str, Option<&'s str>)>) {
         let below = match &self.kind {
-            NodeKind::Var(name) => return found.push((name, None)),
+            NodeKind::Var(name) => return found.push((&**name, None)),
             NodeKind::Attr { of, name } => Some((&**of, Some(&**name))),
             NodeKind::Item { of, key } => match &key.kind {
                 NodeKind::Const(key) => Some((&**of, key.as_str())),
@@ -349,7 +349,7 @@ impl Node {
         if let Some((of, entry)) = below
             && let NodeKind::Var(root) = &of.kind
         {
-            return found.push((root, entry));
+            return found.push((&**root, entry));
         }
         for node in self.children() {
             node.reads(found);
