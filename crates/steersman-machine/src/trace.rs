@@ -210,9 +210,13 @@ impl Trace {
         let _ = write!(out, "{} {}", line.n, self.branch(line.branch));
         if let Some(commit) = &line.commit {
             for admission in &commit.admitted {
-                let edited = |c: &CallChange| matches!(c.what, CallChanged::Edited { .. });
+                // A call that had begun is wished again with other arguments, unless it is asked for anew.
+                let again = |wished: &Wished| {
+                    let begun = wished.what.call().is_some_and(|call| call.line() < line.n);
+                    begun && wished.args.is_none()
+                };
                 let anew = admission.kind == Admitted::Edited && admission.id.is_some();
-                let anew = anew && !commit.calls.iter().any(edited);
+                let anew = anew && commit.wished.iter().any(again);
                 let word = if anew { "anew" } else { word_of(admission.kind) };
                 let _ = write!(out, " | {}", self.admission(admission, word, bodies));
             }

@@ -94,9 +94,9 @@ fn what_changes_after_the_approval_does_not_reach_the_call() {
     assert_eq!(book(&world), "4711\n");
 }
 
-#[test]
-fn another_attempt_does_the_same() {
-    let world = asked(&DESK.replace("effect: unsafe", "effect: idempotent"));
+/// Approves the call, and kills the process while the tool runs. Then the state is edited before the session goes on.
+fn killed_and_edited(desk: &str) -> World {
+    let world = asked(desk);
     world.write("wait", "");
     let mut driver = world
         .command(&["approve", "last", "--as", "clerk"])
@@ -115,7 +115,29 @@ fn another_attempt_does_the_same() {
     edit(&world, "order=9999");
     let resumed = world.run(&["resume", "last"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    world
+}
+
+#[test]
+fn another_attempt_does_the_same() {
+    let world = killed_and_edited(&DESK.replace("effect: unsafe", "effect: idempotent"));
     assert_eq!(book(&world), "4711\n4711\n");
+}
+
+#[test]
+fn a_probe_looks_for_what_was_asked_for() {
+    let probe = r#"effect: unsafe
+    on_doubt: { probe: look, args: { order: "{{ state.order }}" }, done: result == state.order, else: not_performed }"#;
+    let look = r#"tools:
+  look:
+    description: Looks.
+    parameters: { order: string }
+    effect: read
+    command: [sh, -c, "printf '\"%s\"' $(grep -x $1 book)", look, "{{ args.order }}"]
+"#;
+    let desk = DESK.replace("effect: unsafe", probe);
+    let world = killed_and_edited(&desk.replace("tools:\n", look));
+    assert_eq!(book(&world), "4711\n");
 }
 
 #[test]

@@ -468,7 +468,7 @@ impl Job<'_, '_> {
         if why == Why::Approval
             && let Some(changed) = self.changed(effect)?
         {
-            self.ask_anew(Some(message), effect, Some(by), changed);
+            self.ask_anew(Some(message), effect, Some(by), Some(changed));
             return Ok(Ok(()));
         }
         if let Some(args) = args {

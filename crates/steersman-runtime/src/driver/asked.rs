@@ -77,28 +77,28 @@ impl Job<'_, '_> {
         Ok(told(&changed))
     }
 
-    /// Asks for a held call anew, because something that it reads has changed since its question. The answer of a person does not
-    /// count.
+    /// Asks for a call anew, because something that it reads has changed since it was asked for. `changed`: the change, if a person was
+    /// asked already; the answer in the message does not count.
     pub(super) fn ask_anew(
         &mut self,
         message: Option<&InboxMessage>,
         effect: Id,
         by: Option<By>,
-        changed: String,
+        changed: Option<String>,
     ) {
         let Some((branch, _)) = self.d.effects.offers_outcome(effect) else {
             return;
         };
         let mut offer = Offer::new(What::Offer(Box::new(Offered::Anew { effect, by })));
-        offer.notes.push(Note::Released {
+        offer.notes.extend(changed.clone().map(|changed| Note::Released {
             effect,
             why: Why::Approval,
             how: Release::Cancelled,
             by: Decider::Rule,
-            text: Some(changed.clone()),
-        });
+            text: Some(changed),
+        }));
         offer.message = message.cloned();
-        offer.changed = Some(changed);
+        offer.changed = changed;
         self.offer(branch, offer);
     }
 
@@ -107,17 +107,17 @@ impl Job<'_, '_> {
         let What::Offer(offered) = &offer.what else {
             return None;
         };
-        let (Offered::Edited { effect, .. } | Offered::Anew { effect, .. }) = &**offered else {
-            return None;
+        let (effect, edited) = match &**offered {
+            Offered::Edited { effect, .. } => (*effect, true),
+            Offered::Anew { effect, .. } => (*effect, false),
+            _ => return None,
         };
-        let out = self.d.effects.out(*effect)?;
+        let out = self.d.effects.out(effect)?;
         let call = (out.wish.agent, out.wish.call()?);
-        let changed = offer.changed.clone();
-        let asked_in = out.asked_in.clone().filter(|_| changed.is_none());
         draft.wished_again.push(Again {
             call,
-            asked_in,
-            changed,
+            asked_in: out.asked_in.clone().filter(|_| edited),
+            changed: offer.changed.clone(),
         });
         Some(call)
     }

@@ -147,7 +147,7 @@ impl Job<'_, '_> {
         match then {
             OnTimeout::Approve => {
                 if let Some(changed) = self.changed(effect)? {
-                    self.ask_anew(None, effect, None, changed);
+                    self.ask_anew(None, effect, None, Some(changed));
                     return Ok(());
                 }
                 self.go(&mut draft, effect, why, Decider::Timeout, None)?;

@@ -124,6 +124,11 @@ impl Job<'_, '_> {
             return Ok(());
         }
         if let Some(approval) = tool.next_approval(&approved) {
+            // It waited, for an equal effect or a time, before a person was asked.
+            if self.changed(id)?.is_some() {
+                self.ask_anew(None, id, None, None);
+                return Ok(());
+            }
             self.ask_approval(draft, id, approval, now);
             return Ok(());
         }
