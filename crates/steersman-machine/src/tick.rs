@@ -40,12 +40,12 @@ use crate::stored::parts::NewPart;
 use crate::tick::effect::{BranchEnd, OfferKind, Offered, Request, Step, Until, Wish};
 use crate::values::types::Parameters;
 use crate::view::{Cx, View, complete};
+pub use call::{Changed, asked_at, changed};
 use moves::{Moves, Place};
 use results::Results;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-pub use call::{Changed, asked_at, changed};
 pub use take::floor;
 use texts::Texts;
 

@@ -217,7 +217,11 @@ impl Trace {
                 };
                 let anew = admission.kind == Admitted::Edited && admission.id.is_some();
                 let anew = anew && commit.wished.iter().any(again);
-                let word = if anew { "anew" } else { word_of(admission.kind) };
+                let word = if anew {
+                    "anew"
+                } else {
+                    word_of(admission.kind)
+                };
                 let _ = write!(out, " | {}", self.admission(admission, word, bodies));
             }
         }

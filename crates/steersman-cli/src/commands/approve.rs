@@ -102,7 +102,10 @@ fn edited(
             Parameters::Fields(fields) => fields.iter().find(|(known, _)| **known == *name),
             Parameters::Schema(_) => None,
         });
-        args.insert(name.to_owned(), words::value_of(value, ty.map(|(_, ty)| ty)));
+        args.insert(
+            name.to_owned(),
+            words::value_of(value, ty.map(|(_, ty)| ty)),
+        );
     }
     Ok(Some(serde_json::Value::Object(args)))
 }

@@ -49,12 +49,11 @@ pub(crate) fn entries(typed: &[String]) -> Result<Vec<(String, String)>, Command
 }
 
 /// Returns the values of entries, each of the type that the network declares; `none` unsets an entry.
-pub(crate) fn values(
-    typed: &[(String, String)],
-    network: Option<&Network>,
-) -> Vec<(String, Json)> {
+pub(crate) fn values(typed: &[(String, String)], network: Option<&Network>) -> Vec<(String, Json)> {
     let one = |(name, typed): &(String, String)| {
-        let agents = network.into_iter().flat_map(|network| network.agents.values());
+        let agents = network
+            .into_iter()
+            .flat_map(|network| network.agents.values());
         let mut declared = agents.flat_map(|agent| &agent.state);
         let declared = declared.find(|(entry, _)| **entry == **name);
         let value = match &**typed {

@@ -15,10 +15,10 @@ use crate::words::{count, filter};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 use std::sync::Arc;
-use steersman::{Act, By};
 use steersman::runtime::engine::EngineError;
 use steersman::runtime::session::{Fate, Settled};
 use steersman::runtime::store::{SessionInfo, StoreError};
+use steersman::{Act, By};
 
 /// Number of sessions that are driven concurrently for an order to many.
 const AT_ONCE: usize = 8;

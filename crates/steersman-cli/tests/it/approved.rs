@@ -38,7 +38,10 @@ fn book(world: &World) -> String {
 
 fn edit(world: &World, entry: &str) {
     let edited = world.run(&["edit", "last", "--state", entry]);
-    assert!(edited.code != Some(1) && edited.code != Some(2), "{edited:?}");
+    assert!(
+        edited.code != Some(1) && edited.code != Some(2),
+        "{edited:?}"
+    );
 }
 
 fn approve(world: &World) {
@@ -53,7 +56,8 @@ fn what_has_changed_since_the_question_is_asked_again() {
     edit(&world, "order=9999");
     let refused = world.run(&["approve", "last", "--as", "clerk"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    let why = "the question is over: state.order was \"4711\" and is \"9999\" now. It is asked again as";
+    let why =
+        "the question is over: state.order was \"4711\" and is \"9999\" now. It is asked again as";
     assert!(refused.err.contains(why), "{refused:?}");
     assert_eq!(book(&world), "");
     let (_, after) = world.json(&["pending", "last"]);
@@ -87,7 +91,11 @@ fn what_changes_after_the_approval_does_not_reach_the_call() {
     let held = world.run(&["hold", "last"]);
     assert_eq!(held.code, Some(0), "{held:?}");
     let approved = world.run(&["approve", "last", "--as", "clerk"]);
-    assert_eq!((approved.code, book(&world)), (Some(5), String::new()), "{approved:?}");
+    assert_eq!(
+        (approved.code, book(&world)),
+        (Some(5), String::new()),
+        "{approved:?}"
+    );
     edit(&world, "order=9999");
     let released = world.run(&["release", "last"]);
     assert_eq!(released.code, Some(0), "{released:?}");
@@ -153,7 +161,11 @@ fn a_time_out_approves_only_what_was_asked() {
     run(&["edit", "last", "--state", "order=9999"]);
     world.write("clock.yaml", "2026-01-05T10:00:01Z\n");
     let ran = run(&["run", "--resume", "last"]);
-    assert_eq!((ran.code, book(&world)), (Some(5), String::new()), "{ran:?}");
+    assert_eq!(
+        (ran.code, book(&world)),
+        (Some(5), String::new()),
+        "{ran:?}"
+    );
     assert!(ran.err.contains("Refund order 9999?"), "{ran:?}");
     world.write("clock.yaml", "2026-01-05T11:00:02Z\n");
     let ran = run(&["run", "--resume", "last"]);
@@ -163,13 +175,20 @@ fn a_time_out_approves_only_what_was_asked() {
 #[test]
 fn other_arguments_are_not_approved_of_what_has_changed() {
     let desk = DESK
-        .replace("effect: unsafe", "effect: unsafe\n    parameters: { cents: { type: integer, default: 9 } }")
+        .replace(
+            "effect: unsafe",
+            "effect: unsafe\n    parameters: { cents: { type: integer, default: 9 } }",
+        )
         .replace("by: clerk, ask:", "by: clerk, edit: [cents], ask:");
     let world = asked(&desk);
     edit(&world, "order=9999");
     let args = ["approve", "last", "--as", "clerk", "--edit", "cents=8"];
     let refused = world.run(&args);
-    assert_eq!((refused.code, book(&world)), (Some(2), String::new()), "{refused:?}");
+    assert_eq!(
+        (refused.code, book(&world)),
+        (Some(2), String::new()),
+        "{refused:?}"
+    );
     assert_eq!(world.run(&args).code, Some(0));
     assert_eq!(book(&world), "9999\n");
 }
@@ -177,7 +196,12 @@ fn other_arguments_are_not_approved_of_what_has_changed() {
 #[test]
 fn an_entry_of_text_takes_what_is_typed() {
     let world = asked(DESK);
-    for (typed, order) in [("9999", "9999"), ("\"8888\"", "8888"), ("true", "true"), ("a b", "a b")] {
+    for (typed, order) in [
+        ("9999", "9999"),
+        ("\"8888\"", "8888"),
+        ("true", "true"),
+        ("a b", "a b"),
+    ] {
         edit(&world, &format!("order={typed}"));
         let (_, shown) = world.json(&["show", "last"]);
         assert_eq!(shown["state"]["order"], order, "{shown}");

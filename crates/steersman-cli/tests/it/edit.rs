@@ -75,7 +75,9 @@ fn a_permission_is_given_by_those_who_may_and_used_up() {
         let refused = world.run(&args);
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(
-            refused.err.contains("only `boss` may edit `state.payments`"),
+            refused
+                .err
+                .contains("only `boss` may edit `state.payments`"),
             "{refused:?}"
         );
     }

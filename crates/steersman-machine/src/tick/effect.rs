@@ -134,8 +134,10 @@ pub enum OfferKind {
     NotAdopted,
     /// [`Offered::Outcome`].
     Outcome,
-    /// [`Offered::Edited`] and [`Offered::Anew`].
+    /// [`Offered::Edited`].
     Edited,
+    /// [`Offered::Anew`].
+    Anew,
     /// [`Offered::Clock`]. Entries of state whose time is over expire earlier in the tick, before its edits.
     Clock,
     /// [`Offered::Ended`].
@@ -166,7 +168,8 @@ impl Offered {
             Self::Adopt { .. } => OfferKind::Adopt,
             Self::NotAdopted { .. } => OfferKind::NotAdopted,
             Self::Outcome { .. } => OfferKind::Outcome,
-            Self::Edited { .. } | Self::Anew { .. } => OfferKind::Edited,
+            Self::Edited { .. } => OfferKind::Edited,
+            Self::Anew { .. } => OfferKind::Anew,
             Self::Clock => OfferKind::Clock,
             Self::Ended { .. } => OfferKind::Ended,
             Self::Join { .. } => OfferKind::Join,

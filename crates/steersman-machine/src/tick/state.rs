@@ -195,7 +195,7 @@ impl Tick<'_> {
             may.map_err(refused)?;
         }
         let fit = self.writes(writer, writes);
-        fit.map_err(|misfit| refused(self.unfit(writer, writes, &misfit)))
+        fit.map_err(|misfit| refused(self.edit_unfit(writer, writes, &misfit)))
     }
 
     /// Checks that a person may edit an entry: it names nobody under `by`, or this role. Otherwise returns why not.
@@ -229,7 +229,7 @@ impl Tick<'_> {
     }
 
     /// Returns why a write of a person does not fit: the entry, the value, and what the entry takes.
-    fn unfit(&self, writer: Id, writes: &[NewWrite], misfit: &Misfit) -> String {
+    fn edit_unfit(&self, writer: Id, writes: &[NewWrite], misfit: &Misfit) -> String {
         let found = writes.iter().find_map(|write| {
             let rest = misfit.path.strip_prefix("state.")?;
             let rest = rest.strip_prefix(&*write.name)?;
@@ -257,7 +257,10 @@ impl Tick<'_> {
         } else {
             String::new()
         };
-        format!("`state.{name}` cannot be {shown}: {part} {}{fix}", misfit.why)
+        format!(
+            "`state.{name}` cannot be {shown}: {part} {}{fix}",
+            misfit.why
+        )
     }
 
     /// Returns the writes that reset an instance's scope: entries with a default get it, all others are unset.

@@ -90,13 +90,15 @@ impl Job<'_, '_> {
             return;
         };
         let mut offer = Offer::new(What::Offer(Box::new(Offered::Anew { effect, by })));
-        offer.notes.extend(changed.clone().map(|changed| Note::Released {
-            effect,
-            why: Why::Approval,
-            how: Release::Cancelled,
-            by: Decider::Rule,
-            text: Some(changed),
-        }));
+        offer
+            .notes
+            .extend(changed.clone().map(|changed| Note::Released {
+                effect,
+                why: Why::Approval,
+                how: Release::Cancelled,
+                by: Decider::Rule,
+                text: Some(changed),
+            }));
         offer.message = message.cloned();
         offer.changed = changed;
         self.offer(branch, offer);

@@ -597,13 +597,10 @@ fn people(read: &Recorded, line: &LogLine, steps: &mut Vec<Json>) {
 
 /// Returns the person whose approval did not count, because what the call reads had changed since the question.
 fn answered_late(line: &LogLine, effect: Id) -> Option<&By> {
-    let released = |entry: &LedgerEntry| {
-        matches!(entry, LedgerEntry::Released { effect: of, how: Release::Cancelled, .. } if *of == effect)
-    };
+    let released = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Released { effect: of, how: Release::Cancelled, .. } if *of == effect);
     line.ledger.iter().find(|entry| released(entry))?;
     let mut admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
-    let late = |admission: &&Admission| {
-        admission.kind == Admitted::Edited && admission.id == Some(effect)
-    };
+    let late =
+        |admission: &&Admission| admission.kind == Admitted::Edited && admission.id == Some(effect);
     admitted.find(late)?.by.as_ref()
 }

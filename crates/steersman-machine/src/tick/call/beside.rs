@@ -66,9 +66,8 @@ pub fn changed(cx: &Cx<'_>, then: &Snapshot, now: &Snapshot, effect: Id) -> Vec<
         compare(&mut found, root, entry, &was, &is);
     }
     for name in artifacts(cx, then, open, tool, &approvals) {
-        let [was, is] = [then, now].map(|snapshot| {
-            artifact::find(snapshot, Some(open.owner), &name).map(version)
-        });
+        let [was, is] = [then, now]
+            .map(|snapshot| artifact::find(snapshot, Some(open.owner), &name).map(version));
         if was.map(|(_, hash)| hash) != is.map(|(_, hash)| hash) {
             let [was, is] = [was, is].map(|version| {
                 version.map_or_else(|| "absent".to_owned(), |(n, _)| format!("version {n}"))
@@ -126,7 +125,7 @@ fn names<'a>(tool: &'a ToolDef, approvals: &[&'a Approve]) -> Vec<(&'a str, Opti
     let mut found = Vec::new();
     for approve in approvals.iter().flat_map(|approve| approve.line()) {
         approve.when.node().reads(&mut found);
-        for ask in &approve.ask {
+        if let Some(ask) = &approve.ask {
             read(ask, &mut found);
         }
     }
@@ -165,7 +164,12 @@ fn templates(source: &Source) -> Vec<&Template> {
             let headers = headers.iter().map(|(_, template)| template);
             let others = [file, save].into_iter().flatten();
             let data = data.flat_map(|data| data.templates());
-            [url].into_iter().chain(headers).chain(others).chain(data).collect()
+            [url]
+                .into_iter()
+                .chain(headers)
+                .chain(others)
+                .chain(data)
+                .collect()
         }
         Source::Command { argv, env, save } => {
             let env = env.iter().map(|(_, template)| template);
@@ -236,7 +240,8 @@ pub fn asked_at<L: Deref<Target = LogLine>, E>(
         for old in admitted.filter_map(|admission| admission.id) {
             let at = line(old.line())?;
             let mut wished = at.commit.iter().flat_map(|commit| &commit.wished);
-            let same = |agent, what: Want| Some((agent, what)) == of.map(|(a, c)| (a, Want::Call(c)));
+            let same =
+                |agent, what: Want| Some((agent, what)) == of.map(|(a, c)| (a, Want::Call(c)));
             if wished.any(|wished| wished.id == old && same(wished.agent, wished.what)) {
                 before = Some(old);
             }

@@ -6,6 +6,7 @@ use crate::stored::ids::Id;
 use crate::tick::Tick;
 use crate::tick::call::refusal;
 use crate::tick::effect::Until;
+use crate::tick::table::Event;
 use crate::tick::take::Taken;
 use crate::view::mapping;
 
@@ -13,7 +14,7 @@ impl Tick<'_> {
     /// Asks for the call of a held effect anew, with the arguments that it has: it is judged again and wished as another effect, whose
     /// questions are those of this line.
     pub(crate) fn take_anew(&mut self, effect: Id, by: Option<&By>) -> Taken {
-        let open = self.held_call(effect)?;
+        let open = self.held_call(effect, Event::CallAnew)?;
         let Some(tool) = self.network.tools.get(&open.call.name) else {
             return Err(Until::Stale);
         };

@@ -26,7 +26,7 @@ impl Tick<'_> {
         by: &By,
         approver: &Name,
     ) -> Taken {
-        let open = self.held_call(effect)?;
+        let open = self.held_call(effect, table::Event::CallChanged)?;
         let Some(tool) = self.network.tools.get(&open.call.name) else {
             return Err(Until::refused("only the arguments of a tool can be edited"));
         };
@@ -73,9 +73,13 @@ impl Tick<'_> {
     }
 
     /// Returns the open call of an effect that a person was asked about.
-    pub(super) fn held_call(&self, effect: Id) -> Result<Arc<OpenCall>, Until> {
+    pub(super) fn held_call(
+        &self,
+        effect: Id,
+        event: table::Event,
+    ) -> Result<Arc<OpenCall>, Until> {
         let open = self.snapshot.call_of(effect).ok_or(Until::Stale)?;
-        let rule = table::rule(self.agent(open.owner).phase, table::Event::CallChanged);
+        let rule = table::rule(self.agent(open.owner).phase, event);
         if rule != Rule::Take || !self.snapshot.in_scope(open.owner) {
             return Err(Until::Stale);
         }

@@ -732,6 +732,8 @@ impl KeptOut {
             word: _,
             approved: _,
             since,
+            // It is read again.
+            asked_in: _,
         } = out;
         Self {
             branch,
