@@ -52,7 +52,7 @@ fn approve(world: &World) {
 #[test]
 fn what_has_changed_since_the_question_is_asked_again() {
     let world = asked(DESK);
-    let (_, before) = world.json(&["pending", "last"]);
+    let before = world.json_lines(&["pending"]);
     edit(&world, "order=9999");
     let refused = world.run(&["approve", "last", "--as", "clerk"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
@@ -60,21 +60,26 @@ fn what_has_changed_since_the_question_is_asked_again() {
         "the question is over: state.order was \"4711\" and is \"9999\" now. It is asked again as";
     assert!(refused.err.contains(why), "{refused:?}");
     assert_eq!(book(&world), "");
-    let (_, after) = world.json(&["pending", "last"]);
-    assert_ne!(before["id"], after["id"]);
-    let text = after["text"].as_str().unwrap();
+    let after = world.json_lines(&["pending"]);
+    assert_ne!(before[0]["id"], after[0]["id"]);
+    let text = after[0]["text"].as_str().unwrap();
     assert_eq!(
         text,
         "Refund order 9999? Asked again: state.order was \"4711\" and is \"9999\" now."
     );
-    let old = before["id"].as_str().unwrap();
+    let old = before[0]["id"].as_str().unwrap();
     let late = world.run(&["approve", "last", old, "--as", "clerk"]);
     assert_eq!(late.code, Some(2), "{late:?}");
     assert_eq!(book(&world), "");
     approve(&world);
     assert_eq!(book(&world), "9999\n");
-    let log = world.run(&["log", "last"]).out;
-    assert!(log.contains("asked again"), "{log}");
+    let shown = world.run(&["show", "last"]).out;
+    assert!(
+        shown.contains("refund asked again: state.order was"),
+        "{shown}"
+    );
+    let effects = world.run(&["effects", "last"]).out;
+    assert!(effects.contains("replaced by"), "{effects}");
 }
 
 #[test]

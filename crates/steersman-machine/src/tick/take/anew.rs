@@ -27,7 +27,7 @@ impl Tick<'_> {
         });
         let args = mapping::arguments(&self.cx(), &self.snapshot, &open);
         if let Some(why) = refusal(&self.cx(), &self.snapshot, &open, tool, args) {
-            self.refuse_held(&open, why, by);
+            self.refuse_held(&open, why, None);
             return Ok(());
         }
         self.stop(effect);
