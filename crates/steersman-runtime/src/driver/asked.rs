@@ -28,25 +28,22 @@ impl Job<'_, '_> {
             return Ok(None);
         }
         let now = self.d.branches.live()[&branch].snapshot.clone();
-        let then = if wish.id.line() == draft.n {
+        if wish.id.line() == draft.n {
+            // Questions about edited arguments are those of this line. If it changes what they show, no approval of them counts.
             let of = wish.call().map(|call| (wish.agent, call));
             let mut again = draft.wished_again.iter();
-            let seen = again.find(|again| Some(again.call) == of);
-            seen.and_then(|again| again.asked_in.clone())
-        } else {
-            let past = &self.seen.past;
-            let at = tick::asked_at(wish.id, |n| past.line(n))?;
-            if at == now.line {
-                None
-            } else {
-                Some(Arc::new(self.snapshot_at(branch, at)?))
-            }
-        };
-        let Some(then) = then else {
+            let again = again.find(|again| Some(again.call) == of);
+            let then = again.and_then(|again| again.asked_in.clone());
+            return Ok(Some(then.unwrap_or_else(|| Arc::new(now))));
+        }
+        let past = &self.seen.past;
+        let at = tick::asked_at(wish.id, |n| past.line(n))?;
+        if at == now.line {
             return Ok(Some(Arc::new(now)));
-        };
+        }
+        let then = self.snapshot_at(branch, at)?;
         self.ask(|cx| tick::ask_as_of(cx, &then, &now, wish))?;
-        Ok(Some(then))
+        Ok(Some(Arc::new(then)))
     }
 
     /// Returns the session that the attempts of an effect read: as of the line that asked for its call, at the present time.

@@ -125,7 +125,7 @@ impl Job<'_, '_> {
         }
         if let Some(approval) = tool.next_approval(&approved) {
             // It waited, for an equal effect or a time, before a person was asked.
-            if self.changed(id)?.is_some() {
+            if id.line() != draft.n && self.changed(id)?.is_some() {
                 self.ask_anew(None, id, None, None);
                 return Ok(());
             }
