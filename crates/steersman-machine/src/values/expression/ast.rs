@@ -431,7 +431,9 @@ pub fn expressions<'s>(body: &'s [Stmt], visit: &mut dyn FnMut(&'s Node)) {
                 expressions(otherwise, visit);
             }
             StmtKind::With { bind, body } => {
-                bind.iter().for_each(|(_, node)| visit(node));
+                for (_, node) in bind {
+                    visit(node);
+                }
                 expressions(body, visit);
             }
             StmtKind::Set { value, .. } => visit(value),
