@@ -210,7 +210,7 @@ impl Trace {
         let _ = write!(out, "{} {}", line.n, self.branch(line.branch));
         if let Some(commit) = &line.commit {
             for admission in &commit.admitted {
-                // A call that had begun is wished again with other arguments, unless it is asked for anew.
+                // A call that had begun is wished again with other arguments, unless it is asked for again.
                 let again = |wished: &Wished| {
                     let begun = wished.what.call().is_some_and(|call| call.line() < line.n);
                     begun && wished.args.is_none()

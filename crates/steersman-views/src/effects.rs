@@ -334,7 +334,7 @@ impl Effects {
         effects
     }
 
-    /// Names the effect that runs in place of one that was approved with other arguments or is asked for anew. There is none if it was
+    /// Names the effect that runs in place of one that was approved with other arguments or is asked for again. There is none if it was
     /// refused.
     fn replace(&mut self) {
         for of_call in self.of_call.values() {
@@ -552,7 +552,7 @@ impl Effects {
                 (_, Release::Edited) => {
                     self.edited.insert(*effect);
                 }
-                // The call is asked for anew, because what it reads has changed.
+                // The call is asked for again, because what it reads has changed.
                 (Why::Approval, Release::Cancelled) if body.is_some() => {
                     self.edited.insert(*effect);
                 }

@@ -62,7 +62,7 @@ pub enum Offered {
         approver: Name,
     },
     /// A person answered the question of an approval, or its time to approve came, but something that the call reads has changed
-    /// since ([`crate::tick::changed`]): the call is asked for anew.
+    /// since ([`crate::tick::changed`]): the call is asked for again.
     Anew {
         /// The effect that was held. It never began.
         effect: Id,
@@ -136,7 +136,7 @@ pub enum OfferKind {
     Outcome,
     /// [`Offered::Edited`].
     Edited,
-    /// [`Offered::Anew`].
+    /// A call is asked for again, because what it reads has changed.
     Anew,
     /// [`Offered::Clock`]. Entries of state whose time is over expire earlier in the tick, before its edits.
     Clock,

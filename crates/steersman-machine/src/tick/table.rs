@@ -23,7 +23,7 @@ pub enum Event {
     Join,
     /// A person edited the arguments of one of the agent's calls.
     CallChanged,
-    /// One of the agent's calls is asked for anew, because what it reads has changed since a person was asked.
+    /// One of the agent's calls is asked for again, because what it reads has changed since a person was asked.
     CallAnew,
     /// A cancel of the agent. A cancel of one call or of everything is judged without the table.
     Cancel,

@@ -74,7 +74,7 @@ impl Job<'_, '_> {
         Ok(told(&changed))
     }
 
-    /// Asks for a call anew, because something that it reads has changed since it was asked for. `changed`: the change, if a person was
+    /// Asks for a call again, because something that it reads has changed since it was asked for. `changed`: the change, if a person was
     /// asked already; the answer in the message does not count.
     pub(super) fn ask_anew(
         &mut self,
@@ -123,7 +123,7 @@ impl Job<'_, '_> {
 }
 
 impl Draft {
-    /// Returns the reason why an answer does not count, because this line asks for the call anew.
+    /// Returns the reason why an answer does not count, because this line asks for the call again.
     pub(super) fn asks_anew(&self, call: Option<(Id, Id)>, changed: &str) -> String {
         let mut wished = self.commit.iter().flat_map(|commit| &commit.wished);
         let anew = wished.find(|w| call == w.what.call().map(|of| (w.agent, of)));

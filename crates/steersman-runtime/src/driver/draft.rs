@@ -323,7 +323,7 @@ pub(crate) struct Offer {
     /// True for the last part of a cancel that has ended other branches: its message is taken even if nothing is open on this
     /// branch.
     pub(crate) ends_others: bool,
-    /// For a call that is asked for anew: what has changed since its question, in words for people. The message of the offer is then
+    /// For a call that is asked for again: what has changed since its question, in words for people. The message of the offer is then
     /// refused.
     pub(crate) changed: Option<String>,
 }

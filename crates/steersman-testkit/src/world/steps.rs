@@ -263,7 +263,7 @@ impl World {
         super::ledger::accepted(format!("m{}", self.messages).into())
     }
 
-    /// Asks for the call of a held effect anew, if something that it reads has changed since its question: the answer is refused.
+    /// Asks for the call of a held effect again, if something that it reads has changed since its question: the answer is refused.
     fn still_asked(&mut self, effect: Id, by: &str) -> Result<(), Fault> {
         let (branch, ..) = self.place(effect)?;
         let then = self.after(self.asked_at(effect));

@@ -56,7 +56,7 @@ pub(super) fn released(why: Why, how: Release, by: &Decider, said: Option<&str>)
             Tone::Decided,
         ),
         (_, Release::Refused) => (format!("rejected by {by}{said}"), Tone::Wrong),
-        // The call is asked for anew, because what it reads has changed.
+        // The call is asked for again, because what it reads has changed.
         (Why::Approval, Release::Cancelled) if !said.is_empty() => {
             (format!("asked again{said}"), Tone::Asked)
         }

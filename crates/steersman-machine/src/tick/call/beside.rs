@@ -1,4 +1,4 @@
-//! The data that a call reads beside its arguments: state, counts, artifacts. The question of an approval shows them, and the
+//! The data that a call reads apart from its arguments: state, counts, artifacts. The question of an approval shows them, and the
 //! tool acts on them, so an approval counts only while they are as they were when the call was asked for.
 
 use super::judge::use_of;
@@ -22,7 +22,7 @@ const ELSEWHERE: [&str; 5] = ["args", "now", "config", "secrets", "session"];
 /// Maximum number of characters of a value that is told.
 const TOLD: usize = 40;
 
-/// A thing that a call reads beside its arguments and that has changed since the call was asked for.
+/// A thing that a call reads apart from its arguments and that has changed since the call was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// The thing: `state.order`, or an artifact.
@@ -45,7 +45,7 @@ impl fmt::Display for Changed {
     }
 }
 
-/// Returns what the call of an effect reads beside its arguments and what has changed between two snapshots: in the conditions and
+/// Returns what the call of an effect reads apart from its arguments and what has changed between two snapshots: in the conditions and
 /// questions of its approvals, in the templates of its tool, and in the artifacts that it names.
 pub fn changed(cx: &Cx<'_>, then: &Snapshot, now: &Snapshot, effect: Id) -> Vec<Changed> {
     let Some(open) = now.call_of(effect) else {

@@ -1,4 +1,4 @@
-//! A call that is asked for anew, because a person approved what it reads no longer.
+//! A call that is asked for again, because a person approved what it reads no longer.
 
 use crate::stored::by::By;
 use crate::stored::commit::{Admission, Admitted, Want, Wished};
@@ -11,7 +11,7 @@ use crate::tick::take::Taken;
 use crate::view::mapping;
 
 impl Tick<'_> {
-    /// Asks for the call of a held effect anew, with the arguments that it has: it is judged again and wished as another effect, whose
+    /// Asks for the call of a held effect again, with the arguments that it has: it is judged again and wished as another effect, whose
     /// questions are those of this line.
     pub(crate) fn take_anew(&mut self, effect: Id, by: Option<&By>) -> Taken {
         let open = self.held_call(effect, Event::CallAnew)?;
