@@ -375,9 +375,10 @@ impl Past<'_> {
                     });
                 Fact::new(
                     why_word(*why),
-                    match said.is_empty() {
-                        false if asks_anew => format!("asked again, @{line}, {}{said}", when()),
-                        _ => format!("{} {by}, @{line}, {}{said}", ended(*why, *how), when()),
+                    if asks_anew && !said.is_empty() {
+                        format!("asked again, @{line}, {}{said}", when())
+                    } else {
+                        format!("{} {by}, @{line}, {}{said}", ended(*why, *how), when())
                     },
                 )
             }
