@@ -9,6 +9,7 @@ pub(crate) use steersman::views::words::{
     span, turns, wait, wrap, written_out,
 };
 use steersman_machine::values::json::read;
+use steersman_machine::values::types::{Type, TypeKind};
 
 /// Width of the layout in columns where no terminal says its own.
 const FIXED: usize = 90;
@@ -138,6 +139,21 @@ pub(crate) fn filter(text: &str) -> String {
 /// Parses a typed value: JSON if it is valid, otherwise text.
 pub(crate) fn value(typed: &str) -> Json {
     read(typed).unwrap_or_else(|_| typed.into())
+}
+
+/// Parses a typed value of a declared type: one of text is what is typed, without quotes if it is a text in JSON. Any other is
+/// [`value`].
+pub(crate) fn value_of(typed: &str, ty: Option<&Type>) -> Json {
+    let takes_text = |ty: &Type| {
+        matches!(
+            ty.kind,
+            TypeKind::String { .. } | TypeKind::Enum(_) | TypeKind::Secret | TypeKind::Artifact
+        )
+    };
+    match value(typed) {
+        value if !value.is_string() && ty.is_some_and(takes_text) => typed.into(),
+        value => value,
+    }
 }
 
 /// Minimum room for the last column of a table.

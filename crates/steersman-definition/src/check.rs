@@ -8,6 +8,7 @@ mod modes;
 mod names;
 mod offered;
 mod operators;
+mod permissions;
 mod reach;
 mod reviewers;
 mod routes;
@@ -53,6 +54,7 @@ pub(crate) fn check(
     check.reviewers();
     check.effects(whole);
     if whole {
+        check.permissions();
         check.routes();
         check.modes();
     }

@@ -40,6 +40,7 @@ use crate::stored::parts::NewPart;
 use crate::tick::effect::{BranchEnd, OfferKind, Offered, Request, Step, Until, Wish};
 use crate::values::types::Parameters;
 use crate::view::{Cx, View, complete};
+pub use call::{Changed, asked_at, changed};
 use moves::{Moves, Place};
 use results::Results;
 use serde_json::Value as Json;
@@ -69,6 +70,12 @@ pub fn wishes(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Wish> {
         .iter()
         .map(|(id, effect)| call::wish(cx, snapshot, *id, effect))
         .collect()
+}
+
+/// Makes the questions of a rebuilt wish of a tool those of the line that asked for its call: `then` is the snapshot of
+/// [that line](asked_at), `now` the one that the wish was rebuilt from.
+pub fn ask_as_of(cx: &Cx<'_>, then: &Snapshot, now: &Snapshot, wish: &mut Wish) {
+    call::ask_as_of(cx, then, now, wish);
 }
 
 /// Reason why a call may not run.
@@ -388,6 +395,7 @@ impl<'a> Tick<'a> {
                     by,
                     approver,
                 } => self.take_edited(*effect, args, by, approver),
+                Offered::Anew { effect, by } => self.take_anew(*effect, by.as_ref()),
                 Offered::Clock => self.take_clock(expired),
                 Offered::Ended { call, ends } => self.take_ended(*call, ends),
                 Offered::Join { branches, on, then } => self.take_join(branches, on, then.as_ref()),

@@ -210,7 +210,19 @@ impl Trace {
         let _ = write!(out, "{} {}", line.n, self.branch(line.branch));
         if let Some(commit) = &line.commit {
             for admission in &commit.admitted {
-                let _ = write!(out, " | {}", self.admission(admission, bodies));
+                // A call that had begun is wished again with other arguments, unless it is asked for again.
+                let again = |wished: &Wished| {
+                    let begun = wished.what.call().is_some_and(|call| call.line() < line.n);
+                    begun && wished.args.is_none()
+                };
+                let anew = admission.kind == Admitted::Edited && admission.id.is_some();
+                let anew = anew && commit.wished.iter().any(again);
+                let word = if anew {
+                    "anew"
+                } else {
+                    word_of(admission.kind)
+                };
+                let _ = write!(out, " | {}", self.admission(admission, word, bodies));
             }
         }
         match sync {
@@ -374,23 +386,8 @@ impl Trace {
         }
     }
 
-    fn admission(&self, admission: &Admission, bodies: &dyn Bodies) -> String {
-        let mut out = match admission.kind {
-            Admitted::Opened => "opened",
-            Admitted::Rewound => "rewound",
-            Admitted::Adopted => "adopted",
-            Admitted::Outcome => "out",
-            Admitted::Edited => "edited",
-            Admitted::Clock => "clock",
-            Admitted::Ended => "ended",
-            Admitted::Join => "join",
-            Admitted::Interrupt => "interrupt",
-            Admitted::Cancel => "cancel",
-            Admitted::Message => "message",
-            Admitted::Start => "start",
-            Admitted::Rebound => "rebound",
-        }
-        .to_owned();
+    fn admission(&self, admission: &Admission, word: &str, bodies: &dyn Bodies) -> String {
+        let mut out = word.to_owned();
         if let Some(id) = admission.id {
             let name = self
                 .branches
@@ -773,4 +770,23 @@ fn quoted(bodies: &dyn Bodies, body: Body) -> String {
 /// Returns a JSON text on one row, cut to [`SHOWN`]. It gets no quotes around it, because JSON has its own.
 fn plain(bodies: &dyn Bodies, body: Body) -> String {
     cut(&bodies.text(body)).replace('\n', "\\n")
+}
+
+/// Returns the word for an offer that was taken.
+fn word_of(kind: Admitted) -> &'static str {
+    match kind {
+        Admitted::Opened => "opened",
+        Admitted::Rewound => "rewound",
+        Admitted::Adopted => "adopted",
+        Admitted::Outcome => "out",
+        Admitted::Edited => "edited",
+        Admitted::Clock => "clock",
+        Admitted::Ended => "ended",
+        Admitted::Join => "join",
+        Admitted::Interrupt => "interrupt",
+        Admitted::Cancel => "cancel",
+        Admitted::Message => "message",
+        Admitted::Start => "start",
+        Admitted::Rebound => "rebound",
+    }
 }

@@ -173,7 +173,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the value of a root, or of one entry of it, without recording the read.
-    fn untraced(&self, root: &str, entry: Option<&str>) -> Option<Value> {
+    pub(crate) fn untraced(&self, root: &str, entry: Option<&str>) -> Option<Value> {
         match entry {
             None => self.whole(root),
             Some(entry) => self.entry(root, entry, &[]).map(|(value, _)| value),
@@ -519,7 +519,8 @@ impl<'a> View<'a> {
         })
     }
 
-    fn state_names(&self) -> Vec<Name> {
+    /// Returns the entries of state that the agent sees, its own first.
+    pub(crate) fn state_names(&self) -> Vec<Name> {
         let mut names = Vec::new();
         let mut at = self.agent;
         while let Some(agent) = at {

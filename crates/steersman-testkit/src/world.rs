@@ -321,7 +321,7 @@ impl World {
         let mut took = self.tick(before, prev, &offers)?;
         for (index, until) in &took.left {
             let offer = &offers[*index];
-            if !gone(*until) && matches!(offer, Offered::Message(_) | Offered::Outcome { .. }) {
+            if !gone(until) && matches!(offer, Offered::Message(_) | Offered::Outcome { .. }) {
                 self.waiting.push((branch, offer.clone()));
             }
         }
@@ -329,7 +329,7 @@ impl World {
         took.left = took
             .left
             .iter()
-            .filter_map(|(index, until)| Some((places[*index]?, *until)))
+            .filter_map(|(index, until)| Some((places[*index]?, until.clone())))
             .collect();
         Ok(took)
     }
@@ -720,7 +720,7 @@ impl World {
 }
 
 /// Returns true if a left offer will never be taken.
-fn gone(until: Until) -> bool {
+fn gone(until: &Until) -> bool {
     match until {
         Until::Stale | Until::Refused(_) => true,
         Until::Exchange(_) | Until::Answered(_) | Until::Rests(_) | Until::Again => false,

@@ -342,7 +342,8 @@ impl Effects {
         effects
     }
 
-    /// Names the effect that runs in place of one that was approved with other arguments. There is none if these were refused.
+    /// Names the effect that runs in place of one that was approved with other arguments or is asked for again. There is none if it was
+    /// refused.
     fn replace(&mut self) {
         for of_call in self.of_call.values() {
             for pair in of_call.windows(2) {
@@ -554,9 +555,13 @@ impl Effects {
                 how,
                 about,
                 by,
-                ..
+                body,
             } => match (why, how) {
                 (_, Release::Edited) => {
+                    self.edited.insert(*effect);
+                }
+                // The call is asked for again, because what it reads has changed.
+                (Why::Approval, Release::Cancelled) if body.is_some() => {
                     self.edited.insert(*effect);
                 }
                 (Why::Doubt, Release::Outcome) => {

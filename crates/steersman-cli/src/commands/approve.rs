@@ -8,6 +8,8 @@ use crate::printer::Printer;
 use crate::words;
 use steersman::Act;
 use steersman::runtime::pending::PendingKind;
+use steersman_machine::network::ToolDef;
+use steersman_machine::values::types::Parameters;
 
 pub(crate) const LISTED: &str = "Let a held call run, with exactly its arguments";
 
@@ -62,7 +64,9 @@ pub(crate) async fn run(
         )));
     }
     let (of, by) = (pending.id(), by(&args.act));
-    let act = match edited(&args.edit, &pending.edit)? {
+    let network = target.inspection.network.as_deref();
+    let tool = network.and_then(|network| network.tools.get(pending.tool.as_deref()?));
+    let act = match edited(&args.edit, &pending.edit, tool)? {
         Some(edited) => Act::approve_edited(of, &edited, by),
         None => Act::approve(of, by),
     };
@@ -72,6 +76,7 @@ pub(crate) async fn run(
 fn edited(
     typed: &[String],
     allowed: &[std::sync::Arc<str>],
+    tool: Option<&ToolDef>,
 ) -> Result<Option<serde_json::Value>, CommandError> {
     if typed.is_empty() {
         return Ok(None);
@@ -93,7 +98,14 @@ fn edited(
                 error.hint(format!("it may be: {}", allowed.join(", ")))
             });
         }
-        args.insert(name.to_owned(), words::value(value));
+        let ty = tool.and_then(|tool| match &tool.parameters {
+            Parameters::Fields(fields) => fields.iter().find(|(known, _)| **known == *name),
+            Parameters::Schema(_) => None,
+        });
+        args.insert(
+            name.to_owned(),
+            words::value_of(value, ty.map(|(_, ty)| ty)),
+        );
     }
     Ok(Some(serde_json::Value::Object(args)))
 }

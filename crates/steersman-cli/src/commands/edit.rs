@@ -7,7 +7,7 @@ use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use crate::words;
 use serde_json::Value as Json;
-use steersman::Act;
+use steersman_machine::network::Network;
 
 pub(crate) const LISTED: &str = "Set entries of state: give a permission, correct a value";
 
@@ -16,7 +16,7 @@ pub(crate) const LISTED: &str = "Set entries of state: give a permission, correc
 pub(crate) struct EditArgs {
     #[command(flatten)]
     which: Which,
-    /// The entry and its new value; `NAME=none` unsets it. May be given more than once.
+    /// The entry and its new value, read by the type of the entry: text as it is typed, everything else as JSON. `NAME=none` unsets it. May be given more than once.
     #[arg(long, value_name = "NAME=VALUE", required = true)]
     state: Vec<String>,
     #[command(flatten)]
@@ -29,15 +29,13 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let state = entries(&args.state)?;
-    let state = state.iter().map(|(name, value)| (name.as_str(), value));
-    let act = Act::edit(state, by(&args.act));
-    let wanted = Wanted::drives(act, "edited");
+    let wanted = Wanted::edits(state, by(&args.act));
     let (which, own) = (&args.which, &args.act.own);
     wanted.carry_out(which, own, global, printer).await
 }
 
-/// Parses entries of state as they are typed.
-pub(crate) fn entries(typed: &[String]) -> Result<Vec<(String, Json)>, CommandError> {
+/// Splits entries of state into name and value, as they are typed.
+pub(crate) fn entries(typed: &[String]) -> Result<Vec<(String, String)>, CommandError> {
     let one = |typed: &String| {
         let Some((name, value)) = typed.split_once('=').filter(|(name, _)| !name.is_empty()) else {
             return Err(
@@ -45,11 +43,24 @@ pub(crate) fn entries(typed: &[String]) -> Result<Vec<(String, Json)>, CommandEr
                     .hint("NAME=VALUE: --state payments=2; NAME=none unsets it"),
             );
         };
-        let value = match value {
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    typed.iter().map(one).collect()
+}
+
+/// Returns the values of entries, each of the type that the network declares; `none` unsets an entry.
+pub(crate) fn values(typed: &[(String, String)], network: Option<&Network>) -> Vec<(String, Json)> {
+    let one = |(name, typed): &(String, String)| {
+        let agents = network
+            .into_iter()
+            .flat_map(|network| network.agents.values());
+        let mut declared = agents.flat_map(|agent| &agent.state);
+        let declared = declared.find(|(entry, _)| **entry == **name);
+        let value = match &**typed {
             "none" => Json::Null,
-            value => words::value(value),
+            typed => words::value_of(typed, declared.map(|(_, ty)| ty)),
         };
-        Ok((name.to_owned(), value))
+        (name.clone(), value)
     };
     typed.iter().map(one).collect()
 }

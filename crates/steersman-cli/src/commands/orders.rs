@@ -3,6 +3,7 @@
 
 use crate::cli::{Acting, Drive, Global, Own, Which};
 use crate::commands::act::{Reached, Target, by, elsewhere};
+use crate::commands::edit::values;
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
@@ -14,10 +15,10 @@ use crate::words::{count, filter};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 use std::sync::Arc;
-use steersman::Act;
 use steersman::runtime::engine::EngineError;
 use steersman::runtime::session::{Fate, Settled};
 use steersman::runtime::store::{SessionInfo, StoreError};
+use steersman::{Act, By};
 
 /// Number of sessions that are driven concurrently for an order to many.
 const AT_ONCE: usize = 8;
@@ -46,13 +47,21 @@ impl Held {
 
 /// An order for sessions.
 pub(crate) struct Wanted {
-    act: Act,
+    given: Given,
     /// The word for a session that took the order, for lists.
     word: &'static str,
     /// True if the session is driven afterwards.
     goes_on: bool,
     /// The command that ends the order.
     end: Option<String>,
+}
+
+/// The act of an order.
+enum Given {
+    /// The same one for each session.
+    Act(Act),
+    /// An edit of entries of state, as they are typed. The types that a session declares tell the values.
+    Edit(Vec<(String, String)>, By),
 }
 
 /// The result of an order in one session.
@@ -104,7 +113,7 @@ impl Wanted {
     /// Creates an order that takes effect immediately and begins nothing.
     pub(crate) fn order(act: Act, word: &'static str, end: Option<&str>) -> Self {
         Self {
-            act,
+            given: Given::Act(act),
             word,
             goes_on: false,
             end: end.map(str::to_owned),
@@ -114,11 +123,34 @@ impl Wanted {
     /// Creates an order after which the session is driven.
     pub(crate) fn drives(act: Act, word: &'static str) -> Self {
         Self {
-            act,
+            given: Given::Act(act),
             word,
             goes_on: true,
             end: None,
         }
+    }
+
+    /// Creates an edit of state, after which the session is driven.
+    pub(crate) fn edits(state: Vec<(String, String)>, by: By) -> Self {
+        Self {
+            given: Given::Edit(state, by),
+            word: "edited",
+            goes_on: true,
+            end: None,
+        }
+    }
+
+    /// Returns the act for a session.
+    async fn act(&self, place: &Place, session: &str) -> Result<Act, CommandError> {
+        Ok(match &self.given {
+            Given::Act(act) => act.clone(),
+            Given::Edit(state, by) => {
+                let seen = place.engine().inspect(session).await?;
+                let state = values(state, seen.network.as_deref());
+                let state = state.iter().map(|(name, value)| (name.as_str(), value));
+                Act::edit(state, by.clone())
+            }
+        })
     }
 
     pub(crate) async fn carry_out(
@@ -142,7 +174,8 @@ impl Wanted {
         printer: &Printer,
     ) -> Result<Exit, CommandError> {
         if self.goes_on {
-            return target.deliver(self.act.clone(), own, printer).await;
+            let act = self.act(&target.place, &target.inspection.info.id).await?;
+            return target.deliver(act, own, printer).await;
         }
         let (place, info) = (&target.place, &target.inspection.info);
         let outcome = self.ordered(place, info, own).await?;
@@ -169,7 +202,7 @@ impl Wanted {
         info: &SessionInfo,
         own: &Own,
     ) -> Result<Outcome, CommandError> {
-        let act = self.act.clone();
+        let act = self.act(place, &info.id).await?;
         if own.no_run {
             place.steersman.deliver(&info.id, act).await?;
             return Ok(Outcome::in_inbox());
@@ -278,7 +311,7 @@ impl Wanted {
         info: &SessionInfo,
         own: &Own,
     ) -> Result<Outcome, CommandError> {
-        let act = self.act.clone();
+        let act = self.act(place, &info.id).await?;
         let receipt = place.steersman.deliver(&info.id, act).await?;
         if own.no_run {
             return Ok(Outcome::in_inbox());

@@ -3,7 +3,7 @@
 use crate::attach;
 use crate::cli::{Acting, Global};
 use crate::commands::act::{Reached, Target, is_plain};
-use crate::commands::edit::entries;
+use crate::commands::edit::{entries, values};
 use crate::commands::run::standard_input;
 use crate::commands::{check, pending};
 use crate::error::{CommandError, Exit};
@@ -78,6 +78,7 @@ pub(crate) async fn run(
         Act::say(&text, by, branch)
     };
     let state = entries(&args.state)?;
+    let state = values(&state, target.inspection.network.as_deref());
     if !state.is_empty() {
         act = act.with_state(state.iter().map(|(name, value)| (name.as_str(), value)));
     }

@@ -8,6 +8,7 @@ name: desk
 state:
   style: { type: string, optional: true, expires: answer }
   payments: { type: integer, default: 0, by: boss }
+  size: { enum: [small, large], default: small }
 tools:
   pay:
     description: Pays.
@@ -74,7 +75,9 @@ fn a_permission_is_given_by_those_who_may_and_used_up() {
         let refused = world.run(&args);
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(
-            refused.err.contains("this role may not edit"),
+            refused
+                .err
+                .contains("only `boss` may edit `state.payments`"),
             "{refused:?}"
         );
     }
@@ -100,8 +103,18 @@ fn what_is_no_entry_of_state_is_refused() {
     let world = begun();
     for (entry, why) in [
         ("payments", "is no entry of state"),
-        ("payment=1", "does not fit the declared state"),
-        ("payments=many", "does not fit the declared state"),
+        (
+            "payment=1",
+            "state has no entry `payment`; did you mean `payments`? (there is: ",
+        ),
+        (
+            "payments=many",
+            "`state.payments` cannot be \"many\": it is text, must be an integer",
+        ),
+        (
+            "size=huge",
+            "`state.size` cannot be \"huge\": it is `huge`, must be one of small, large",
+        ),
     ] {
         let refused = world.run(&["edit", "last", "--state", entry, "--as", "boss"]);
         assert_eq!(refused.code, Some(2), "{entry}: {refused:?}");

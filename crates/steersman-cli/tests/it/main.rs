@@ -9,6 +9,7 @@
 mod act;
 mod advice;
 mod answered;
+mod approved;
 mod artifacts;
 mod atwork;
 mod bank;

@@ -157,6 +157,22 @@ impl Diagnostic {
             "the one that stands later in the answer wins; `reduce:` at the state says otherwise",
         )
     }
+    pub(crate) fn open_permission(
+        at: At,
+        tool: &str,
+        entry: &str,
+        guard: &str,
+        fix: Option<(Place, String)>,
+    ) -> Self {
+        let what = format!("anybody may open the guard of `{tool}`: `{guard}`");
+        let diagnostic = Self::new("W0411", at, what).note(format!(
+            "nothing before `{tool}` sets `state.{entry}`: a person does, with `steersman edit`"
+        ));
+        match fix {
+            Some((at, with)) => diagnostic.patch("say who may", Some(at), with),
+            None => diagnostic.help("`by: NAME` at the entry names the people who may edit it"),
+        }
+    }
     pub(crate) fn no_last_rule(at: At) -> Self {
         Self::new("W0403", at, "the last rule has a condition")
             .note("where no rule holds, the session finishes with the cause `no_rule`")

@@ -308,7 +308,8 @@ pub enum Admitted {
     Adopted,
     /// An effect ended.
     Outcome,
-    /// A person edited state, or approved a call with other arguments.
+    /// A person edited state, or approved a call with other arguments. Without a change of the call: a person approved it, or its
+    /// time to approve came, but what it reads had changed since the question, so it is asked for again.
     Edited,
     /// Time passed: a state entry expired, or a limit of time was reached.
     Clock,

@@ -2,15 +2,17 @@
 //! begin. Some tools (`fork`, `finish` and the floor tools) begin only when all other calls are closed.
 
 mod begin;
+mod beside;
 mod judge;
 mod rate;
 mod result;
 mod todo;
 mod wish;
 
+pub use beside::{Changed, asked_at, changed};
 pub(crate) use judge::refusal;
 pub(crate) use result::{Ending, Fitted, Said};
-pub(crate) use wish::{effective, wish};
+pub(crate) use wish::{ask_as_of, effective, wish};
 
 use crate::network::hooks::AllRan;
 use crate::network::{Does, Mode, ModelAgent, Network, Offer, Source, ToolDef, ToolUse};

@@ -9,6 +9,7 @@ use crate::stored::interaction::Class;
 use crate::stored::outcome::{NewArtifact, NewWrite, Outcome};
 use crate::view::artifact::Content;
 use serde_json::Value as Json;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// An offer: an input to a tick. The order of offers is that of [`OfferKind`].
@@ -59,6 +60,14 @@ pub enum Offered {
         by: By,
         /// The approver in whose place the person answered ([`Approval::by`]).
         approver: Name,
+    },
+    /// A person answered the question of an approval, or its time to approve came, but something that the call reads has changed
+    /// since ([`crate::tick::changed`]): the call is asked for again.
+    Anew {
+        /// The effect that was held. It never began.
+        effect: Id,
+        /// The person who answered. `None` for a time-out.
+        by: Option<By>,
     },
     /// Time passed. Something may be due ([`crate::tick::wait::deadline`]).
     Clock,
@@ -127,6 +136,8 @@ pub enum OfferKind {
     Outcome,
     /// [`Offered::Edited`].
     Edited,
+    /// A call is asked for again, because what it reads has changed.
+    Anew,
     /// [`Offered::Clock`]. Entries of state whose time is over expire earlier in the tick, before its edits.
     Clock,
     /// [`Offered::Ended`].
@@ -158,6 +169,7 @@ impl Offered {
             Self::NotAdopted { .. } => OfferKind::NotAdopted,
             Self::Outcome { .. } => OfferKind::Outcome,
             Self::Edited { .. } => OfferKind::Edited,
+            Self::Anew { .. } => OfferKind::Anew,
             Self::Clock => OfferKind::Clock,
             Self::Ended { .. } => OfferKind::Ended,
             Self::Join { .. } => OfferKind::Join,
@@ -443,7 +455,7 @@ pub enum Request {
 }
 
 /// The condition that a left offer waits for, or the reason why it is not offered again.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Until {
     /// The exchange of this agent closes.
     Exchange(Id),
@@ -456,7 +468,13 @@ pub enum Until {
     /// The offer is stale. It is not offered again, and only noted in the ledger.
     Stale,
     /// The offer is refused. The text tells its sender why.
-    Refused(&'static str),
+    Refused(Cow<'static, str>),
+}
+
+impl Until {
+    pub(crate) const fn refused(why: &'static str) -> Self {
+        Self::Refused(Cow::Borrowed(why))
+    }
 }
 
 /// The result of a tick.

@@ -8,10 +8,14 @@ use crate::stored::interaction::{Reduce, Write};
 use crate::stored::outcome::NewWrite;
 use crate::tick::Tick;
 use crate::tick::effect::Until;
-use crate::values::types::{Expiry, Misfit, Type, misfit};
+use crate::values::near::near;
+use crate::values::types::{Expiry, Misfit, Type, TypeKind, misfit};
 use crate::view::mapping::{TOO_DEEP, reduced_misfit};
-use crate::view::{declares, rating};
+use crate::view::{declares, is_secret, rating};
 use serde_json::Value as Json;
+
+/// Maximum number of characters of a value that a message shows.
+const SHOWN: usize = 60;
 
 /// A write that fits. Its value is not among the line's texts yet.
 struct Fits<'a> {
@@ -178,19 +182,6 @@ impl Tick<'_> {
         writes
     }
 
-    /// Returns true if a person may edit these entries: each names nobody under `by`, or this role.
-    pub(crate) fn may_edit(&self, writer: Id, writes: &[NewWrite], by: &By) -> bool {
-        writes.iter().all(|write| {
-            let declared = declares(&self.cx(), &self.snapshot, writer, &write.name);
-            let people = declared.map_or(&[][..], |(_, ty)| &ty.by);
-            let has_role = |name: &Name| {
-                let person = self.network.people.get(name);
-                by.role == *person.map_or(name, |person| &person.role)
-            };
-            people.is_empty() || people.iter().any(has_role)
-        })
-    }
-
     /// Returns the writes of a person's edit, checked against the declared types and the people who may edit.
     pub(crate) fn edits(
         &mut self,
@@ -198,13 +189,78 @@ impl Tick<'_> {
         writes: &[NewWrite],
         by: &By,
     ) -> Result<Vec<Write>, Until> {
-        if !self.may_edit(writer, writes, by) {
-            return Err(Until::Refused(
-                "this role may not edit that entry of state: `by` of the entry names who may",
-            ));
+        let refused = |why: String| Until::Refused(why.into());
+        for write in writes {
+            let may = self.may_edit(writer, &write.name, by);
+            may.map_err(refused)?;
         }
         let fit = self.writes(writer, writes);
-        fit.map_err(|_| Until::Refused("a value does not fit the declared state"))
+        fit.map_err(|misfit| refused(self.edit_unfit(writer, writes, &misfit)))
+    }
+
+    /// Checks that a person may edit an entry: it names nobody under `by`, or this role. Otherwise returns why not.
+    fn may_edit(&self, writer: Id, name: &str, by: &By) -> Result<(), String> {
+        if rating::is_rating(name) {
+            return Ok(());
+        }
+        let Some((_, ty)) = declares(&self.cx(), &self.snapshot, writer, name) else {
+            let names = self.view(writer).state_names();
+            let near = near(name, names.iter().map(|name| &**name));
+            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let all = match &names[..] {
+                [] => "the session has no state".to_owned(),
+                names => format!("there is: {}", names.join(", ")),
+            };
+            return Err(format!("state has no entry `{name}`{near} ({all})"));
+        };
+        let roles = ty.by.iter().map(|name| {
+            let person = self.network.people.get(name);
+            person.map_or(name, |person| &person.role)
+        });
+        if ty.by.is_empty() || roles.clone().any(|role| *role == by.role) {
+            return Ok(());
+        }
+        let roles: Vec<String> = roles.map(|role| format!("`{role}`")).collect();
+        Err(format!(
+            "only {} may edit `state.{name}`, not `{}`: `by` of the entry names who may",
+            roles.join(" or "),
+            by.role
+        ))
+    }
+
+    /// Returns why a write of a person does not fit: the entry, the value, and what the entry takes.
+    fn edit_unfit(&self, writer: Id, writes: &[NewWrite], misfit: &Misfit) -> String {
+        let found = writes.iter().find_map(|write| {
+            let rest = misfit.path.strip_prefix("state.")?;
+            let rest = rest.strip_prefix(&*write.name)?;
+            (rest.is_empty() || rest.starts_with(['.', '['])).then_some((write, rest))
+        });
+        let Some((write, rest)) = found else {
+            return misfit.to_string();
+        };
+        let name = &write.name;
+        let declared = declares(&self.cx(), &self.snapshot, writer, name).map(|(_, ty)| ty);
+        let value = write.value.as_ref().unwrap_or(&Json::Null);
+        let shown = match value {
+            _ if declared.is_some_and(is_secret) => "that".to_owned(),
+            Json::Null => "none".to_owned(),
+            value => clipped(&value.to_string()),
+        };
+        let part = match rest {
+            "" => "it".to_owned(),
+            rest => format!("`state.{name}{rest}`"),
+        };
+        let takes_text = |ty: &Type| matches!(ty.kind, TypeKind::String { .. });
+        let is_plain = value.is_number() || value.is_boolean();
+        let fix = if declared.is_some_and(takes_text) && is_plain {
+            format!("; as text it is \"{shown}\"")
+        } else {
+            String::new()
+        };
+        format!(
+            "`state.{name}` cannot be {shown}: {part} {}{fix}",
+            misfit.why
+        )
     }
 
     /// Returns the writes that reset an instance's scope: entries with a default get it, all others are unset.
@@ -222,6 +278,14 @@ impl Tick<'_> {
             }
         }
         writes
+    }
+}
+
+/// Returns a value as it is shown in a message.
+fn clipped(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{}..", &text[..cut]),
+        None => text.to_owned(),
     }
 }
 

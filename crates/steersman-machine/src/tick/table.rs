@@ -23,6 +23,8 @@ pub enum Event {
     Join,
     /// A person edited the arguments of one of the agent's calls.
     CallChanged,
+    /// One of the agent's calls is asked for again, because what it reads has changed since a person was asked.
+    CallAnew,
     /// A cancel of the agent. A cancel of one call or of everything is judged without the table.
     Cancel,
     /// A message that first cancels everything that its addressee has open.
@@ -58,26 +60,28 @@ pub enum Rule {
     reason = "one arm for each phase and rule, as in the printed table"
 )]
 pub fn rule(phase: Phase, event: Event) -> Rule {
-    use Event::{CallChanged, CallOutcome, Cancel, Decision, Interrupt, Join, Message, ParentCall};
+    use Event::{
+        CallAnew, CallChanged, CallOutcome, Cancel, Decision, Interrupt, Join, Message, ParentCall,
+    };
     use Phase::{Calling, Resting, Routing, Thinking};
     match (phase, event) {
         (Resting, Message | Interrupt) => Rule::TakeUnlessEnded,
         (Resting, ParentCall | Join) => Rule::Take,
-        (Resting, Decision | CallOutcome | CallChanged) => Rule::Stale,
+        (Resting, Decision | CallOutcome | CallChanged | CallAnew) => Rule::Stale,
         (Resting, Cancel) => Rule::Nothing,
 
         (Thinking, Message) => Rule::TakeIfNothingWished,
         (Thinking, Decision | Cancel | Interrupt) => Rule::Take,
         (Thinking, ParentCall) => Rule::Queue,
-        (Thinking, CallOutcome | CallChanged | Join) => Rule::Stale,
+        (Thinking, CallOutcome | CallChanged | CallAnew | Join) => Rule::Stale,
 
         (Routing, Message) => Rule::Leave,
         (Routing, Decision | Cancel | Interrupt) => Rule::Take,
         (Routing, ParentCall) => Rule::Queue,
-        (Routing, CallOutcome | CallChanged | Join) => Rule::Stale,
+        (Routing, CallOutcome | CallChanged | CallAnew | Join) => Rule::Stale,
 
         (Calling, Message) => Rule::TakeIfAddressed,
-        (Calling, CallOutcome | CallChanged | Cancel | Interrupt) => Rule::Take,
+        (Calling, CallOutcome | CallChanged | CallAnew | Cancel | Interrupt) => Rule::Take,
         (Calling, ParentCall) => Rule::Queue,
         (Calling, Decision | Join) => Rule::Stale,
     }
@@ -117,6 +121,11 @@ pub fn judge(offered: &Offered) -> Judge {
         Offered::Edited { .. } => (
             "Edited",
             &[Event::CallChanged],
+            "the call is one of a tool, and its effect is out",
+        ),
+        Offered::Anew { .. } => (
+            "Anew",
+            &[Event::CallAnew],
             "the call is one of a tool, and its effect is out",
         ),
         Offered::Clock => ("Clock", &[], "an entry of state or a limit of time is due"),

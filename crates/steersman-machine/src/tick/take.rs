@@ -1,6 +1,7 @@
 //! Effects of each kind of offer on the snapshot, one file each. Offers that the table judges go through [`crate::tick::table`] first.
 
 mod adopt;
+mod anew;
 pub(crate) mod cancel;
 mod clock;
 mod edit;

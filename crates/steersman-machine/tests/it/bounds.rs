@@ -340,7 +340,7 @@ fn an_adoption_that_no_line_holds_is_refused() -> Result<(), Fault> {
     let why = "the branch came to more than a line of the log may hold";
     assert_eq!(
         (took.line, took.left),
-        (None, vec![(0, Until::Refused(why))])
+        (None, vec![(0, Until::Refused(why.into()))])
     );
     // A smaller value fits.
     exchange(&mut w, fork, &[("two", x(100))])?;

@@ -17,13 +17,14 @@ const PHASES: [Phase; 4] = [
     Phase::Routing,
     Phase::Calling,
 ];
-const EVENTS: [Event; 8] = [
+const EVENTS: [Event; 9] = [
     Event::Message,
     Event::Decision,
     Event::CallOutcome,
     Event::ParentCall,
     Event::Join,
     Event::CallChanged,
+    Event::CallAnew,
     Event::Cancel,
     Event::Interrupt,
 ];
@@ -133,6 +134,10 @@ fn offers() -> Vec<Offered> {
             args: "".into(),
             by: "user".into(),
             approver: "user".into(),
+        },
+        Offered::Anew {
+            effect: Id::MAIN,
+            by: None,
         },
         Offered::Clock,
         Offered::Ended {

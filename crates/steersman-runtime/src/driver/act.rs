@@ -465,6 +465,12 @@ impl Job<'_, '_> {
         let Some(out) = self.d.effects.out(effect) else {
             return Ok(Err(not_open(effect)));
         };
+        if why == Why::Approval
+            && let Some(changed) = self.changed(effect)?
+        {
+            self.ask_anew(Some(message), effect, Some(by), Some(changed));
+            return Ok(Ok(()));
+        }
         if let Some(args) = args {
             if why != Why::Approval {
                 return Ok(Err("only an approval may change arguments".to_owned()));

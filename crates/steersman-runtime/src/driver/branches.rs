@@ -706,7 +706,7 @@ pub(super) fn sets(state: Vec<(Name, Option<String>)>) -> Result<Vec<NewWrite>, 
 /// Returns the reason why a branch cannot begin somewhere.
 fn why_not(step: &Step) -> String {
     let why = step.left.first().map(|(_, until)| match until {
-        Until::Refused(why) => (*why).to_owned(),
+        Until::Refused(why) => why.to_string(),
         _ => "it cannot begin there now".to_owned(),
     });
     why.unwrap_or_default()

@@ -5,6 +5,7 @@ use super::budget::Claim;
 use crate::inbox::Message;
 use crate::store::{InboxMessage, WaitChange};
 use std::sync::Arc;
+use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
     About, Commit, Hold, LedgerEntry, Probing, Release, Text, Why,
@@ -42,6 +43,18 @@ pub(crate) struct Draft {
     pub(crate) ready: Vec<Id>,
     /// True if the snapshot is folded over this line when it is written. The snapshot of a line with a step comes from its tick.
     pub(crate) folds: bool,
+    /// Calls that a person was asked about and that this line wishes again.
+    pub(crate) wished_again: Vec<Again>,
+}
+
+/// A call that is wished again, because a person approved it with other arguments, or because something that it reads has changed.
+pub(crate) struct Again {
+    /// The agent and its call.
+    pub(crate) call: (Id, Id),
+    /// The session as the person saw it. `None` if it has changed: the new effect shows the session as it is.
+    pub(crate) asked_in: Option<Arc<Snapshot>>,
+    /// The change, in words for people.
+    pub(crate) changed: Option<String>,
 }
 
 impl Job<'_, '_> {
@@ -310,6 +323,9 @@ pub(crate) struct Offer {
     /// True for the last part of a cancel that has ended other branches: its message is taken even if nothing is open on this
     /// branch.
     pub(crate) ends_others: bool,
+    /// For a call that is asked for again: what has changed since its question, in words for people. The message of the offer is then
+    /// refused.
+    pub(crate) changed: Option<String>,
 }
 
 impl Offer {
@@ -322,6 +338,7 @@ impl Offer {
             came: Vec::new(),
             drops: Vec::new(),
             ends_others: false,
+            changed: None,
         }
     }
 }

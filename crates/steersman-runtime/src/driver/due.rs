@@ -146,6 +146,10 @@ impl Job<'_, '_> {
         let mut draft = self.draft(out.branch);
         match then {
             OnTimeout::Approve => {
+                if let Some(changed) = self.changed(effect)? {
+                    self.ask_anew(None, effect, None, Some(changed));
+                    return Ok(());
+                }
                 self.go(&mut draft, effect, why, Decider::Timeout, None)?;
                 self.write(draft)
             }

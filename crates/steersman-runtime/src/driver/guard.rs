@@ -142,7 +142,7 @@ impl Job<'_, '_> {
 
     /// Opens the hold of an approval. If an equal effect was done or given up before, the hold is about that one, and the
     /// approver knows that they allow a repetition. An equal call that waits at the same time is only mentioned: it may never
-    /// be done.
+    /// be done. The same holds for a change since the question before.
     pub(super) fn ask_approval(
         &mut self,
         draft: &mut Draft,
@@ -168,10 +168,14 @@ impl Job<'_, '_> {
         };
         let waits = |other| format!("The same call waits beside it ({other}).");
         let told = before.as_ref().map(Equal::told);
-        let ask = match told.or_else(|| beside().map(waits)) {
-            Some(told) => format!("{} {told}", approval.ask),
-            None => approval.ask.clone(),
-        };
+        let told = told.or_else(|| beside().map(waits));
+        let call = out.wish.call().map(|call| (out.wish.agent, call));
+        let mut again = draft.wished_again.iter();
+        let again = again.find(|again| Some(again.call) == call);
+        let changed = again.and_then(|again| again.changed.as_ref());
+        let changed = changed.map(|changed| format!("Asked again: {changed}."));
+        let ask = [Some(approval.ask.clone()), changed, told];
+        let ask = ask.into_iter().flatten().collect::<Vec<_>>().join(" ");
         draft.hold(NewHold {
             effect: id,
             why: Why::Approval,

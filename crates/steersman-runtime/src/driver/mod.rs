@@ -17,6 +17,7 @@
 //! 5. effects that depend on the line begin when the line is on disk, all others immediately.
 
 mod act;
+mod asked;
 mod branches;
 mod budget;
 mod cancel;

@@ -273,11 +273,10 @@ impl Job<'_, '_> {
         let Some((tool, _, _, done, otherwise)) = self.declared(of) else {
             return Ok(());
         };
-        let (branch, agent) = (
-            self.d.effects.outs()[&of].branch,
-            self.d.effects.outs()[&of].wish.agent,
-        );
-        let snapshot = &self.d.branches.live()[&branch].snapshot;
+        let out = &self.d.effects.outs()[&of];
+        let (branch, agent) = (out.branch, out.wish.agent);
+        // It is asked about the action as it was asked for.
+        let snapshot = &self.read_by(out);
         let args: Json = serde_json::from_str(&tool.args).unwrap_or_default();
         let happened = self.ask(|cx| {
             View::new(cx, snapshot, Some(agent))

@@ -171,7 +171,7 @@ impl Job<'_, '_> {
     fn take_up(&mut self, draft: &mut Draft, branch: Id, wish: Wish) -> Result<(), Stop> {
         let effect = wish.id;
         if wish.work == Work::Model && self.is_searched(draft, branch, &wish)? {
-            self.put_out(branch, wish);
+            self.put_out(draft, branch, wish)?;
             self.d.effects.awaits_search(effect);
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl Job<'_, '_> {
             return Ok(());
         };
         let due = wish.due;
-        self.adopt_out(branch, wish, &record)?;
+        self.adopt_out(draft, branch, wish, &record)?;
         let work = self.d.effects.outs()[&effect].wish.work.clone();
         if self
             .d
@@ -265,12 +265,13 @@ impl Job<'_, '_> {
     /// Registers an effect as outstanding again, with the approvals and inputs that the ledger has for it.
     pub(super) fn adopt_out(
         &mut self,
+        draft: &Draft,
         branch: Id,
         wish: Wish,
         record: &Record,
     ) -> Result<(), Stop> {
         let effect = wish.id;
-        self.put_out(branch, wish);
+        self.put_out(draft, branch, wish)?;
         let given = if record.ended.iter().any(|(why, _)| *why == Why::Input) {
             self.inputs_given(effect, record.since)?
         } else {

@@ -174,6 +174,7 @@ impl Job<'_, '_> {
                 wishes.extend(wished.map(|(branch, wish)| ((branch, wish.id), wish)));
             }
         }
+        let draft = self.draft(self.d.ledger.current);
         for (effect, kept) in kept.outs {
             let branch = kept.branch;
             let Some(wish) = wishes.remove(&(branch, effect)) else {
@@ -183,8 +184,8 @@ impl Job<'_, '_> {
                 }));
             };
             match self.d.ledger.effect(effect).cloned() {
-                Some(record) => self.adopt_out(branch, wish, &record)?,
-                None => self.put_out(branch, wish),
+                Some(record) => self.adopt_out(&draft, branch, wish, &record)?,
+                None => self.put_out(&draft, branch, wish)?,
             }
             self.d.effects.restores(effect, kept);
         }

@@ -480,18 +480,18 @@ impl Job<'_, '_> {
             .unwrap_or(self.d.who.mark())
     }
 
-    /// Returns the artifacts that a tool sees: those of its agent.
+    /// Returns the artifacts that a tool sees: those of its agent, as of the line that asked for its call.
     pub(super) fn artifacts(&self, id: Id) -> Artifacts {
         let out = &self.d.effects.outs()[&id];
-        let snapshot = self.d.branches.live()[&out.branch].snapshot.clone();
+        let snapshot = self.read_by(out);
         Artifacts::new(self.seen.engine.store().clone(), snapshot, out.wish.agent)
             .and_coming(self.seen.past.coming())
     }
 
-    /// Returns the scope that transport fields of a tool read, with secrets opened.
+    /// Returns the scope that transport fields of a tool read, as of the line that asked for its call, with secrets opened.
     pub(super) fn scope(&self, id: Id, args: Option<Arc<str>>) -> Arc<TransportScope> {
         let out = &self.d.effects.outs()[&id];
-        let snapshot = self.d.branches.live()[&out.branch].snapshot.clone();
+        let snapshot = self.read_by(out);
         let args = args.or_else(|| Some(out.tool()?.args.clone()));
         let given = (args, &out.inputs[..]);
         self.scope_in(&self.seen.reader, snapshot, out.wish.agent, given)

@@ -173,7 +173,7 @@ impl Job<'_, '_> {
                     self.taken(&mut draft, offer);
                 }
                 Some(Until::Stale) => self.stale(&mut draft, offer, &offered)?,
-                Some(Until::Refused(why)) => self.refused(&mut draft, offer, why.to_owned()),
+                Some(Until::Refused(why)) => self.refused(&mut draft, offer, why.into_owned()),
                 Some(until) => {
                     again |= until == Until::Again;
                     self.keep(id, offer, until);
@@ -188,6 +188,7 @@ impl Job<'_, '_> {
     }
 
     fn taken(&mut self, draft: &mut Draft, offer: Offer) {
+        let again = self.wished_again(draft, &offer);
         // A fork call may request an adoption. If nothing was adopted, the offer is taken too, because it closes the call with the
         // reason. Only the note of an adoption is left out.
         let adopted = draft.commit.as_ref().is_some_and(|c| c.adoption.is_some());
@@ -202,9 +203,17 @@ impl Job<'_, '_> {
         if let Some(event) = offer.event {
             draft.events_taken.push(event);
         }
-        if let Some(message) = offer.message {
-            draft.accept(&message);
-            self.receipt(draft, &message.id, Fate::Taken(draft.n));
+        match (offer.message, offer.changed) {
+            (Some(message), Some(changed)) => {
+                let why = draft.asks_anew(again, &changed);
+                draft.refuse(&message, &why);
+                self.receipt(draft, &message.id, Fate::Refused(why));
+            }
+            (Some(message), None) => {
+                draft.accept(&message);
+                self.receipt(draft, &message.id, Fate::Taken(draft.n));
+            }
+            (None, _) => {}
         }
         self.drop_unheard(draft, offer.drops);
     }
@@ -247,7 +256,7 @@ impl Job<'_, '_> {
             Until::Rests(agent) => format!("`{}` is at work", name(agent)),
             Until::Again => "the next tick".to_owned(),
             Until::Stale => "nothing".to_owned(),
-            Until::Refused(why) => why.to_owned(),
+            Until::Refused(why) => why.into_owned(),
         }
     }
 
@@ -641,7 +650,9 @@ impl What {
         match self {
             Self::Raw { effect, .. } => Some(*effect),
             Self::Offer(offered) => match &**offered {
-                Offered::Outcome { effect, .. } | Offered::Edited { effect, .. } => Some(*effect),
+                Offered::Outcome { effect, .. }
+                | Offered::Edited { effect, .. }
+                | Offered::Anew { effect, .. } => Some(*effect),
                 _ => None,
             },
             Self::Interrupt(_) | Self::Cancel(..) => None,

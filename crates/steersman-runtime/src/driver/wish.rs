@@ -31,7 +31,7 @@ impl Job<'_, '_> {
         let now = self.now(branch);
         let (work, due) = (wish.work.clone(), wish.due);
         let stands = self.is_searched(draft, branch, &wish)?;
-        self.put_out(branch, wish);
+        self.put_out(draft, branch, wish)?;
         if self.answered_from_recording(draft, id)? {
             return Ok(());
         }
@@ -65,9 +65,15 @@ impl Job<'_, '_> {
         Ok(())
     }
 
-    /// Adds an effect to the outstanding ones.
-    pub(super) fn put_out(&mut self, branch: Id, mut wish: Wish) {
+    /// Adds an effect to the outstanding ones. `draft`: the line that is being made.
+    pub(super) fn put_out(
+        &mut self,
+        draft: &Draft,
+        branch: Id,
+        mut wish: Wish,
+    ) -> Result<(), Stop> {
         let id = wish.id;
+        let asked_in = self.asked_in(draft, branch, &mut wish)?;
         // An effect keeps the strictest class under which it began, even if the class of its tool has changed.
         let began = self.d.ledger.effect(id).and_then(|record| record.class);
         if let (Work::Tool(tool), Some(began)) = (&mut wish.work, began) {
@@ -75,8 +81,9 @@ impl Job<'_, '_> {
         }
         let attempt = self.d.ledger.effect(id).map_or(0, |r| r.attempt);
         let now = self.now(branch);
-        self.d.effects.wished(branch, wish, attempt, now);
+        self.d.effects.wished(branch, wish, asked_in, attempt, now);
         self.d.doubts.comes_out(id);
+        Ok(())
     }
 
     fn begin_or_wait(
@@ -117,6 +124,11 @@ impl Job<'_, '_> {
             return Ok(());
         }
         if let Some(approval) = tool.next_approval(&approved) {
+            // It waited, for an equal effect or a time, before a person was asked.
+            if id.line() != draft.n && self.changed(id)?.is_some() {
+                self.ask_anew(None, id, None, None);
+                return Ok(());
+            }
             self.ask_approval(draft, id, approval, now);
             return Ok(());
         }

@@ -9,7 +9,7 @@ use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{End, Interaction, Target};
 use steersman_machine::stored::{bounds, codec};
 use steersman_machine::tick::effect::{OfferKind, Wish};
-use steersman_machine::tick::wishes;
+use steersman_machine::tick::{ask_as_of, wishes};
 
 /// Checks a line: the agents that it moved have the phase of their stack, every result on these stacks closes an open call, and
 /// the outstanding effects can be rebuilt from the snapshot.
@@ -238,9 +238,14 @@ fn working(snapshot: &Snapshot) -> Result<(), Fault> {
 /// Checks that the outstanding effects are those of the snapshot, and that their wishes can be rebuilt from it.
 fn out(world: &World, branch: Id) -> Result<(), Fault> {
     let snapshot = world.at(branch);
+    let as_asked = |mut wish: Wish| {
+        let then = world.after(world.asked_at(wish.id));
+        ask_as_of(&world.cx(), &then, snapshot, &mut wish);
+        (wish.id, wish)
+    };
     let rebuilt: BTreeMap<Id, Wish> = wishes(&world.cx(), snapshot)
         .into_iter()
-        .map(|w| (w.id, w))
+        .map(as_asked)
         .collect();
     let out: BTreeMap<Id, &Wish> = world
         .out()

@@ -115,6 +115,7 @@ impl World {
                 Some(Seen::Unknown(_) | Seen::Done(_)) | None => {}
             },
             Offered::Edited { .. }
+            | Offered::Anew { .. }
             | Offered::Clock
             | Offered::NotAdopted { .. }
             | Offered::Ended { .. }

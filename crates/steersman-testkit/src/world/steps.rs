@@ -3,23 +3,24 @@
 use super::ledger::released;
 use super::{Fault, Held, Seen, Took, World, fault};
 use serde_json::Value as Json;
+use std::convert::Infallible;
 use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
-use steersman_machine::stored::by::By;
+use steersman_machine::stored::by::{By, Decider};
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{
     About, Admission, Admitted, Binding, Commit, LedgerEntry, Release, Why,
 };
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::stored::outcome::{Came, NewWrite, Outcome};
-use steersman_machine::tick::allowed;
 use steersman_machine::tick::effect::{
     Cancelled, Judge, Offered, Opened, Said, Start, ToolWork, Work,
 };
 use steersman_machine::tick::wait;
 use steersman_machine::tick::wait::{Meets, deadline};
+use steersman_machine::tick::{allowed, asked_at, changed};
 use steersman_machine::view::mapping;
 use steersman_machine::view::mapping::Raw;
 
@@ -262,8 +263,36 @@ impl World {
         super::ledger::accepted(format!("m{}", self.messages).into())
     }
 
+    /// Asks for the call of a held effect again, if something that it reads has changed since its question: the answer is refused.
+    fn still_asked(&mut self, effect: Id, by: &str) -> Result<(), Fault> {
+        let (branch, ..) = self.place(effect)?;
+        let then = self.after(self.asked_at(effect));
+        let changed = changed(&self.cx(), &then, self.at(branch), effect);
+        let Some(changed) = changed.first() else {
+            return Ok(());
+        };
+        self.note(LedgerEntry::Released {
+            effect,
+            why: Why::Approval,
+            how: Release::Cancelled,
+            about: None,
+            by: Decider::Rule,
+            body: None,
+        });
+        let by = Some(by.into());
+        self.offer(branch, vec![Offered::Anew { effect, by }])?;
+        fault(format!("the question is over: {changed}"))
+    }
+
+    /// Returns the line whose snapshot the question of an effect showed.
+    pub(super) fn asked_at(&self, effect: Id) -> Line {
+        let at = asked_at(effect, |n| Ok::<_, Infallible>(self.line(n)));
+        at.unwrap_or_else(|never| match never {})
+    }
+
     /// Approves an effect as it is. The preconditions are checked again.
     pub fn approve(&mut self, effect: Id, by: &str) -> Result<(), Fault> {
+        self.still_asked(effect, by)?;
         let tool = self.tool_of(effect)?;
         let (branch, owner, call) = self.place(effect)?;
         let accepted = self.accept();
@@ -313,6 +342,7 @@ impl World {
 
     /// Approves an effect with other arguments.
     pub fn edit(&mut self, effect: Id, args: &Json, by: &str) -> Result<Took, Fault> {
+        self.still_asked(effect, by)?;
         let (branch, ..) = self.place(effect)?;
         let accepted = self.accept();
         self.note(accepted);

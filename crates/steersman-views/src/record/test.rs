@@ -9,7 +9,9 @@ use steersman_machine::network::{Does, FINISH, RouteBy};
 use steersman_machine::questions::Purpose;
 use steersman_machine::questions::verdict::said_again;
 use steersman_machine::stored::by::By;
-use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine, Release, Why};
+use steersman_machine::stored::commit::{
+    Admission, Admitted, Commit, LedgerEntry, LogLine, Release, Why,
+};
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{
     Call, CallResult, Cause, Choice, How, Interaction, Origin, Route, Summary, Target,
@@ -659,14 +661,28 @@ fn people(read: &Recorded, line: &LogLine, steps: &mut Vec<Json>) {
             Release::Go if released(Why::Repeat) => json!({ "approve": tool, "repeat": true }),
             Release::Go => json!({ "approve": tool }),
             Release::Refused => json!({ "reject": tool }),
+            Release::Cancelled if answered_late(line, *effect).is_some() => {
+                json!({ "approve": tool, "refused": true })
+            }
             _ => continue,
         };
         if let (Release::Refused, Some(body)) = (how, body) {
             step["say"] = read.text(*body).into();
         }
-        if let Some(role) = by.person().and_then(By::named) {
+        let by = by.person().or_else(|| answered_late(line, *effect));
+        if let Some(role) = by.and_then(By::named) {
             step["role"] = (&**role).into();
         }
         steps.push(step);
     }
+}
+
+/// Returns the person whose approval did not count, because what the call reads had changed since the question.
+fn answered_late(line: &LogLine, effect: Id) -> Option<&By> {
+    let released = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Released { effect: of, how: Release::Cancelled, .. } if *of == effect);
+    line.ledger.iter().find(|entry| released(entry))?;
+    let mut admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
+    let late =
+        |admission: &&Admission| admission.kind == Admitted::Edited && admission.id == Some(effect);
+    admitted.find(late)?.by.as_ref()
 }

@@ -56,6 +56,10 @@ pub(super) fn released(why: Why, how: Release, by: &Decider, said: Option<&str>)
             Tone::Decided,
         ),
         (_, Release::Refused) => (format!("rejected by {by}{said}"), Tone::Wrong),
+        // The call is asked for again, because what it reads has changed.
+        (Why::Approval, Release::Cancelled) if !said.is_empty() => {
+            (format!("asked again{said}"), Tone::Asked)
+        }
         (_, Release::Cancelled) => ("cancelled".into(), Tone::Wrong),
         (_, Release::Expired) => ("ran out of time".into(), Tone::Wrong),
         (_, Release::Outcome | Release::GivenUp) => (format!("settled by {by}"), Tone::Decided),

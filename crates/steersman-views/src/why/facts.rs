@@ -346,14 +346,19 @@ impl Past<'_> {
             LedgerEntry::Released {
                 why, how, by, body, ..
             } => {
+                let asks_anew = (*why, *how) == (Why::Approval, Release::Cancelled);
                 let said = body
-                    .filter(|_| *how == Release::Refused)
+                    .filter(|_| *how == Release::Refused || asks_anew)
                     .map_or_else(String::new, |body| {
                         format!(": {}", one_line(&self.texts().text(body), TEXT))
                     });
                 Fact::new(
                     why_word(*why),
-                    format!("{} {by}, @{line}, {}{said}", ended(*why, *how), when()),
+                    if asks_anew && !said.is_empty() {
+                        format!("asked again, @{line}, {}{said}", when())
+                    } else {
+                        format!("{} {by}, @{line}, {}{said}", ended(*why, *how), when())
+                    },
                 )
             }
             LedgerEntry::Started { attempt, .. } => {

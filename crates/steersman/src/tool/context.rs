@@ -307,7 +307,7 @@ impl ToolContext {
     }
 
     /// Returns the value that an expression of the tool's definition would read: `["config", "limit"]`,
-    /// `["state", "customer"]`.
+    /// `["state", "customer"]`. State is as of the line that asked for the call, in every attempt.
     pub fn value(&self, path: &[&str]) -> Option<Json> {
         let (root, rest) = path.split_first()?;
         let (mut value, taken) = self.run.scope.path(root, rest)?;

@@ -105,7 +105,7 @@ fn unsettled(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, tool: &ToolDef) 
     let read: Vec<&Expr> = requires.chain(approve).collect();
     let earlier = snapshot.exchange(open.owner);
     let earlier = earlier.filter(|other| other.call.id < open.call.id && other.closed.is_none());
-    let reads = |variable: &str, name: &str| read.iter().any(|e| e.node().reads(variable, name));
+    let reads = |variable: &str, name: &str| read.iter().any(|e| e.node().may_read(variable, name));
     let depends = |on: &str, name: &str| {
         format!(
             "it depends on `{on}`, which the call of `{name}` before it in the same answer may change; call it again when that has \

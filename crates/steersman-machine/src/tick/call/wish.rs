@@ -7,7 +7,7 @@ use crate::routers::floor;
 use crate::snapshot::{Agent, Effect, OpenCall, Snapshot};
 use crate::stored::built_in::BuiltIn;
 use crate::stored::commit::Want;
-use crate::stored::ids::{Id, Name};
+use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::Target;
 use crate::tick::effect::{Approval, ToolWork, Wish, Work};
 use crate::values::json::{self, arguments};
@@ -207,8 +207,21 @@ pub(crate) fn effective(
     (args != given).then_some(args)
 }
 
+/// Makes the questions of a tool's wish those of the line that asked for its call (`then`), whatever was written since. `now` is the
+/// snapshot in which the effect is outstanding.
+pub(crate) fn ask_as_of(cx: &Cx<'_>, then: &Snapshot, now: &Snapshot, wish: &mut Wish) {
+    let (Work::Tool(work) | Work::Simulate(work)) = &mut wish.work else {
+        return;
+    };
+    if let Some(open) = now.call_of(wish.id) {
+        let tool = cx.network.tool(&work.tool);
+        work.approve = approvals(cx, then, open, tool);
+        work.inputs = inputs(cx, then, open, tool);
+    }
+}
+
 /// Returns the approvals that a call needs, in order: those of the tool before those of its use. The approver who
-/// approved the call with changed arguments is not asked again.
+/// approved the call with changed arguments is not asked again about the effect that this made.
 pub(crate) fn approvals(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -226,7 +239,9 @@ pub(crate) fn approvals(
     let mut wanted: Vec<&Approve> = wanted
         .filter(|a| view.holds(&a.when).unwrap_or(true))
         .collect();
-    let approver = open.approver.as_ref().filter(|_| open.approved);
+    let edited = open.edited.map(Body::line);
+    let is_own = open.approved && edited == open.effect.map(Id::line);
+    let approver = open.approver.as_ref().filter(|_| is_own);
     let asks = |approve: &Approve, by: &Name| approve.line().any(|a| a.by == *by);
     if let Some(k) = approver.and_then(|by| wanted.iter().position(|a| asks(a, by))) {
         wanted.remove(k);
@@ -248,7 +263,7 @@ pub(crate) fn approvals(
 
 /// Returns the artifact that an argument names: an argument of the call, otherwise of the calling agent or of an
 /// agent above it.
-fn shown(
+pub(super) fn shown(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
     owner: Id,

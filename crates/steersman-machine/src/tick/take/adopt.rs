@@ -45,14 +45,14 @@ impl Tick<'_> {
             .filter(|top| self.snapshot.agents.contains_key(top));
         let Some(top) = top.filter(|top| self.snapshot.in_scope(*top)) else {
             let why = "the branch's agent does not act here";
-            let fork = fork.ok_or(Until::Refused(why))?;
+            let fork = fork.ok_or(Until::refused(why))?;
             self.not_adopted(&fork, branch, why);
             return Ok(());
         };
         let adoption = match self.adoptable(branch, from) {
             Ok(adoption) => adoption,
             Err((for_person, why)) => {
-                let fork = fork.ok_or(Until::Refused(for_person))?;
+                let fork = fork.ok_or(Until::refused(for_person))?;
                 self.not_adopted(&fork, branch, &why);
                 return Ok(());
             }

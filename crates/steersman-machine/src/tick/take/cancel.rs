@@ -38,7 +38,7 @@ impl Tick<'_> {
                 let open = self.snapshot.call(*owner, *call).cloned();
                 let open = open.filter(|c| c.closed.is_none() && self.snapshot.in_scope(*owner));
                 let Some(open) = open else {
-                    return Err(Until::Refused("there is no such open call"));
+                    return Err(Until::refused("there is no such open call"));
                 };
                 self.admit_cancel(Some(*call), by);
                 self.while_cancelling(|tick| {
@@ -55,11 +55,11 @@ impl Tick<'_> {
             }
             Cancelled::Agent(agent) => {
                 if !self.snapshot.agents.contains_key(agent) || !self.snapshot.in_scope(*agent) {
-                    return Err(Until::Refused("there is no such agent on this branch"));
+                    return Err(Until::refused("there is no such agent on this branch"));
                 }
                 match table::rule(self.agent(*agent).phase, Event::Cancel) {
                     Rule::Take => {}
-                    Rule::Nothing => return Err(Until::Refused("nothing of it is open")),
+                    Rule::Nothing => return Err(Until::refused("nothing of it is open")),
                     Rule::TakeUnlessEnded
                     | Rule::TakeIfNothingWished
                     | Rule::TakeIfAddressed
@@ -72,14 +72,14 @@ impl Tick<'_> {
             }
             Cancelled::All => {
                 let Some(top) = self.snapshot.top() else {
-                    return Err(Until::Refused("the session has not begun"));
+                    return Err(Until::refused("the session has not begun"));
                 };
                 let busy = |t: &Self, id: Id| {
                     t.agent(id).phase != Phase::Resting && t.snapshot.in_scope(id)
                 };
                 let ids: Vec<Id> = self.snapshot.agents.keys().copied().collect();
                 if !ids.iter().any(|id| busy(self, *id)) {
-                    return Err(Until::Refused("nothing is open"));
+                    return Err(Until::refused("nothing is open"));
                 }
                 self.admit_cancel(None, by);
                 for id in std::iter::once(top).chain(ids) {

@@ -11,10 +11,10 @@ impl Tick<'_> {
     /// Takes a person's edit of state.
     pub(crate) fn take_edit(&mut self, writes: &[NewWrite], by: &By) -> Taken {
         let Some(writer) = self.snapshot.top() else {
-            return Err(Until::Refused("the session has not begun"));
+            return Err(Until::refused("the session has not begun"));
         };
         if writes.is_empty() {
-            return Err(Until::Refused("there is nothing to edit"));
+            return Err(Until::refused("there is nothing to edit"));
         }
         let writes = self.edits(writer, writes, by)?;
         self.admit(Admission {

@@ -1,5 +1,6 @@
 //! Approval of a call with other arguments.
 
+use crate::snapshot::OpenCall;
 use crate::stored::by::By;
 use crate::stored::codes::Code;
 use crate::stored::commit::{Admission, Admitted, CallChanged, Want, Wished};
@@ -13,6 +14,7 @@ use crate::values::json::arguments;
 use crate::values::types::arguments_misfit;
 use crate::view::complete;
 use crate::view::mapping::{self, Fault, Raw};
+use std::sync::Arc;
 
 impl Tick<'_> {
     /// Takes a person's approval of a call with other arguments. The call is judged again with these and wished as another
@@ -24,18 +26,12 @@ impl Tick<'_> {
         by: &By,
         approver: &Name,
     ) -> Taken {
-        let Some(open) = self.snapshot.call_of(effect).cloned() else {
-            return Err(Until::Stale);
-        };
-        let rule = table::rule(self.agent(open.owner).phase, table::Event::CallChanged);
-        if rule != Rule::Take || !self.snapshot.in_scope(open.owner) {
-            return Err(Until::Stale);
-        }
+        let open = self.held_call(effect, table::Event::CallChanged)?;
         let Some(tool) = self.network.tools.get(&open.call.name) else {
-            return Err(Until::Refused("only the arguments of a tool can be edited"));
+            return Err(Until::refused("only the arguments of a tool can be edited"));
         };
         let Ok(given) = arguments(args) else {
-            return Err(Until::Refused("the arguments are not a JSON object"));
+            return Err(Until::refused("the arguments are not a JSON object"));
         };
         self.admit(Admission {
             kind: Admitted::Edited,
@@ -55,10 +51,7 @@ impl Tick<'_> {
             crate::values::types::Parameters::Schema(_) => given.clone(),
         };
         if let Some(why) = refusal(&self.cx(), &self.snapshot, &open, tool, full) {
-            let raw = Raw::NotPerformed(Fault::new(Code::Refused, why));
-            let mut mapped = mapping::map(&self.cx(), &self.snapshot, owner, call, &raw);
-            mapped.by = Some(by.clone().into());
-            self.close_call(owner, call, mapped);
+            self.refuse_held(&open, why, Some(by));
             return Ok(());
         }
         self.stop(effect);
@@ -77,5 +70,28 @@ impl Tick<'_> {
             due: None,
         });
         Ok(())
+    }
+
+    /// Returns the open call of an effect that a person was asked about.
+    pub(super) fn held_call(
+        &self,
+        effect: Id,
+        event: table::Event,
+    ) -> Result<Arc<OpenCall>, Until> {
+        let open = self.snapshot.call_of(effect).ok_or(Until::Stale)?;
+        let rule = table::rule(self.agent(open.owner).phase, event);
+        if rule != Rule::Take || !self.snapshot.in_scope(open.owner) {
+            return Err(Until::Stale);
+        }
+        Ok(open.clone())
+    }
+
+    /// Closes a call that may not run any more.
+    pub(super) fn refuse_held(&mut self, open: &OpenCall, why: String, by: Option<&By>) {
+        let (owner, call) = (open.owner, open.call.id);
+        let raw = Raw::NotPerformed(Fault::new(Code::Refused, why));
+        let mut mapped = mapping::map(&self.cx(), &self.snapshot, owner, call, &raw);
+        mapped.by = by.cloned().map(Into::into);
+        self.close_call(owner, call, mapped);
     }
 }

@@ -20,21 +20,21 @@ impl Tick<'_> {
         let root = self
             .snapshot
             .root
-            .ok_or(Until::Refused("the session has not begun"))?;
+            .ok_or(Until::refused("the session has not begun"))?;
         if branches.is_empty() {
-            return Err(Until::Refused("no branch is named"));
+            return Err(Until::refused("no branch is named"));
         }
         if on.fits(branches.len()).is_err() {
-            return Err(Until::Refused(
+            return Err(Until::refused(
                 "more branches are to end than are named, and the join would never be over",
             ));
         }
         if then.is_some_and(|then| !self.network.tools.contains_key(&then.tool)) {
-            return Err(Until::Refused("there is no tool of that name"));
+            return Err(Until::refused("there is no tool of that name"));
         }
         if !self.snapshot.in_scope(root) || rule(self.agent(root).phase, Event::Join) != Rule::Take
         {
-            return Err(Until::Refused("the session is at work; join when it rests"));
+            return Err(Until::refused("the session is at work; join when it rests"));
         }
         let named: Vec<String> = branches.iter().map(Id::to_string).collect();
         let mut args = json!({ "branches": named });

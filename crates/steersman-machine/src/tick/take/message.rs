@@ -17,7 +17,7 @@ impl Tick<'_> {
     pub(crate) fn take_message(&mut self, said: &Said) -> Taken {
         if let Some(open) = said.to.and_then(|to| self.question(to)) {
             if !said.sets.is_empty() {
-                return Err(Until::Refused("an answer to a question sets no state"));
+                return Err(Until::refused("an answer to a question sets no state"));
             }
             return self.answer(&open, said);
         }
@@ -34,14 +34,14 @@ impl Tick<'_> {
     pub(super) fn addressee(&self, said: &Said) -> Result<Id, Until> {
         let from = match said.to {
             Some(to) if self.snapshot.agents.contains_key(&to) => to,
-            Some(_) => return Err(Until::Refused("there is no such agent or open question")),
+            Some(_) => return Err(Until::refused("there is no such agent or open question")),
             None => self
                 .snapshot
                 .top()
-                .ok_or(Until::Refused("the session has not begun"))?,
+                .ok_or(Until::refused("the session has not begun"))?,
         };
         if !self.snapshot.in_scope(from) {
-            return Err(Until::Refused("this agent does not act on this branch"));
+            return Err(Until::refused("this agent does not act on this branch"));
         }
         Ok(self.floor(from))
     }
@@ -89,7 +89,7 @@ impl Tick<'_> {
 
     fn answer(&mut self, open: &OpenCall, said: &Said) -> Taken {
         if !self.snapshot.in_scope(open.owner) {
-            return Err(Until::Refused("this question is not open on this branch"));
+            return Err(Until::refused("this question is not open on this branch"));
         }
         self.admit(Admission {
             kind: Admitted::Message,

@@ -15,21 +15,21 @@ impl Tick<'_> {
     /// possible, the branch begins without the message, and the offer is listed as left with the reason.
     pub(crate) fn take_opened(&mut self, opened: &Opened) -> Taken {
         if self.snapshot.root.is_none() {
-            return Err(Until::Refused("there is nothing to fork yet"));
+            return Err(Until::refused("there is nothing to fork yet"));
         }
         // An agent that does not act on a branch does not act on branches of it: its owed steps and calls were not carried along.
         let scope = opened.scope.or(opened.fork.map(|(owner, ..)| owner));
         let scope = scope.or(self.snapshot.scope);
         if scope.is_some_and(|s| !self.snapshot.agents.contains_key(&s)) {
-            return Err(Until::Refused("there is no such agent where it is forked"));
+            return Err(Until::refused("there is no such agent where it is forked"));
         }
         if scope.is_some_and(|s| !self.snapshot.in_scope(s)) {
-            return Err(Until::Refused("this agent does not act where it is forked"));
+            return Err(Until::refused("this agent does not act where it is forked"));
         }
         let branch = match opened.fork {
             Some((owner, call, index, _)) => {
                 let forked = self.forked(owner, call, index);
-                Some(forked.ok_or(Until::Refused("there is no such fork to open a branch of"))?)
+                Some(forked.ok_or(Until::refused("there is no such fork to open a branch of"))?)
             }
             None => None,
         };

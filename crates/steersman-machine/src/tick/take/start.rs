@@ -19,24 +19,24 @@ impl Tick<'_> {
     /// Makes the root, binds the session, and pushes the first message.
     pub(crate) fn take_start(&mut self, start: &Start) -> Taken {
         if self.snapshot.root.is_some() {
-            return Err(Until::Refused("the session has begun already"));
+            return Err(Until::refused("the session has begun already"));
         }
         let name = match &start.agent {
             Some(name) => Some(name),
             None => self.network.entry.first(),
         };
         let Some(def) = name.and_then(|n| self.network.agents.get(n)) else {
-            return Err(Until::Refused("there is no such agent to begin with"));
+            return Err(Until::refused("there is no such agent to begin with"));
         };
         if let Does::Run { .. } = def.does {
-            return Err(Until::Refused(
+            return Err(Until::refused(
                 "an agent that only runs a tool cannot begin a session",
             ));
         }
         if let Some(args) = &start.args {
             let object = args.as_object();
             if object.is_none_or(|args| arguments_misfit(&def.parameters, args).is_some()) {
-                return Err(Until::Refused(
+                return Err(Until::refused(
                     "the arguments do not fit the agent's parameters",
                 ));
             }
@@ -44,7 +44,7 @@ impl Tick<'_> {
         if let Some(args) = start.args.as_ref().and_then(|args| args.as_object()) {
             let attached: Vec<&str> = start.came.iter().map(|came| &*came.name).collect();
             if artifact::missing(&def.parameters, args, &attached).is_some() {
-                return Err(Until::Refused(
+                return Err(Until::refused(
                     "the arguments name an artifact that did not come with them",
                 ));
             }

@@ -326,17 +326,32 @@ impl Node {
     }
 
     /// Returns true if the value of the expression may depend on this entry of a variable: `state.balance`, `calls.pay`.
-    pub(crate) fn reads(&self, variable: &str, entry: &str) -> bool {
-        let is_variable =
-            |node: &Self| matches!(&node.kind, NodeKind::Var(name) if &**name == variable);
-        match &self.kind {
-            NodeKind::Attr { of, name } if is_variable(of) => &**name == entry,
-            // The variable alone, or with a key in brackets, may read any entry.
-            NodeKind::Var(name) => &**name == variable,
-            _ => self
-                .children()
-                .into_iter()
-                .any(|node| node.reads(variable, entry)),
+    pub(crate) fn may_read(&self, variable: &str, entry: &str) -> bool {
+        let mut reads = Vec::new();
+        self.reads(&mut reads);
+        let mut of_it = reads.into_iter().filter(|(root, _)| *root == variable);
+        of_it.any(|(_, read)| read.is_none_or(|read| read == entry))
+    }
+
+    /// Collects the names that the expression reads, each with the entry below it. `None` means the whole name: it stands alone,
+    /// or the key is computed.
+    pub fn reads<'s>(&'s self, found: &mut Vec<(&'s str, Option<&'s str>)>) {
+        let below = match &self.kind {
+            NodeKind::Var(name) => return found.push((&**name, None)),
+            NodeKind::Attr { of, name } => Some((&**of, Some(&**name))),
+            NodeKind::Item { of, key } => match &key.kind {
+                NodeKind::Const(key) => Some((&**of, key.as_str())),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some((of, entry)) = below
+            && let NodeKind::Var(root) = &of.kind
+        {
+            return found.push((&**root, entry));
+        }
+        for node in self.children() {
+            node.reads(found);
         }
     }
 
@@ -383,6 +398,52 @@ impl Node {
             NodeKind::Call { args: a, .. } => args(a).collect(),
             NodeKind::List(items) => items.iter().collect(),
             NodeKind::Map(items) => items.iter().flat_map(|(k, v)| [k, v]).collect(),
+        }
+    }
+}
+
+/// Calls `visit` with each expression in the statements of a template. Its subexpressions are not visited.
+pub fn expressions<'s>(body: &'s [Stmt], visit: &mut dyn FnMut(&'s Node)) {
+    for stmt in body {
+        match &stmt.kind {
+            StmtKind::Text(_) | StmtKind::Break | StmtKind::Continue => {}
+            StmtKind::Emit(node) => visit(node),
+            StmtKind::For {
+                over,
+                filter,
+                body,
+                otherwise,
+                ..
+            } => {
+                visit(over);
+                filter.iter().for_each(&mut *visit);
+                expressions(body, visit);
+                expressions(otherwise, visit);
+            }
+            StmtKind::If {
+                test,
+                then,
+                otherwise,
+            } => {
+                visit(test);
+                expressions(then, visit);
+                expressions(otherwise, visit);
+            }
+            StmtKind::With { bind, body } => {
+                for (_, node) in bind {
+                    visit(node);
+                }
+                expressions(body, visit);
+            }
+            StmtKind::Set { value, .. } => visit(value),
+            StmtKind::SetBlock { filter, body, .. } => {
+                filter.iter().for_each(&mut *visit);
+                expressions(body, visit);
+            }
+            StmtKind::FilterBlock { filter, body } => {
+                visit(filter);
+                expressions(body, visit);
+            }
         }
     }
 }

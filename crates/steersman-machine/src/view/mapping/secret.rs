@@ -2,7 +2,7 @@
 
 use super::WHOLE;
 use crate::stored::ids::Name;
-use crate::values::expression::ast::{Node, NodeKind, Stmt, StmtKind};
+use crate::values::expression::ast::{self, Node, NodeKind, Stmt};
 use crate::values::expression::{Data, Template};
 use crate::values::types::Type;
 use crate::view::is_secret;
@@ -134,52 +134,7 @@ fn scrub(json: &mut Json, texts: &[String]) {
 }
 
 fn statements(body: &[Stmt], reads: &mut Reads) {
-    for stmt in body {
-        match &stmt.kind {
-            StmtKind::Text(_) | StmtKind::Break | StmtKind::Continue => {}
-            StmtKind::Emit(node) => expressions(node, reads),
-            StmtKind::For {
-                over,
-                filter,
-                body,
-                otherwise,
-                ..
-            } => {
-                expressions(over, reads);
-                if let Some(filter) = filter {
-                    expressions(filter, reads);
-                }
-                statements(body, reads);
-                statements(otherwise, reads);
-            }
-            StmtKind::If {
-                test,
-                then,
-                otherwise,
-            } => {
-                expressions(test, reads);
-                statements(then, reads);
-                statements(otherwise, reads);
-            }
-            StmtKind::With { bind, body } => {
-                for (_, node) in bind {
-                    expressions(node, reads);
-                }
-                statements(body, reads);
-            }
-            StmtKind::Set { value, .. } => expressions(value, reads),
-            StmtKind::SetBlock { filter, body, .. } => {
-                if let Some(filter) = filter {
-                    expressions(filter, reads);
-                }
-                statements(body, reads);
-            }
-            StmtKind::FilterBlock { filter, body } => {
-                expressions(filter, reads);
-                statements(body, reads);
-            }
-        }
-    }
+    ast::expressions(body, &mut |node| expressions(node, reads));
 }
 
 /// Collects the paths that an expression reads of `result`. A path ends at its first computed step; all values below count as

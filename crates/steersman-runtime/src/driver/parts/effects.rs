@@ -16,6 +16,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::context::Request;
+use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::ids::{Digest, Id, Line, Name, Time};
 use steersman_machine::tick::effect::{ToolWork, Wish, Work};
 use steersman_machine::values::json;
@@ -83,6 +84,9 @@ pub(crate) struct Out {
     /// Roles that have approved the effect ([`Hold::by`](steersman_machine::stored::commit::Hold::by)).
     pub(crate) approved: Vec<Name>,
     pub(crate) since: Time,
+    /// For a tool: the session as the question of its call showed it ([`asked_at`](steersman_machine::tick::asked_at)). Each attempt
+    /// reads this, whatever was written since.
+    pub(crate) asked_in: Option<Arc<Snapshot>>,
 }
 
 impl Out {
@@ -235,7 +239,14 @@ impl Effects {
 impl Effects {
     /// A line wishes an effect, or an owner takes it up. `attempt`: the last one that the ledger knows. A wait that goes on after
     /// a part of it came is wished again.
-    pub(crate) fn wished(&mut self, branch: Id, wish: Wish, attempt: u32, now: Time) {
+    pub(crate) fn wished(
+        &mut self,
+        branch: Id,
+        wish: Wish,
+        asked_in: Option<Arc<Snapshot>>,
+        attempt: u32,
+        now: Time,
+    ) {
         let id = wish.id;
         let out = Out {
             branch,
@@ -253,6 +264,7 @@ impl Effects {
             word: None,
             approved: Vec::new(),
             since: now,
+            asked_in,
             wish,
         };
         if let Some(before) = self.outs.insert(id, out) {
@@ -720,6 +732,8 @@ impl KeptOut {
             word: _,
             approved: _,
             since,
+            // It is read again.
+            asked_in: _,
         } = out;
         Self {
             branch,

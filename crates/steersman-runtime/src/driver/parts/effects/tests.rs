@@ -125,7 +125,7 @@ fn wished(effects: &mut Effects, id: Id, work: Work) {
         work,
         due: None,
     };
-    effects.wished(Id::MAIN, wish, 0, Time(0));
+    effects.wished(Id::MAIN, wish, None, 0, Time(0));
 }
 
 /// An effect that was just wished, and the one act that brought it into a state.
