@@ -130,7 +130,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Crates whose build scripts may call a C compiler: BLAKE3, SQLite, and the cryptography of TLS.
-const BUILDS_C: &[&str] = &["blake3", "libsqlite3-sys", "ring"];
+const BUILDS_C: &[&str] = &["blake3", "libmimalloc-sys", "libsqlite3-sys", "ring"];
 
 /// Crates for build scripts that need more than a C compiler.
 const BUILD_TOOLS: &[&str] = &["bindgen", "cmake", "cxx-build", "link-cplusplus", "nasm-rs"];

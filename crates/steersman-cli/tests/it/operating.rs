@@ -276,7 +276,10 @@ fn a_stop_says_its_cause_its_remedy_and_the_command() {
     world.write("script.yaml", "desk: [ { call: { look: {} } }, Done. ]\n");
     let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Hello."]);
     assert!(ran.err.contains("--rebind --input"), "{ran:?}");
-    assert!(ran.err.contains("raise the limit in the definition"), "{ran:?}");
+    assert!(
+        ran.err.contains("raise the limit in the definition"),
+        "{ran:?}"
+    );
 }
 
 /// A model call that took long has its duration in the row of its answer.

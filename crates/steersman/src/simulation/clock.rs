@@ -42,7 +42,7 @@ impl Jumping {
     /// Moves to the next time for which something waits, and wakes the first that waits for it. Called when the thread of the
     /// simulation has nothing to do. If nothing waits for a time either, only another thread can go on, and gets a moment.
     ///
-    /// [`Jumping::stands_still`] is woken, too, so that the thread looks again: whoever waits may have been polled only once, to see
+    /// [`Jumping::stands_still`] is woken, too, so that the thread looks again: one that waits may have been polled only once, to see
     /// whether it is ready, and then hears nothing of its time.
     pub(super) fn jump(&self) {
         let mut state = self.state();
