@@ -1,4 +1,4 @@
-//! What a person approved is what runs: a call reads the session as its question showed it, and an approval of what has changed
+//! A person approves exactly the action that runs: a call reads the session as its question showed it, and an approval of what has changed
 //! since does not count.
 
 use crate::world::World;

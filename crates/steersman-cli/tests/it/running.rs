@@ -1,4 +1,4 @@
-//! What lists and views say of a session while it runs, and after its process was killed.
+//! Lists and views tell of a session while it runs, and after its process was killed.
 
 use crate::world::World;
 use std::process::{Child, Command, Stdio};

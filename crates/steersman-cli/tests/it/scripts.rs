@@ -36,7 +36,7 @@ teller:
     let effects = world.json_lines(&["effects", "last"]);
     let args = serde_json::json!({ "to": "no 1", "cents": 1, "also": [3] });
     assert_eq!(effects[0]["args"], args, "{effects:?}");
-    // What is said may have quotes, which are no part of the answer's JSON.
+    // A message may have quotes, which are no part of the answer's JSON.
     let ran = run(&[r#"Say "this"."#, "--entry", "teller"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let said: serde_json::Value = serde_json::from_str(ran.out.trim()).unwrap();

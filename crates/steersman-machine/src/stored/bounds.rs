@@ -110,6 +110,14 @@ pub(crate) fn cut(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
     format!("{}…", &text[..end]).into()
 }
 
+/// Returns the beginning of a text, for a message: at most `most` characters. A cut text ends with `..`.
+pub(crate) fn beginning(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}..", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
 /// Returns the size of a value as JSON, in bytes.
 pub fn size(value: &Json) -> usize {
     struct Count(usize);

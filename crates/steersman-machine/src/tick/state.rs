@@ -244,7 +244,7 @@ impl Tick<'_> {
         let shown = match value {
             _ if declared.is_some_and(is_secret) => "that".to_owned(),
             Json::Null => "none".to_owned(),
-            value => clipped(&value.to_string()),
+            value => bounds::beginning(&value.to_string(), SHOWN).into_owned(),
         };
         let part = match rest {
             "" => "it".to_owned(),
@@ -278,14 +278,6 @@ impl Tick<'_> {
             }
         }
         writes
-    }
-}
-
-/// Returns a value as it is shown in a message.
-fn clipped(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((cut, _)) => format!("{}..", &text[..cut]),
-        None => text.to_owned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Words for ledger entries in traces.
 
+use crate::stored::bounds;
 use crate::stored::by::By;
 use crate::stored::commit::{Hooked, LedgerEntry, Probing, Reaching, Recorded, Stepped, Usage};
 use crate::stored::ids::{Bodies, Time};
@@ -98,10 +99,7 @@ pub(super) fn probing(what: &Probing, bodies: &dyn Bodies) -> String {
 
 /// Returns a text, cut to the length that a trace shows.
 pub(super) fn cut(text: &str) -> String {
-    match text.char_indices().nth(super::SHOWN) {
-        Some((at, _)) => format!("{}..", &text[..at]),
-        None => text.to_owned(),
-    }
+    bounds::beginning(text, super::SHOWN).into_owned()
 }
 
 /// Returns the words for the usage of a model call.

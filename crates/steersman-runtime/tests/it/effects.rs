@@ -557,7 +557,7 @@ async fn a_crash_loop_spends_its_budget_and_stops() {
     panic!("the budget never stops it");
 }
 
-/// What calls that are over did not use of their bounds is given back: a kill costs the bounds of the calls that run, and at most 2 %
+/// The unused part of the bounds of ended calls is given back: a kill costs the bounds of the calls that run, and at most 2 %
 /// of what is left of the limit.
 #[tokio::test]
 async fn a_kill_costs_no_calls_that_ended_before_it() {

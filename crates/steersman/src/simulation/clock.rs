@@ -132,3 +132,54 @@ impl Drop for Sleep {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    /// Plays in a thread, as simulations do; fails if the thread sleeps for good.
+    fn plays<T: Send + 'static>(
+        what: impl AsyncFnOnce(Jumping) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (told, hears) = std::sync::mpsc::sync_channel(1);
+        std::thread::spawn(move || {
+            let clock = Jumping::at(Time(0));
+            let jumps = clock.clone();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .on_thread_park(move || jumps.jump())
+                .build()
+                .expect("a runtime of one thread");
+            let _ = told.send(runtime.block_on(async {
+                tokio::select! {
+                    biased;
+                    told = what(clock.clone()) => Some(told),
+                    () = clock.stands_still() => None,
+                }
+            }));
+        });
+        let heard = hears.recv_timeout(Duration::from_mins(1));
+        heard.expect("the thread of the simulation goes on")
+    }
+
+    #[test]
+    fn one_that_was_polled_once_stops_nobody() {
+        let now = plays(async |clock: Jumping| {
+            let mut early = clock.sleep(10);
+            assert!((&mut early).now_or_never().is_none());
+            clock.sleep(20).await;
+            drop(early);
+            clock.now()
+        });
+        assert_eq!(now, Some(Time(20)));
+    }
+
+    #[test]
+    fn a_simulation_that_stands_still_is_told() {
+        let ended = plays(async |clock: Jumping| {
+            clock.state().still = MOMENTS - 1;
+            std::future::pending::<()>().await;
+        });
+        assert_eq!(ended, None);
+    }
+}

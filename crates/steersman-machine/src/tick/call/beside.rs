@@ -5,6 +5,7 @@ use super::judge::use_of;
 use super::wish::shown;
 use crate::network::{Approve, Http, Source, ToolDef};
 use crate::snapshot::{OpenCall, Snapshot};
+use crate::stored::bounds;
 use crate::stored::commit::{Admitted, CallChanged, LogLine, Want};
 use crate::stored::ids::{Id, Line, Name};
 use crate::stored::interaction::Artifact;
@@ -110,13 +111,9 @@ fn compare(found: &mut Vec<Changed>, root: &str, entry: Option<&str>, was: &Json
 
 /// Returns a value in words for people. A sealed secret is not told.
 fn told(value: &Json) -> String {
-    let text = match value {
-        Json::Null => return "none".to_owned(),
-        value => shown_json(value).to_string(),
-    };
-    match text.char_indices().nth(TOLD) {
-        Some((cut, _)) => format!("{}..", &text[..cut]),
-        None => text,
+    match value {
+        Json::Null => "none".to_owned(),
+        value => bounds::beginning(&shown_json(value).to_string(), TOLD).into_owned(),
     }
 }
 

@@ -1,26 +1,35 @@
 //! Limits that workers share.
 
 use super::{Place, open};
-use crate::store::{Drawn, Limit, Pause, WINDOWS};
+use crate::store::{Drawn, Limit, Pause, Store, WINDOWS};
+use std::sync::Arc;
 use steersman_machine::stored::ids::Time;
+
+/// Returns a limit of ten requests of a place.
+fn ten_of(place: u8) -> Limit {
+    Limit {
+        place: [place; 32],
+        rate: "requests".into(),
+        most: 10,
+    }
+}
+
+fn drawn(units: u64, opens: i64) -> Drawn {
+    Drawn {
+        units,
+        opens: Time(opens),
+    }
+}
+
+async fn draw(store: &Arc<dyn Store>, limit: &Limit, wanted: u64, opens: i64) -> Drawn {
+    let drawn = store.draw(limit, wanted, Time(opens)).await;
+    drawn.expect("drawn")
+}
 
 pub(super) async fn workers_share_a_limit(place: &impl Place) {
     let (store, other) = (open(place), open(place));
-    let limit = Limit {
-        place: [7; 32],
-        rate: "requests".into(),
-        most: 10,
-    };
-    let drawn = |units, opens| Drawn {
-        units,
-        opens: Time(opens),
-    };
-    let draw = async |store: &std::sync::Arc<dyn crate::store::Store>, wanted, opens| {
-        store
-            .draw(&limit, wanted, Time(opens))
-            .await
-            .expect("drawn")
-    };
+    let limit = ten_of(7);
+    let draw = async |store, wanted, opens| draw(store, &limit, wanted, opens).await;
     assert_eq!(draw(&store, 4, 1_000).await, drawn(4, 1_000));
     assert_eq!(draw(&other, 4, 1_000).await, drawn(4, 1_000));
     assert_eq!(
@@ -67,21 +76,8 @@ pub(super) async fn workers_share_a_limit(place: &impl Place) {
 /// Clocks of workers differ and jump: what was drawn from a window is known again when a clock returns to it.
 pub(super) async fn a_window_is_known_whatever_the_clock_says(place: &impl Place) {
     let (store, other) = (open(place), open(place));
-    let limit = Limit {
-        place: [8; 32],
-        rate: "requests".into(),
-        most: 10,
-    };
-    let drawn = |units, opens| Drawn {
-        units,
-        opens: Time(opens),
-    };
-    let draw = async |store: &std::sync::Arc<dyn crate::store::Store>, wanted, opens| {
-        store
-            .draw(&limit, wanted, Time(opens))
-            .await
-            .expect("drawn")
-    };
+    let limit = ten_of(8);
+    let draw = async |store, wanted, opens| draw(store, &limit, wanted, opens).await;
     let used = async |opens| other.drawn(&limit, Time(opens)).await.expect("read");
     assert_eq!(draw(&store, 8, 1_000).await, drawn(8, 1_000));
     // A clock that is far ahead, and one that is behind.
