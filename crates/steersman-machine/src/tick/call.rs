@@ -31,7 +31,7 @@ use crate::tick::Tick;
 use crate::tick::effect::Request;
 use crate::values::json::arguments;
 use crate::values::types::{Parameters, Type, TypeKind, arguments_misfit};
-use crate::view::artifact;
+use crate::view::{artifact, mapping};
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 
@@ -456,14 +456,7 @@ impl Tick<'_> {
     /// Returns a refusal if the arguments of a model do not fit, or if no more agents may be started.
     fn misfit(&self, owner: Id, used: &ToolUse, args: &Map<String, Json>) -> Option<Mapped> {
         let bad = |text: String| Some(refuse(Code::Misfit, format!("misfit: {text}")));
-        let parameters = match &used.of {
-            Offer::Tool(name) => self.def(owner).parameters_of(self.network.tool(name)),
-            Offer::Agent(name) => match self.network.agents.get(name) {
-                Some(def) => Cow::Borrowed(&def.parameters),
-                None => Cow::Owned(message_parameter()),
-            },
-        };
-        let parameters = &*parameters;
+        let parameters = &*self.parameters_of(owner, used);
         let named = used.named && !declares(parameters, "name");
         let misfit = if named {
             if args
@@ -486,7 +479,12 @@ impl Tick<'_> {
             return bad(text);
         }
         match &used.of {
-            Offer::Agent(name) if self.network.agents.contains_key(name) => self.may_start(owner),
+            // A call that is refused here makes no agent.
+            Offer::Agent(name) if self.network.agents.contains_key(name) => {
+                let fault = self.fixed_fault(owner, used);
+                let ended = fault.map(|fault| mapping::plain(&fault));
+                ended.or_else(|| self.may_start(owner))
+            }
             Offer::Agent(_) | Offer::Tool(_) => None,
         }
     }
@@ -675,7 +673,7 @@ impl Tick<'_> {
         let (Some(tool), Some(code)) = (tool, code) else {
             return false;
         };
-        crate::view::mapping::handles(tool, code)
+        mapping::handles(tool, code)
     }
 }
 
