@@ -206,6 +206,7 @@ impl Steersman {
             file: network.file().map(str::to_owned),
             by: by.into(),
             models: BTreeMap::new(),
+            config: BTreeMap::new(),
         };
         match self.engine.redefine(id, wanted).await?.fate {
             Fate::Refused(why) => Err(Error::Refused(why)),

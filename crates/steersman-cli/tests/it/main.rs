@@ -77,4 +77,5 @@ mod suites;
 mod timeline;
 mod told;
 mod traces;
+mod unchanged;
 mod world;

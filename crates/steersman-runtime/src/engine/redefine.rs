@@ -26,6 +26,8 @@ pub struct Redefine {
     /// Names of models at their providers, by the name in the definition. They take precedence over what the definition says and
     /// over what is bound.
     pub models: BTreeMap<Name, String>,
+    /// Values of `config`. They take precedence over those that are bound.
+    pub config: BTreeMap<Name, Json>,
 }
 
 /// Returns the values of `config` that stay bound: those that the other definition binds too, and that fit its types.
@@ -91,8 +93,13 @@ impl Engine {
         let network = wanted.network.clone();
         let nets = self.nets(&network)?;
         let env = &self.0.options.env;
+        for (name, value) in &wanted.config {
+            bind::fits_bound(&network, name, value)?;
+        }
+        let mut config = kept(&network, bound_values);
+        config.extend(wanted.config.clone());
         let mut values = Values {
-            config: bind::config(&network, env, &kept(&network, bound_values))?,
+            config: bind::config(&network, env, &config)?,
             folder: wanted.folder.clone(),
             file: wanted.file.clone(),
             nets,
