@@ -321,7 +321,7 @@ pub(crate) async fn elsewhere<'a>(
 }
 
 /// Returns the line after `head` that took a message. A refusal is an error.
-async fn taken(
+pub(crate) async fn taken(
     place: &Place,
     session: &str,
     id: &Name,

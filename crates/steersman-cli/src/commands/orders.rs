@@ -2,7 +2,7 @@
 //! match.
 
 use crate::cli::{Acting, Drive, Global, Own, Which};
-use crate::commands::act::{Reached, Target, by, elsewhere};
+use crate::commands::act::{Reached, Target, by, elsewhere, taken};
 use crate::commands::edit::values;
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
@@ -52,6 +52,8 @@ pub(crate) struct Wanted {
     word: &'static str,
     /// True if the session is driven afterwards.
     goes_on: bool,
+    /// True if the order ends a pause. It changes nothing in a session that rests and is not paused.
+    resumes: bool,
     /// The command that ends the order.
     end: Option<String>,
 }
@@ -64,9 +66,19 @@ enum Given {
     Edit(Vec<(String, String)>, By),
 }
 
+/// All results of an order in one session, each with the word for a number of sessions. A session that took the order has the
+/// order's own word.
+const FATES: [(&str, &str); 5] = [
+    ("taken", ""),
+    ("unchanged", "unchanged"),
+    ("inbox", "in the inbox"),
+    ("refused", "refused"),
+    ("failed", "failed"),
+];
+
 /// The result of an order in one session.
 pub(crate) struct Outcome {
-    /// One of `taken`, `inbox`, `refused`, `failed`.
+    /// One of [`FATES`].
     pub(crate) fate: &'static str,
     /// The result in words.
     pub(crate) text: String,
@@ -103,9 +115,14 @@ impl Outcome {
         }
     }
 
-    /// Returns true if the session did not carry out the order.
+    /// Returns true if the session did not accept the order.
     pub(crate) fn is_bad(&self) -> bool {
         matches!(self.fate, "refused" | "failed")
+    }
+
+    /// Returns true if the text is the reason why the order has no effect, or none yet.
+    fn is_reason(&self) -> bool {
+        self.fate != "taken"
     }
 }
 
@@ -116,6 +133,7 @@ impl Wanted {
             given: Given::Act(act),
             word,
             goes_on: false,
+            resumes: false,
             end: end.map(str::to_owned),
         }
     }
@@ -126,7 +144,16 @@ impl Wanted {
             given: Given::Act(act),
             word,
             goes_on: true,
+            resumes: false,
             end: None,
+        }
+    }
+
+    /// Creates the order that ends a pause, after which the session is driven.
+    pub(crate) fn resumes() -> Self {
+        Self {
+            resumes: true,
+            ..Self::drives(Act::resume(), "goes on")
         }
     }
 
@@ -136,6 +163,7 @@ impl Wanted {
             given: Given::Edit(state, by),
             word: "edited",
             goes_on: true,
+            resumes: false,
             end: None,
         }
     }
@@ -237,7 +265,7 @@ impl Wanted {
         let Some((place, found)) = chosen(which, global, &own.drive, printer).await? else {
             return Ok(Exit::Answered);
         };
-        let mut bad = 0;
+        let mut fates: Vec<&str> = Vec::new();
         for some in found.chunks(AT_ONCE) {
             let mut tasks = Vec::new();
             for info in some {
@@ -246,26 +274,37 @@ impl Wanted {
             // The results are printed in the order of the list.
             let outcomes = join_all(tasks).await;
             for (info, outcome) in some.iter().zip(outcomes) {
-                bad += u64::from(outcome.is_bad());
+                fates.push(outcome.fate);
                 let short = shortest(&info.id, found.iter().map(|i| &*i.id));
                 self.print(short, info, &outcome, printer)?;
             }
         }
-        let all = found.len() as u64;
-        printer.talk(format!(
-            "{}: {} {}.",
-            count(all, "session"),
-            all - bad,
-            self.word
-        ));
+        printer.talk(self.sum(&fates));
         if let Some(end) = &self.end {
             let filter = filter(which.filter.as_deref().unwrap_or_default());
             printer.next(format!("steersman {end} --where {filter}"), "ends it");
         }
-        if bad == 0 {
-            return Ok(Exit::Answered);
+        if fates
+            .iter()
+            .any(|fate| matches!(*fate, "refused" | "failed"))
+        {
+            return Ok(Exit::Failed);
         }
-        Ok(Exit::Failed)
+        Ok(Exit::Answered)
+    }
+
+    /// Returns the number of sessions of each result.
+    fn sum(&self, fates: &[&str]) -> String {
+        let of = |fate: &str| fates.iter().filter(|one| **one == fate).count();
+        let numbers = FATES.iter().filter_map(|&(fate, word)| {
+            let word = if word.is_empty() { self.word } else { word };
+            // The first number is always shown.
+            let n = Some(of(fate)).filter(|n| *n > 0 || fate == "taken")?;
+            Some(format!("{n} {word}"))
+        });
+        let numbers: Vec<String> = numbers.collect();
+        let all = count(fates.len() as u64, "session");
+        format!("{all}: {}.", numbers.join(", "))
     }
 
     fn print(
@@ -281,7 +320,7 @@ impl Wanted {
                 None => json!({ "session": &*info.id, "status": self.status(outcome) }),
             };
             document["fate"] = outcome.fate.into();
-            if outcome.is_bad() {
+            if outcome.is_reason() {
                 document["why"] = outcome.text.as_str().into();
             }
             return printer.json(&document);
@@ -326,11 +365,24 @@ impl Wanted {
                 let settled = session.settled().await;
                 session.stop().await;
                 let settled = settled?;
-                Ok(Outcome {
-                    text: format!("{}: {}", self.word, settled.word()),
-                    fate: "taken",
-                    settled: Some(settled),
-                })
+                if let Fate::Waits(why) = fate {
+                    let line = taken(place, &info.id, &receipt.id, info.head).await;
+                    match line {
+                        Ok(Some(_)) => {}
+                        Ok(None) => {
+                            let text = format!("stored in its inbox, and waits: {why}");
+                            return Ok(Outcome {
+                                settled: Some(settled),
+                                ..Outcome::new("inbox", text)
+                            });
+                        }
+                        Err(error) if error.exit == Exit::Usage => {
+                            return Ok(Outcome::refused(error.message));
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(self.came_to(info, settled))
             }
             Err(steersman::Error::Engine(EngineError::Store(StoreError::Owned {
                 process,
@@ -340,6 +392,21 @@ impl Wanted {
                 Outcome::elsewhere(reached, format!("{}, by process {process}", self.word))
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the result in a session that took the order and was driven until it settled.
+    fn came_to(&self, info: &SessionInfo, settled: Arc<Settled>) -> Outcome {
+        let (was, is) = (&*info.state.status, settled.word());
+        let rests = matches!(was, "answered" | "failed" | "limit" | "cancelled");
+        let outcome = if self.resumes && rests && was == is {
+            Outcome::new("unchanged", format!("was not paused: {is} as before"))
+        } else {
+            Outcome::new("taken", format!("{}: {is}", self.word))
+        };
+        Outcome {
+            settled: Some(settled),
+            ..outcome
         }
     }
 }
