@@ -188,7 +188,7 @@ impl Job<'_, '_> {
             }
             Wanted::Pause(paused) => self.pause(&message, paused, by)?,
             Wanted::Hold { tool, held } => self.order(&message, tool, held, by)?,
-            Wanted::Retry(effect) => self.retry(&message, effect)?,
+            Wanted::Retry(effect) => self.retry(&message, effect, by)?,
             Wanted::Rebind(config) => self.rebind(&message, config)?,
             Wanted::Redefine(order) => self.redefine(&message, &order)?,
             Wanted::Fork {
