@@ -4,7 +4,7 @@ pub(crate) mod follow;
 mod live;
 mod stay;
 
-use crate::asked;
+use crate::asked::{self, Elsewhere};
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
@@ -448,6 +448,7 @@ impl<'a> Play<'a> {
             }
         }
         let session = self.session.id();
+        let told = told.beside(self.place, session).await?;
         let exit = report(self.printer, session, line, &told, self.place.now())?;
         Ok((exit, *told.settled == Settled::Cancelled))
     }
@@ -462,6 +463,8 @@ pub(crate) struct Told {
     pub(crate) first: Option<Reason>,
     /// If the session waits for branches: the open ones, by name, each with what it waits for.
     pub(crate) waits_for: Vec<(String, Vec<Pending>)>,
+    /// Effects on other branches that people should know before they decide.
+    pub(crate) elsewhere: Elsewhere,
 }
 
 /// Returns the open branches that a branch waits for.
@@ -603,7 +606,7 @@ pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
         )),
         Settled::Asks(all) | Settled::Doubt(all) | Settled::Waits(all) => {
             for pending in all {
-                rows.extend(asked::frame(pending, now, talk_width()));
+                rows.extend(asked::frame(pending, &told.elsewhere, now, talk_width()));
             }
             rows.push(match settled {
                 Settled::Doubt(_) => red("In doubt. It may have happened, so nothing is repeated until somebody says whether it did:"),
@@ -668,7 +671,20 @@ impl Told {
             settled: Arc::new(settled),
             first: None,
             waits_for: Vec::new(),
+            elsewhere: Elsewhere::new(),
         }
+    }
+
+    /// Adds the effects on other branches that people should know before they decide.
+    pub(crate) async fn beside(
+        mut self,
+        place: &Place,
+        session: &str,
+    ) -> Result<Self, CommandError> {
+        if let Settled::Asks(all) | Settled::Doubt(all) = &*self.settled {
+            self.elsewhere = asked::elsewhere(place, session, all).await?;
+        }
+        Ok(self)
     }
 
     /// Returns rows for a join: the open branches, what each waits for, and the commands to type.

@@ -10,6 +10,7 @@
 //!                                            +--> lanes    what each agent did, as columns
 //!                                            +--> timeline    when each agent was at work, and waited
 //!                                            +--> effects  effects on the world, with their sums
+//!                                            +--> elsewhere    effects that a branch does not have
 //!                                            +--> why      the chain of reasons of an act
 //!                                            +--> context  what models saw, where it came from, what changed
 //!                                            +--> diff     the differences between two branches
@@ -44,6 +45,7 @@ pub mod cause;
 pub mod context;
 pub mod diff;
 pub mod effects;
+pub mod elsewhere;
 pub mod essence;
 pub mod event;
 pub mod grade;

@@ -274,7 +274,10 @@ impl<'a> Subject<'a> {
             sums: Effects::sums(effects.all()),
             effects: effects.all().cloned().collect(),
             rated: rated(&snapshot),
-            holds: self.pending().map(PendingRow::from).collect(),
+            holds: self
+                .pending()
+                .map(|pending| PendingRow::of(self.log, self.seen, pending))
+                .collect(),
             orders: orders.collect(),
             inbox: self.seen.inbox.len(),
             unread: self.seen.unread.iter().map(ToString::to_string).collect(),

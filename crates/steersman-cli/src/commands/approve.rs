@@ -4,7 +4,7 @@ use crate::asked;
 use crate::cli::{Acting, Global};
 use crate::commands::act::{Target, by};
 use crate::error::{CommandError, Exit};
-use crate::printer::Printer;
+use crate::printer::{Printer, yellow};
 use crate::words;
 use steersman::Act;
 use steersman::runtime::pending::PendingKind;
@@ -62,6 +62,11 @@ pub(crate) async fn run(
             "`{}` lets it begin",
             asked::approval(&args.session, pending)
         )));
+    }
+    let session = &target.inspection.info.id;
+    let elsewhere = asked::elsewhere(&target.place, session, std::slice::from_ref(pending)).await?;
+    for told in elsewhere.into_values().flatten() {
+        printer.talk(yellow(&format!("Also: {told}.")));
     }
     let (of, by) = (pending.id(), by(&args.act));
     let network = target.inspection.network.as_deref();

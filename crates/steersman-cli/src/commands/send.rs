@@ -93,7 +93,7 @@ pub(crate) async fn run(
         let (place, id) = (&target.place, &target.inspection.info.id);
         let rested = follow(place, printer, id, branch, line).await?;
         return match rested {
-            Some(rested) => rested.report(place, printer, id),
+            Some(rested) => rested.report(place, printer, id).await,
             None => Ok(Exit::Answered),
         };
     }

@@ -210,8 +210,10 @@ impl Screen<'_> {
         rows.extend(self.tree());
         rows.push(String::new());
         rows.extend(self.facts());
+        let elsewhere =
+            asked::elsewhere_in(self.subject.log, self.subject.seen, self.subject.pending());
         for pending in self.subject.pending() {
-            rows.extend(asked::frame(pending, now, self.form.width));
+            rows.extend(asked::frame(pending, &elsewhere, now, self.form.width));
         }
         rows
     }
