@@ -293,6 +293,7 @@ pub(crate) fn commands(session: &str, pending: &Pending) -> Vec<String> {
             let mut all = vec![
                 format!("steersman resolve {session} {id}{role} {done}"),
                 format!("steersman resolve {session} {id}{role} --not-performed"),
+                format!("steersman resolve {session} {id}{role} --fail"),
             ];
             let asked_again = |probe: &ProbeState| probe.over || probe.again.is_some();
             // A probe is not repeated for a doubt that no branch waits for.

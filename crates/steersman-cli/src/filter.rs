@@ -153,6 +153,15 @@ impl Filter {
         Err(CommandError::usage(what).hint(format!("names are {}; {known}", NAMES.join(", "))))
     }
 
+    /// Returns the values that terms with this name have.
+    pub(crate) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let terms = self
+            .terms()
+            .into_iter()
+            .filter(move |term| term.name == name);
+        terms.map(|term| &*term.value)
+    }
+
     /// Returns true if a term uses this name.
     pub(crate) fn mentions(&self, name: &str) -> bool {
         self.terms().iter().any(|term| term.name == name)

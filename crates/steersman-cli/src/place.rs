@@ -317,13 +317,7 @@ impl Sight {
 
     /// Returns the line that the address names, on the path of the branch.
     pub(crate) fn line(&self) -> Result<Option<Line>, CommandError> {
-        let path = self.path();
-        let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-        let first = |tool: &str| match self.named() {
-            Some(_) => Log::first_call_of(&path, tool),
-            None => self.log.first_call(tool),
-        };
-        line(self.address.line.as_ref(), &numbers, &path, first)
+        line(self.address.line.as_ref(), &self.path())
     }
 }
 
@@ -390,24 +384,24 @@ pub(crate) fn branch_name(branch: &BranchView) -> String {
         .map_or_else(|| branch.id.to_string(), ToString::to_string)
 }
 
-/// Returns the line that an address names, among the lines of a branch, oldest first. `path` has the calls that it may mean.
+/// Returns the line that an address names, among the lines that led to the head of its branch, oldest first. All commands find lines
+/// here, so that an address means the same line in each of them.
 pub(crate) fn line(
     name: Option<&LineName>,
-    lines: &[Line],
     path: &[&Arc<LogLine>],
-    first: impl Fn(&str) -> Option<Line>,
 ) -> Result<Option<Line>, CommandError> {
     let Some(name) = name else { return Ok(None) };
+    let lines: Vec<Line> = path.iter().map(|l| l.n).collect();
     let found = match name {
         LineName::Number(n) => lines.iter().copied().find(|l| l.0 == *n),
         LineName::Back(back) => usize::try_from(*back)
             .ok()
             .and_then(|back| lines.iter().rev().nth(back).copied()),
-        LineName::First(tool) => first(tool),
+        LineName::First(tool) => Log::first_call_of(path, tool),
     };
     let Some(line) = found else {
         let what = match name {
-            LineName::Number(n) => return Err(no_line(*n, lines)),
+            LineName::Number(n) => return Err(no_line(*n, &lines)),
             LineName::Back(n) => format!("this branch has no {n} lines before its last"),
             LineName::First(tool) => {
                 let what = format!("nothing on this branch called `{tool}`");

@@ -147,6 +147,9 @@ pub struct AgentRow {
     pub path: String,
     /// Its phase: `resting`, `thinking`, `routing`, `calling`.
     pub phase: String,
+    /// The agent to which it gave the floor and that rests: nothing is owed until a person speaks, although its call is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor: Option<Name>,
     /// The state of its net, if it has one.
     pub net_state: Option<Name>,
     /// Its stack in the letters of a trace, oldest first: `U A AC AR A F`.
@@ -444,6 +447,7 @@ impl<'a> Subject<'a> {
                 name: agent.def.clone(),
                 path: path(snapshot, agent.id),
                 phase: format!("{:?}", agent.phase).to_ascii_lowercase(),
+                floor: floor_below(snapshot, agent),
                 net_state: agent.turn.state.clone(),
                 letters: trace::letters(stack.iter().map(|(_, interaction)| interaction)),
                 stack: texts.collect(),
@@ -601,6 +605,14 @@ fn is_cancelled(branch: &BranchView) -> bool {
             .is_some_and(|(_, cause)| cause == Cause::Cancelled),
         None => branch.superseded && branch.snapshot.scope.is_some(),
     }
+}
+
+/// Returns the agent that has the floor below an agent that waits only for the next words of a person.
+fn floor_below(snapshot: &Snapshot, agent: &Agent) -> Option<Name> {
+    let rests = agent.phase == Phase::Calling && snapshot.rests(agent.id);
+    let mut calls = snapshot.exchange(agent.id).filter(|_| rests);
+    let member = calls.find_map(|open| snapshot.rests_in(open))?;
+    floor_below(snapshot, member).or_else(|| Some(member.def.clone()))
 }
 
 /// Returns the branches that began with a rewind.

@@ -43,7 +43,9 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
-    let pending = target.pending(args.effect.as_deref(), GRANTED, "approval", &args.act)?;
+    let pending = target
+        .pending(args.effect.as_deref(), GRANTED, "approval", &args.act)
+        .await?;
     // With edited arguments it is not a repetition; the edited call is judged as a new one.
     if let Some(before) = pending
         .repeats

@@ -47,10 +47,7 @@ impl Spot {
             Some(line) => {
                 let log = target.place.log(&inspection.info.id).await?;
                 let path = log.path(branch, &inspection.branches);
-                let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-                place::line(Some(line), &numbers, &path, |tool| {
-                    Log::first_call_of(&path, tool)
-                })?
+                place::line(Some(line), &path)?
             }
         };
         let (id, name) = (branch.id, branch_name(branch));

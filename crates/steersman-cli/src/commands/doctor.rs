@@ -4,6 +4,7 @@
 //! calls.
 
 use crate::cli::Global;
+use crate::commands::check;
 use crate::commands::pending::listed;
 use crate::commands::servers::renamed;
 use crate::error::{CommandError, Exit};
@@ -110,12 +111,24 @@ pub(crate) async fn run(
     keys(&mut findings);
     models(&mut findings, args.definition.as_deref()).await?;
     if let Some(path) = args.definition.as_deref() {
+        programs(&mut findings, path);
         servers(&mut findings, path).await?;
         spent(&mut findings, path, &file).await?;
     }
     tell(printer, &findings)?;
     let bad = findings.0.iter().any(|f| f.health == Health::Bad);
     Ok(if bad { Exit::Failed } else { Exit::Answered })
+}
+
+/// Reports the programs of `command` in the definition's folder that cannot be started.
+fn programs(findings: &mut Findings, path: &Path) {
+    // A definition with errors is reported with its models.
+    let Ok(network) = check::load(path) else {
+        return;
+    };
+    for missing in check::missing_programs(&network) {
+        findings.add("tools", Health::Bad, missing);
+    }
 }
 
 /// Accepts the store as it is, on a person's word.

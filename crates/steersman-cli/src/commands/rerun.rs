@@ -19,7 +19,6 @@ use std::sync::{Mutex, PoisonError};
 use steersman::grading::{Case, Judges};
 use steersman::runtime::session::Settled;
 use steersman::views::grade::{Graded, Verdict};
-use steersman::views::log::Log;
 use steersman::views::rerun::{Reran, differs};
 use steersman::{Diff, Network, People, Rerun, Rerunned};
 use steersman_machine::stored::ids::{Id, Line};
@@ -242,15 +241,9 @@ impl Spot {
             None => None,
             Some(line) => {
                 let log = place.log(&seen.info.id).await?;
-                let path = log.path(branch, &seen.branches);
-                let numbers: Vec<Line> = path
-                    .iter()
-                    .filter(|l| l.commit.is_some())
-                    .map(|l| l.n)
-                    .collect();
-                place::line(Some(line), &numbers, &path, |tool| {
-                    Log::first_call_of(&path, tool)
-                })?
+                let mut path = log.path(branch, &seen.branches);
+                path.retain(|line| line.commit.is_some());
+                place::line(Some(line), &path)?
             }
         };
         let short = place.short(&seen.info.id).await?;

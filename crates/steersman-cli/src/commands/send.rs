@@ -28,7 +28,7 @@ pub(crate) struct SendArgs {
     /// Send an event of this name.
     #[arg(long, value_name = "NAME")]
     event: Option<String>,
-    /// Cancel what is open and say this instead.
+    /// Cancel what is open and say this first, before messages that wait.
     #[arg(long, conflicts_with = "event")]
     interrupt: bool,
     /// Set an entry of state with the message; `NAME=none` unsets it. An entry whose type says `expires: answer` ends with the answer. May be given more than once.

@@ -16,10 +16,12 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::views::cause::Reason;
+use steersman::views::context;
 use steersman::views::page::{BranchRow, Page, Subject};
 use steersman::views::story::Row;
 use steersman_machine::network::Network;
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Id, Line, Name};
 
 pub(crate) const LISTED: &str = "Show a session: its branches, state, effects and agents";
 
@@ -365,20 +367,37 @@ impl Screen<'_> {
         }
     }
 
+    /// Returns all lines that led to the head of the branch.
+    fn path(&self) -> Vec<&Arc<LogLine>> {
+        let Subject {
+            log, branch, seen, ..
+        } = self.subject;
+        log.history(branch, &seen.branches)
+    }
+
+    /// Returns the tool of the newest effect, if a model called it and was asked before its first call: only then is the command that
+    /// names the tool of use.
+    fn called(&self, path: &[&Arc<LogLine>]) -> Option<&Name> {
+        let mut effects = self.page.effects.iter().rev();
+        effects.find_map(|effect| {
+            let line = context::first_call_of_model(path, &effect.tool)?;
+            context::is_known(path, Some(line)).then_some(&effect.tool)
+        })
+    }
+
     fn next(&self, printer: &Printer) {
         let (short, name) = (self.short, &self.name);
         if let Some(line) = self.subject.line {
             printer.talk("");
-            for (command, why) in [
-                (
-                    format!("steersman context {name}@{line}"),
-                    "what the model saw there",
-                ),
-                (
-                    format!("steersman log {name}@{line}"),
-                    "each line from there on",
-                ),
-            ] {
+            let mut rows = vec![(
+                format!("steersman log {name}@{line}"),
+                "each line from there on",
+            )];
+            if context::is_known(&self.path(), Some(line)) {
+                let command = format!("steersman context {name}@{line}");
+                rows.insert(0, (command, "what the model saw there"));
+            }
+            for (command, why) in rows {
                 printer.talk(format!("{}   {}", typed(&command), dim(why)));
             }
             return;
@@ -400,17 +419,18 @@ impl Screen<'_> {
                 "continues where it stopped".to_owned(),
             ));
         }
-        let called = self.page.effects.last().map(|effect| &effect.tool);
-        rows.push(match called {
-            Some(tool) => (
+        let path = self.path();
+        if let Some(tool) = self.called(&path) {
+            rows.push((
                 format!("steersman context {name}@{tool}"),
                 format!("what the model saw before it called {tool}"),
-            ),
-            None => (
+            ));
+        } else if context::is_known(&path, None) {
+            rows.push((
                 format!("steersman context {name}"),
                 "what the model saw".to_owned(),
-            ),
-        });
+            ));
+        }
         rows.push((format!("steersman log {name}"), log::SHOWS.to_owned()));
         printer.talk("");
         for branch in self.subject.seen.branches.iter().filter(|b| !b.superseded) {

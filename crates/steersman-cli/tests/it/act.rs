@@ -355,7 +355,11 @@ agents:
     assert!(ran.err.contains("--as 'head of finance'"), "{ran:?}");
     let listed = |filter: &str| world.json_lines(&["pending", "--where", filter]).len();
     assert_eq!(listed("for = \"head of finance\""), 1);
-    assert_eq!(listed("for = clerk"), 0);
+    // The person is `clerk` in the definition, and no role has this name.
+    let ran = world.run(&["pending", "--where", "for = clerk"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let known = "roles are head of finance, user";
+    assert!(ran.err.contains(known), "{ran:?}");
     let refused = world.run(&["approve", "last", "--as", "clerk"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     let ran = world.run(&["approve", "last", "--as", "head of finance"]);

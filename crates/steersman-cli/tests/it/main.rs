@@ -30,6 +30,7 @@ mod drafted;
 mod edit;
 mod examples;
 mod files;
+mod floor;
 mod frozen;
 mod graded;
 mod help;

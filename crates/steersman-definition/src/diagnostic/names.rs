@@ -118,6 +118,24 @@ impl Diagnostic {
     pub(crate) fn unreachable(at: At, what: &str, name: &str) -> Self {
         Self::new("W0201", at, format!("nothing leads to the {what} `{name}`"))
     }
+    pub(crate) fn no_member(at: At, name: &str) -> Self {
+        Self::new(
+            "E0201",
+            at,
+            format!("`{name}` is no member of this handoff"),
+        )
+        .help(format!(
+            "each member is a key: add `{name}: []`, with those to whom it may hand over"
+        ))
+    }
+    pub(crate) fn never_handed_to(at: At, route: &str, member: &str) -> Self {
+        Self::new(
+            "W0201",
+            at,
+            format!("no member of `{route}` hands over to `{member}`"),
+        )
+        .help("name it in the list of a member that hands over to it, or `start` with it")
+    }
     pub(crate) fn circle(at: At, names: &str, depth: u32) -> Self {
         Self::new(
             "W0202",

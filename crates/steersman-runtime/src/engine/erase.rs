@@ -167,13 +167,11 @@ fn open(seen: &Inspection) -> Option<String> {
         .iter()
         .filter(|b| !b.superseded)
         .find_map(|b| {
-            let snapshot = &b.snapshot;
             let name = b
                 .label
                 .clone()
                 .unwrap_or_else(|| Name::from(b.id.to_string()));
-            let open = !snapshot.effects.is_empty() || !snapshot.calls.is_empty();
-            open.then(|| {
+            b.snapshot.is_open().then(|| {
                 format!(
                     "`{name}` is at work or waits: inputs that are still needed cannot be erased"
                 )
