@@ -261,7 +261,9 @@ impl Tables {
         let (mut found, mut taken) = (Vec::new(), Taken::default());
         for session in free {
             let left = &session.seat.left;
-            let is_wanted = left.wants.is_some_and(|wants| wants <= room.now);
+            // The clock that wrote a message may be ahead of this one.
+            let has_new = session.seat.mail > left.mail;
+            let is_wanted = has_new || left.wants.is_some_and(|wants| wants <= room.now);
             let goes_on = !is_wanted
                 && left.place.as_ref().is_some_and(|place| {
                     let waits = waiting.entry(place.clone()).or_default();
