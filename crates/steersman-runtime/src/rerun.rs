@@ -21,7 +21,7 @@ mod tests;
 mod walk;
 mod writing;
 
-pub use crate::load::RERUN_OF;
+pub use crate::load::{RERUN, RERUN_OF, rerun_of};
 
 use crate::engine::recorded::Recorded;
 
@@ -43,9 +43,6 @@ use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name, Time};
 use walk::{Changed, Next, Walk, Walked, text_of};
 use writing::Writing;
-
-/// The label that holds the name of a rerun ([`Rerun::name`]).
-pub(crate) const RERUN: &str = "rerun";
 
 /// The changes of a rerun.
 #[derive(Clone, Debug, Default)]

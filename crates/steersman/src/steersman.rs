@@ -288,7 +288,8 @@ impl Steersman {
     }
 
     /// Replaces texts of a session by tombstones that still verify. Nothing of the session may be open, and no other
-    /// process may drive it. If `apply` is false, only reports what would be erased.
+    /// process may drive it. If `apply` is false, only reports what would be erased. Its reruns hold the same texts and are not
+    /// erased with it: [`Erased::reruns`] names them.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if something of the session is open; the message names it.

@@ -222,6 +222,20 @@ impl Job<'_, '_> {
             return Ok(Ok(commit.parent));
         }
         let session = self.d.who.session();
+        let limit = commit.pushes.iter().find_map(|push| match &push.what {
+            Interaction::Finished {
+                cause: Cause::Limit,
+                code,
+                ..
+            } => Some(code.as_deref().unwrap_or("limit").to_owned()),
+            _ => None,
+        });
+        if let Some(limit) = limit {
+            return Ok(Err(format!(
+                "what failed at line {last} was no model call: an agent reached its limit `{limit}`, and would reach it again; \
+                 raise it in the definition, then: steersman run --resume {session} --rebind --input \"...\""
+            )));
+        }
         let back = match commit.parent {
             Line::NONE => "begin another session".to_owned(),
             before => format!("go back to the line before it: steersman rewind {session}@{before}"),

@@ -17,7 +17,8 @@ use steersman_machine::stored::ids::{Digest, Id};
 use steersman_machine::stored::outcome::{Failure, Retry};
 
 impl Job<'_, '_> {
-    /// Returns the budgets that count a call of a model.
+    /// Returns the budgets that count a call of a model. A rerun that is not live is no work of the sessions that share a budget: it
+    /// neither draws from it nor waits for it.
     pub(super) fn shares(
         &self,
         id: Id,
@@ -27,9 +28,11 @@ impl Job<'_, '_> {
     ) -> Result<Shares, Stop> {
         let network = self.network();
         let branch = self.d.effects.outs()[&id].branch;
-        let labels = &self.d.branches.live()[&branch].snapshot.labels;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
+        let labels = &snapshot.labels;
         let mut shares = Vec::new();
-        for (name, def) in &network.budgets {
+        let counts = !(snapshot.dry && self.d.ledger.is_dry_rerun());
+        for (name, def) in network.budgets.iter().filter(|_| counts) {
             let share = match &def.of {
                 BudgetOf::Network => Share::of_network(name, def, network),
                 BudgetOf::Key => {

@@ -699,6 +699,9 @@ pub enum Happened {
     Settled(Session, Arc<Settled>),
     /// The session cannot be driven, or is not driven any more. Other sessions go on.
     Failed(SessionId, Arc<EngineError>),
+    /// The session is a rerun that is not live, and its process is gone. It was released again and is not driven: it cannot follow its
+    /// recording any more, and only a message to it continues it.
+    Left(SessionId),
     /// An occurrence of a schedule began a session.
     Scheduled(ScheduleId, SessionId, Occasion),
     /// The session of an occurrence cannot begin. It is tried again until the next one is due.
