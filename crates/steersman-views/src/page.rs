@@ -1,5 +1,6 @@
 //! A session on one page: its branches, its state, its effects and agents, and what it waits for.
 
+use crate::cause::Reason;
 use crate::effects::{Effect, Effects, Sum};
 use crate::essence::{essential, in_call_order};
 use crate::list::{PendingRow, SessionRow, status};
@@ -108,6 +109,9 @@ pub struct Standing {
     /// The message of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Arc<str>>,
+    /// The first cause of a failure or limit, if this is how the session stands now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
 }
 
 /// Usage of one model.
@@ -255,9 +259,14 @@ impl<'a> Subject<'a> {
         row.cost = ledger.spent.micros as f64 / 1e6;
         let orders = orders(self.seen);
         let agents = self.agents(&snapshot);
+        // The first cause is that of the session as it stands now.
+        let is_current = settled == self.seen.settled;
         Page {
             row,
-            settled: Standing::of(&settled),
+            settled: Standing {
+                reason: is_current.then(|| Reason::of(self.seen)).flatten(),
+                ..Standing::of(&settled)
+            },
             models: self.models(),
             micros: ledger.spent.micros,
             unbelievable: ledger.unbelievable,

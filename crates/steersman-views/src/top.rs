@@ -3,7 +3,7 @@
 //! A [`Fleet`] keeps what lists say of each session. A reader of the store gives it all sessions once, then those that changed,
 //! and asks for a [`Top`] as often as it draws one.
 
-use crate::cause::{Sums, stuck, waits};
+use crate::cause::{Sums, is_rerun, stuck, waits};
 use crate::list::status;
 use crate::shown;
 use serde::Serialize;
@@ -29,6 +29,8 @@ pub struct Fleet {
     past: VecDeque<(Time, Spent)>,
     /// The last change that is known.
     newest: Option<Time>,
+    /// True if reruns count, too.
+    reruns: bool,
 }
 
 /// A session.
@@ -50,8 +52,10 @@ struct Spent {
 /// The fleet at one moment.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Top {
-    /// All sessions together.
+    /// All sessions together. Sums, statuses and networks leave reruns out, unless they were asked for.
     pub all: Sums,
+    /// Number of reruns that were left out.
+    pub reruns: u64,
     /// Number of sessions of each status, the largest first.
     pub statuses: Vec<(String, u64)>,
     /// Spending now.
@@ -153,6 +157,14 @@ impl Fleet {
         ])
     }
 
+    /// Returns an empty fleet. If `reruns` is true, reruns count in sums, too.
+    pub fn counting(reruns: bool) -> Self {
+        Self {
+            reruns,
+            ..Self::default()
+        }
+    }
+
     /// Takes all sessions of the store, in place of those that are known. Call it now and then: no query finds a session that was
     /// erased, or one whose owner died.
     pub fn replace(&mut self, all: Vec<SessionInfo>) {
@@ -211,28 +223,16 @@ impl Fleet {
 
     /// Returns the fleet as it is now.
     pub fn top(&mut self, now: Time) -> Top {
-        let mut top = Top::default();
+        let (mut top, mut spent) = (Top::default(), Sums::default());
         let mut statuses: BTreeMap<&str, u64> = BTreeMap::new();
         let mut networks: BTreeMap<&Name, NetworkRow> = BTreeMap::new();
         let mut waiting: BTreeMap<&str, WaitRow> = BTreeMap::new();
         let mut standing: Vec<(Time, StuckRow)> = Vec::new();
         for seen in self.sessions.values() {
             let (info, status) = (&seen.info, status(&seen.info));
-            top.all.add(info);
-            *statuses.entry(status).or_default() += 1;
-            let row = networks.entry(&info.network).or_insert_with(|| NetworkRow {
-                network: info.network.clone(),
-                running: 0,
-                waiting: 0,
-                failed: 0,
-                sums: Sums::default(),
-            });
-            row.sums.add(info);
-            row.running += u64::from(status == "running");
-            row.waiting += u64::from(matches!(status, "waits" | "doubt"));
-            row.failed += u64::from(matches!(status, "failed" | "limit"));
-            let since = info.state.updated;
+            spent.add(info);
             if !seen.waits.is_empty() {
+                let since = info.state.updated;
                 let row = waiting.entry(&seen.waits).or_insert_with(|| WaitRow {
                     what: seen.waits.clone(),
                     sessions: 0,
@@ -252,8 +252,25 @@ impl Fleet {
                     network,
                     why,
                 };
-                standing.push((since, row));
+                standing.push((info.state.updated, row));
             }
+            if is_rerun(info) && !self.reruns {
+                top.reruns += 1;
+                continue;
+            }
+            top.all.add(info);
+            *statuses.entry(status).or_default() += 1;
+            let row = networks.entry(&info.network).or_insert_with(|| NetworkRow {
+                network: info.network.clone(),
+                running: 0,
+                waiting: 0,
+                failed: 0,
+                sums: Sums::default(),
+            });
+            row.sums.add(info);
+            row.running += u64::from(status == "running");
+            row.waiting += u64::from(matches!(status, "waits" | "doubt"));
+            row.failed += u64::from(matches!(status, "failed" | "limit"));
         }
         top.statuses = statuses
             .into_iter()
@@ -261,14 +278,14 @@ impl Fleet {
             .collect();
         top.statuses.sort_by_key(|(_, count)| Reverse(*count));
         top.networks = networks.into_values().collect();
-        let spent = |row: &NetworkRow| Reverse((row.sums.micros, row.sums.sessions));
-        top.networks.sort_by_key(spent);
+        let dearest = |row: &NetworkRow| Reverse((row.sums.micros, row.sums.sessions));
+        top.networks.sort_by_key(dearest);
         top.waits = waiting.into_values().collect();
         top.waits.sort_by_key(|row| Reverse(row.sessions));
         standing.sort_by_key(|(since, _)| *since);
         top.stuck = standing.into_iter().map(|(_, row)| row).collect();
         top.slow = self.slow(now);
-        top.rates = self.rates(&top.all, now);
+        top.rates = self.rates(&spent, now);
         top
     }
 
