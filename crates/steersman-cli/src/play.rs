@@ -433,14 +433,15 @@ impl<'a> Play<'a> {
         };
         let waits = matches!(&*told.settled, Settled::Waits(all) if all.is_empty());
         let failed = matches!(&*told.settled, Settled::Failed { .. });
-        if waits || failed || self.branch.is_some() {
+        let stopped = failed || matches!(&*told.settled, Settled::Limit { .. });
+        if waits || stopped || self.branch.is_some() {
             let seen = self.place.engine().inspect(self.session.id()).await?;
             let named = seen.branches.iter().find(|b| Some(b.id) == self.branch);
             if let Some(branch) = named.filter(|b| b.id != seen.current) {
                 told.name = typed_as(&self.short, Some(branch));
                 told.settled = Arc::new(seen.settled_on(branch));
             }
-            if failed && named.is_none_or(|branch| branch.id == seen.current) {
+            if stopped && named.is_none_or(|branch| branch.id == seen.current) {
                 told.first = Reason::of(&seen);
             }
             if let Some(branch) = named.or(seen.current_branch()).filter(|_| !failed) {
@@ -458,7 +459,7 @@ pub(crate) struct Told {
     /// The name as people type it: the session, with the branch if one is reported.
     pub(crate) name: String,
     pub(crate) settled: Arc<Settled>,
-    /// The first cause, if the session failed.
+    /// The first cause, if the session failed or reached a limit.
     pub(crate) first: Option<Reason>,
     /// If the session waits for branches: the open ones, by name, each with what it waits for.
     pub(crate) waits_for: Vec<(String, Vec<Pending>)>,
@@ -516,7 +517,7 @@ fn report(
     let settled = &*told.settled;
     let exit = exit(settled);
     if printer.is_json() {
-        let mut document = document(session, line, settled);
+        let mut document = document(session, line, settled, told.first.as_ref());
         if let Some((_, branch)) = told.name.split_once(':') {
             document["branch"] = branch.into();
         }
@@ -567,8 +568,14 @@ pub(crate) fn exit(settled: &Settled) -> Exit {
     }
 }
 
-/// Returns the status as one document: the last event of a command with `--json`.
-pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_json::Value {
+/// Returns the status as one document: the last event of a command with `--json`. `first` is the first cause of a stop, if it is
+/// known.
+pub(crate) fn document(
+    session: &str,
+    line: Line,
+    settled: &Settled,
+    first: Option<&Reason>,
+) -> serde_json::Value {
     let mut document = json!({
         "event": "settled",
         "session": session,
@@ -581,6 +588,9 @@ pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_js
     }
     // A turn does not distinguish a session that was never begun from one that waits.
     document["status"] = settled.word().into();
+    if let Some(first) = first {
+        document["reason"] = serde_json::to_value(first).unwrap_or_default();
+    }
     document
 }
 
@@ -623,6 +633,10 @@ pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
         }
         Settled::Failed { code, message } => {
             let message = message.trim_end_matches('.');
+            let code = told
+                .first
+                .as_ref()
+                .map_or_else(|| code.to_string(), Reason::told);
             let said = red(&format!("Failed ({code}): {message}."));
             rows.extend(stopped(&said, told, session));
         }

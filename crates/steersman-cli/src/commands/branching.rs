@@ -250,7 +250,7 @@ impl Begun {
         let branch = self.branch();
         if printer.is_json() {
             let info = &self.inspection.info;
-            let mut document = play::document(&info.id, branch.head, &self.settled);
+            let mut document = play::document(&info.id, branch.head, &self.settled, None);
             document["branch"] = self.name().into();
             document["from"] = self.from.0.into();
             document["dry"] = branch.snapshot.dry.into();

@@ -84,6 +84,9 @@ pub(crate) async fn run(
         }))?;
         return Ok(Exit::Answered);
     }
+    if printer.is_quiet() {
+        return Ok(Exit::Answered);
+    }
     for diagnostic in told.first {
         printer.excerpt(format!("{diagnostic}\n"));
     }

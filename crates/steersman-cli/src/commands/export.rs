@@ -19,6 +19,7 @@ use steersman::runtime::artifact::{Artifacts, Version};
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::known::Known;
 use steersman::runtime::store::SessionInfo;
+use steersman::views::cause;
 use steersman_machine::search::reward::Reward;
 use steersman_machine::snapshot::Snapshot;
 
@@ -35,6 +36,9 @@ pub(crate) struct ExportArgs {
     /// All sessions that match.
     #[arg(long = "where", value_name = "FILTER", group = "exported")]
     filter: Option<String>,
+    /// Reruns, too, which a filter leaves out otherwise unless it names `rerun` or `rerun_of`.
+    #[arg(long, conflicts_with = "session")]
+    reruns: bool,
     /// Messages, calls, answers and rewards of each model call, one JSON object a line. Without it a session is one
     /// document: all that `show` and `log` tell.
     #[arg(long)]
@@ -59,7 +63,7 @@ pub(crate) async fn run(
     let place = Place::to_look(global).await?;
     let found = match &args.session {
         Some(session) => vec![place.session(&Address::parse(session)?.session).await?],
-        None => sessions::select(&place, &Filter::parse(args.filter.as_deref())?).await?,
+        None => matching(&args, &place, printer).await?,
     };
     if found.is_empty() {
         let filter = args.filter.as_deref().unwrap_or_default();
@@ -118,6 +122,22 @@ pub(crate) async fn run(
         None => printer.bytes(text.as_bytes())?,
     }
     Ok(Exit::Answered)
+}
+
+/// Returns the sessions that match the filter, without reruns unless they are asked for.
+async fn matching(
+    args: &ExportArgs,
+    place: &Place,
+    printer: &Printer,
+) -> Result<Vec<SessionInfo>, CommandError> {
+    let filter = Filter::parse(args.filter.as_deref())?;
+    let found = sessions::select(place, &filter).await?;
+    let (found, reruns) = cause::work(found, args.reruns || filter.names_reruns());
+    if reruns > 0 {
+        let reruns = count(reruns as u64, "rerun");
+        printer.talk(format!("{reruns} not written: --reruns"));
+    }
+    Ok(found)
 }
 
 /// Parses `--reward`, if it is given, and checks it against the session's definition.

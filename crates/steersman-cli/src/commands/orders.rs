@@ -4,6 +4,7 @@
 use crate::cli::{Acting, Drive, Global, Own, Which};
 use crate::commands::act::{Reached, Target, by, elsewhere};
 use crate::commands::edit::values;
+use crate::commands::pending::listed;
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
@@ -15,9 +16,12 @@ use crate::words::{count, filter};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 use std::sync::Arc;
+use steersman::runtime::budgets::named_in;
 use steersman::runtime::engine::EngineError;
+use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::{Fate, Settled};
 use steersman::runtime::store::{SessionInfo, StoreError};
+use steersman::views::cause::Reason;
 use steersman::{Act, By};
 
 /// Number of sessions that are driven concurrently for an order to many.
@@ -62,6 +66,8 @@ enum Given {
     Act(Act),
     /// An edit of entries of state, as they are typed. The types that a session declares tell the values.
     Edit(Vec<(String, String)>, By),
+    /// An approval of each model call that waits for the budget of this name.
+    Through(String, By),
 }
 
 /// The result of an order in one session.
@@ -71,6 +77,8 @@ pub(crate) struct Outcome {
     /// The result in words.
     pub(crate) text: String,
     settled: Option<Arc<Settled>>,
+    /// The first cause, if the session failed or reached a limit.
+    first: Option<Reason>,
 }
 
 impl Outcome {
@@ -79,6 +87,16 @@ impl Outcome {
             fate,
             text: text.into(),
             settled: None,
+            first: None,
+        }
+    }
+
+    /// Returns the exit code of a command for this session alone.
+    fn exit(&self) -> Exit {
+        match &self.settled {
+            _ if self.is_bad() => Exit::Failed,
+            Some(settled) => play::exit(settled),
+            None => Exit::Answered,
         }
     }
 
@@ -130,6 +148,16 @@ impl Wanted {
         }
     }
 
+    /// Creates an approval of the model calls that wait for a budget over sessions, after which the session is driven.
+    pub(crate) fn lets_through(budget: String, by: By) -> Self {
+        Self {
+            given: Given::Through(budget, by),
+            word: "let through",
+            goes_on: true,
+            end: None,
+        }
+    }
+
     /// Creates an edit of state, after which the session is driven.
     pub(crate) fn edits(state: Vec<(String, String)>, by: By) -> Self {
         Self {
@@ -140,9 +168,27 @@ impl Wanted {
         }
     }
 
-    /// Returns the act for a session.
+    /// Returns the act for a session. Further acts are put into its inbox.
     async fn act(&self, place: &Place, session: &str) -> Result<Act, CommandError> {
         Ok(match &self.given {
+            Given::Through(budget, by) => {
+                let seen = place.engine().inspect(session).await?;
+                let mut acts = seen
+                    .pending
+                    .iter()
+                    .filter(|pending| waits_for(pending, budget))
+                    .map(|pending| Act::approve(pending.id(), by.clone()));
+                let Some(first) = acts.next() else {
+                    let what = format!("no call of it waits for a budget `{budget}`");
+                    return Err(CommandError::usage(what).hint(
+                        "steersman pending --where \"kind = budget\" lists those that wait",
+                    ));
+                };
+                for act in acts {
+                    place.steersman.deliver(session, act).await?;
+                }
+                first
+            }
             Given::Act(act) => act.clone(),
             Given::Edit(state, by) => {
                 let seen = place.engine().inspect(session).await?;
@@ -234,10 +280,18 @@ impl Wanted {
         global: &Global,
         printer: &Printer,
     ) -> Result<Exit, CommandError> {
-        let Some((place, found)) = chosen(which, global, &own.drive, printer).await? else {
+        let waiting = |info: &SessionInfo| match &self.given {
+            Given::Through(budget, _) => {
+                let waits = listed(info);
+                waits.is_none_or(|waits| waits.iter().any(|waits| waits_for(waits, budget)))
+            }
+            Given::Act(_) | Given::Edit(..) => true,
+        };
+        let Some((place, found)) = chosen(which, global, (&own.drive, waiting), printer).await?
+        else {
             return Ok(Exit::Answered);
         };
-        let mut bad = 0;
+        let (mut bad, mut failed, mut exit) = (0, 0, Exit::Answered);
         for some in found.chunks(AT_ONCE) {
             let mut tasks = Vec::new();
             for info in some {
@@ -247,13 +301,19 @@ impl Wanted {
             let outcomes = join_all(tasks).await;
             for (info, outcome) in some.iter().zip(outcomes) {
                 bad += u64::from(outcome.is_bad());
+                failed += u64::from(!outcome.is_bad() && outcome.exit() == Exit::Failed);
+                exit = worse(exit, outcome.exit());
                 let short = shortest(&info.id, found.iter().map(|i| &*i.id));
                 self.print(short, info, &outcome, printer)?;
             }
         }
         let all = found.len() as u64;
+        let again = match failed {
+            0 => String::new(),
+            n => format!(", {n} failed"),
+        };
         printer.talk(format!(
-            "{}: {} {}.",
+            "{}: {} {}{again}.",
             count(all, "session"),
             all - bad,
             self.word
@@ -262,10 +322,7 @@ impl Wanted {
             let filter = filter(which.filter.as_deref().unwrap_or_default());
             printer.next(format!("steersman {end} --where {filter}"), "ends it");
         }
-        if bad == 0 {
-            return Ok(Exit::Answered);
-        }
-        Ok(Exit::Failed)
+        Ok(exit)
     }
 
     fn print(
@@ -277,7 +334,9 @@ impl Wanted {
     ) -> Result<(), CommandError> {
         if printer.is_json() {
             let mut document = match &outcome.settled {
-                Some(settled) => play::document(&info.id, info.head, settled),
+                Some(settled) => {
+                    play::document(&info.id, info.head, settled, outcome.first.as_ref())
+                }
                 None => json!({ "session": &*info.id, "status": self.status(outcome) }),
             };
             document["fate"] = outcome.fate.into();
@@ -326,10 +385,19 @@ impl Wanted {
                 let settled = session.settled().await;
                 session.stop().await;
                 let settled = settled?;
+                let first = match &*settled {
+                    Settled::Failed { .. } | Settled::Limit { .. } => {
+                        Reason::of(&place.engine().inspect(&info.id).await?)
+                    }
+                    _ => None,
+                };
+                let why = first.as_ref().map(|first| format!(" ({})", first.told()));
+                let why = why.unwrap_or_default();
                 Ok(Outcome {
-                    text: format!("{}: {}", self.word, settled.word()),
+                    text: format!("{}: {}{why}", self.word, settled.word()),
                     fate: "taken",
                     settled: Some(settled),
+                    first,
                 })
             }
             Err(steersman::Error::Engine(EngineError::Store(StoreError::Owned {
@@ -344,16 +412,29 @@ impl Wanted {
     }
 }
 
-/// Returns the sessions that match, after a confirmation. `None` means that the person said no, or that no session matches.
+/// Returns true for a model call that waits for the budget over sessions of this name.
+fn waits_for(pending: &Pending, budget: &str) -> bool {
+    pending.kind == PendingKind::Budget && named_in(&pending.text) == Some(budget)
+}
+
+/// Returns the code that tells more of what is left to do. A failure comes first, then a doubt, a limit, and a wait.
+fn worse(a: Exit, b: Exit) -> Exit {
+    const ORDER: [Exit; 4] = [Exit::Failed, Exit::Doubt, Exit::Limit, Exit::Waits];
+    let worst = ORDER.into_iter().find(|exit| *exit == a || *exit == b);
+    worst.unwrap_or(Exit::Answered)
+}
+
+/// Returns the sessions that match, and that `also` lets pass, after a confirmation. `None` means that the person said no, or that no session matches.
 pub(crate) async fn chosen(
     which: &Which,
     global: &Global,
-    drive: &Drive,
+    (drive, also): (&Drive, impl Fn(&SessionInfo) -> bool),
     printer: &Printer,
 ) -> Result<Option<(Place, Vec<SessionInfo>)>, CommandError> {
     let matching = Filter::parse(which.filter.as_deref())?;
     let place = Place::required(global, drive).await?;
-    let found = sessions::select(&place, &matching).await?;
+    let mut found = sessions::select(&place, &matching).await?;
+    found.retain(also);
     if found.is_empty() {
         printer.talk("No session matches.");
         return Ok(None);

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use steersman::runtime::inbox::{DecodeError, Message, Wanted};
 use steersman::runtime::pending::{self, Pending as Waits, PendingKind};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
+use steersman::views::cause;
 use steersman_machine::stored::ids::{Name, Time};
 
 pub(crate) const LISTED: &str = "Show what waits for a person, an event or time, in all sessions";
@@ -218,7 +219,7 @@ impl Mail {
 /// Returns the sessions that were at work when their process died. What they began may have happened.
 fn dead(all: &[SessionInfo]) -> impl Iterator<Item = &SessionInfo> {
     all.iter()
-        .filter(|info| sessions::status(info) == "interrupted")
+        .filter(|info| sessions::status(info) == "interrupted" && !cause::is_left_rerun(info))
 }
 
 /// Returns true for a user message, which is taken only when nothing else is open.

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use steersman::grading::{Case, Judges};
 use steersman::runtime::session::Settled;
+use steersman::views::cause::Reason;
 use steersman::views::grade::{Graded, Verdict};
 use steersman::views::log::Log;
 use steersman::views::rerun::{Reran, differs};
@@ -490,6 +491,8 @@ async fn tell(
         printer.talk(format!("It ends at a leaf: {leaf}."));
     }
     if let (Settled::Failed { code, message }, Some(_)) = (&*ran.settled, &ran.diverged) {
+        let seen = place.engine().inspect(&ran.session).await?;
+        let code = Reason::of(&seen).map_or_else(|| code.to_string(), |first| first.told());
         let message = message.trim_end_matches('.');
         printer.talk(format!("It failed ({code}): {message}."));
     }

@@ -15,6 +15,7 @@ use crate::words::{ago, count, digits, money, width, wrap};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steersman::runtime::rerun::rerun_of;
 use steersman::views::cause::Reason;
 use steersman::views::page::{BranchRow, Page, Subject};
 use steersman::views::story::Row;
@@ -395,10 +396,18 @@ impl Screen<'_> {
             rows.extend(commands.map(|command| (command, String::new())));
         }
         if self.page.row.status == "interrupted" {
-            rows.push((
-                format!("steersman run --resume {short}"),
-                "continues where it stopped".to_owned(),
-            ));
+            let seen = self.subject.seen;
+            let of = rerun_of(&seen.info).filter(|_| seen.ledger.is_dry_rerun());
+            rows.push(match of {
+                Some(of) => (
+                    format!("steersman rerun {of}"),
+                    "begins it again: a rerun that is not live does not go on".to_owned(),
+                ),
+                None => (
+                    format!("steersman run --resume {short}"),
+                    "continues where it stopped".to_owned(),
+                ),
+            });
         }
         let called = self.page.effects.last().map(|effect| &effect.tool);
         rows.push(match called {

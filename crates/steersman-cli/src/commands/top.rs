@@ -26,6 +26,9 @@ pub(crate) struct TopArgs {
     /// End after so many refreshes.
     #[arg(long, value_name = "N")]
     refreshes: Option<u64>,
+    /// Count reruns in sums, too.
+    #[arg(long)]
+    reruns: bool,
 }
 
 /// Shortest time between two refreshes.
@@ -52,7 +55,7 @@ pub(crate) async fn run(
         printer.next("steersman run", "");
         return Ok(Exit::Answered);
     };
-    let mut fleet = Fleet::default();
+    let mut fleet = Fleet::counting(args.reruns);
     let is_live = std::io::stdout().is_terminal() && !printer.is_json();
     if !is_live {
         look(&place, &mut fleet, true).await?;
@@ -163,11 +166,15 @@ fn rows(top: &Top, fleet: &Fleet, now: i64, height: Option<usize>) -> Vec<String
     let statuses: Vec<String> = statuses
         .map(|(status, count)| format!("{} {status}", digits(*count)))
         .collect();
+    let left_out = match top.reruns {
+        0 => String::new(),
+        n => format!("; {} not counted: --reruns", count(n, "rerun")),
+    };
     let wide = width();
     let mut rows = vec![
         one_line(
             &format!(
-                "{}: {}",
+                "{}: {}{left_out}",
                 count(all.sessions, "session"),
                 statuses.join(", ")
             ),

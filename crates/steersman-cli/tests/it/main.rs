@@ -48,6 +48,7 @@ mod mcp;
 mod memory;
 mod nasty;
 mod network;
+mod nightly;
 mod office;
 mod operating;
 mod orders;

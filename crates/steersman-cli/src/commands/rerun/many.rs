@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use steersman::runtime::rerun::RERUN_OF;
 use steersman::runtime::store::SessionInfo;
+use steersman::views::cause;
 use steersman::views::rerun::{Reran, Verdict, differs};
 use steersman::{Diff, Rerunned};
 
@@ -161,9 +161,7 @@ pub(super) async fn run(
     }
     let filter = Filter::parse(Some(filter))?;
     let mut found = sessions::select(place, &filter).await?;
-    if !filter.mentions(RERUN_OF) {
-        found.retain(|info| !info.labels.iter().any(|(name, _)| &**name == RERUN_OF));
-    }
+    (found, _) = cause::work(found, filter.names_reruns());
     found.retain(|info| info.head.is_some());
     let all = found.len();
     found.truncate(args.limit.unwrap_or(all));
