@@ -31,6 +31,7 @@ use steersman::views::cause::Reason;
 use steersman::views::event::Teller;
 use steersman::views::reader::{Reader as _, Stored};
 use steersman::views::story::Story;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{Admission, Admitted, Binding, LogLine, Want};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Id, Line};
@@ -562,7 +563,12 @@ pub(crate) fn exit(settled: &Settled) -> Exit {
         Settled::Answered { .. } => Exit::Answered,
         Settled::Asks(_) | Settled::Waits(_) | Settled::Paused | Settled::Empty => Exit::Waits,
         Settled::Limit { .. } => Exit::Limit,
-        Settled::Failed { .. } | Settled::Cancelled => Exit::Failed,
+        // The limit may be one of the session, or of an agent below.
+        Settled::Failed { code, .. } => match Code::named(code) {
+            Some(Code::Limit | Code::EndedLimit) => Exit::Limit,
+            _ => Exit::Failed,
+        },
+        Settled::Cancelled => Exit::Failed,
         Settled::Doubt(_) => Exit::Doubt,
     }
 }

@@ -423,6 +423,8 @@ fn what(pending: &Waits) -> String {
     };
     match (&pending.tool, &pending.args) {
         (Some(tool), Some(args)) => format!("{kind} {tool}({}){left}", arguments(args)),
+        // A question of the engine itself has no tool; its text names the agent.
+        (Some(own), None) if own.contains('/') => format!("{kind} {}", pending.text),
         (Some(tool), None) => format!("{kind} {tool}"),
         (None, _) => match &pending.place {
             Some(place) => format!("{kind} {place}"),

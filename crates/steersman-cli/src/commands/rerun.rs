@@ -486,6 +486,12 @@ async fn tell(
     };
     printer.talk(format!("{short} is a rerun of {}, {how}.", spot.name));
     printer.talk(format!("{}.", sentence(ran)));
+    if !ran.servers.is_empty() {
+        printer.complain(yellow(&format!(
+            "The servers list other tools now ({}); the rerun has those of the recording.",
+            ran.servers.join(", ")
+        )));
+    }
     if let Some(leaf) = &ran.leaf {
         printer.talk(format!("It ends at a leaf: {leaf}."));
     }

@@ -428,6 +428,31 @@ fn a_name_in_a_script_that_no_agent_has_is_found_before_anything_is_said() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("the script answers for `desc`"), "{ran:?}");
     assert!(world.json_lines(&["sessions"]).is_empty());
+
+    // Instances may have any name, but not one that is nearly that of an agent for which nothing else is written.
+    world.write(
+        "steersman.yaml",
+        "name: desk\nagents:\n  desk: { system: You help., tools: [ { agent: searcher, named: true } ] }\n  searcher: { description: Looks., system: You look. }\nentry: desk\n",
+    );
+    let run = |script: &str| {
+        world.write("script.yaml", script);
+        world.run(&["run", "--script-all", "script.yaml", "--input", "Hi."])
+    };
+    let ran = run("desk: [ One. ]\nsearchr: [ Two. ]\n");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err.contains("the script answers for `searchr`"),
+        "{ran:?}"
+    );
+    let ran = run("desk: [ One. ]\ndesc/costs: [ Two. ]\n");
+    assert!(
+        ran.err.contains("the script answers for `desc/costs`"),
+        "{ran:?}"
+    );
+    for fine in ["costs", "desk/searchr", "searcher", "desk/costs"] {
+        let ran = run(&format!("desk: [ One. ]\n{fine}: [ Two. ]\n"));
+        assert_eq!(ran.code, Some(0), "{fine}: {ran:?}");
+    }
 }
 
 /// If two effects of a tool are in doubt, its name does not settle either, and the hint does not suggest the name as a

@@ -42,6 +42,7 @@ mod keep;
 mod keys;
 mod killed;
 mod left;
+mod limits;
 mod listed;
 mod look;
 mod mcp;

@@ -64,6 +64,17 @@ fn a_session_that_runs_or_was_killed_has_its_sums_and_its_effects() {
     sums("interrupted");
     stands("not finished");
     assert_eq!(world.run(&["fsck"]).code, Some(0));
+    // Nothing is at work without a process.
+    let (_, timeline) = world.json(&["timeline", "last"]);
+    let spans = timeline["lanes"][0]["spans"].as_array().unwrap();
+    let open: Vec<&str> = spans
+        .iter()
+        .filter(|span| span["open"] == true)
+        .filter_map(|span| span["what"].as_str())
+        .collect();
+    assert_eq!(open, ["unowned"], "{timeline:#}");
+    let drawn = world.run(&["timeline", "last"]);
+    assert!(drawn.all().contains("x no process drove it"), "{drawn:?}");
 }
 
 /// `show` names a line by a tool, and each command that it prints can be typed: names of tools on MCP servers have a dot.

@@ -50,13 +50,19 @@ impl Diagnostic {
             .note("providers of models refuse names of tools with more than 64")
             .help("give it a shorter one: `{ tool: SERVER.TOOL, as: NAME }`")
     }
-    pub(crate) fn not_taken(at: At, server: &str, tool: &str, taken: &str) -> Self {
+    pub(crate) fn not_taken(
+        at: At,
+        server: &str,
+        tool: &str,
+        (taken, near): (&str, Option<&str>),
+    ) -> Self {
         Self::new(
             "E0212",
             at,
             format!("`{tool}` is none of the tools that are taken of `{server}`"),
         )
         .note(format!("`mcp.{server}.tools` takes {taken}"))
+        .near(tool, near)
     }
     pub(crate) fn unknown_field(
         at: At,

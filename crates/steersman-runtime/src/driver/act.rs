@@ -457,13 +457,9 @@ impl Job<'_, '_> {
         args: Option<String>,
     ) -> Result<Acted, Stop> {
         let effect = of.effect;
-        let kinds = [Why::Repeat, Why::Approval, Why::Budget];
-        let why = match self.seen(of, &by.role, &kinds) {
+        let why = match self.seen(of, &by.role, &[Why::Repeat, Why::Approval, Why::Budget]) {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
-        };
-        let Some(out) = self.d.effects.out(effect) else {
-            return Ok(Err(not_open(effect)));
         };
         if why == Why::Approval
             && let Some(changed) = self.changed(effect)?
@@ -471,16 +467,24 @@ impl Job<'_, '_> {
             self.ask_anew(Some(message), effect, Some(by), Some(changed));
             return Ok(Ok(()));
         }
-        if let Some(args) = args {
-            if why != Why::Approval {
-                return Ok(Err("only an approval may change arguments".to_owned()));
+        let more = match (args, why) {
+            (None, _) => None,
+            (Some(args), Why::Approval) => {
+                return Ok(self.approve_edited(message, effect, by, &args));
             }
-            return Ok(self.approve_edited(message, effect, by, &args));
-        }
+            (Some(args), Why::Budget) => match self.allowed_more(effect, &args) {
+                Ok(more) => Some(more),
+                Err(refused) => return Ok(Err(refused)),
+            },
+            (Some(_), _) => return Ok(Err("only an approval may change arguments".to_owned())),
+        };
+        let Some(out) = self.d.effects.out(effect) else {
+            return Ok(Err(not_open(effect)));
+        };
         let mut draft = self.draft(out.branch);
         self.accepted(&mut draft, message);
         match why {
-            Why::Budget => self.granted(&mut draft, effect, by),
+            Why::Budget => self.granted(&mut draft, effect, by, more),
             Why::Approval
             | Why::Repeat
             | Why::Input

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::network::Network;
+use steersman_machine::network::manifest::Manifest;
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Digest, Name};
 
@@ -68,7 +69,9 @@ impl Engine {
                 "this session has not begun".to_owned(),
             ));
         };
-        let (binding, values) = self.bound_to(old, bound, &seen.values, &wanted).await?;
+        let (binding, values) = self
+            .bound_to(old, bound, &seen.values, &wanted, Manifest::default())
+            .await?;
         let order = Wanted::Redefine(Box::new(Redefinition {
             binding,
             values: serde_json::to_string(&values).expect("values are JSON"),
@@ -77,7 +80,7 @@ impl Engine {
     }
 
     /// Returns the binding of a session under another definition, and stores everything that it names. Values of `config` that
-    /// fit, and models that both definitions declare in the same way, stay bound.
+    /// fit, and models that both definitions declare in the same way, stay bound, and so do the lists of these servers (`lists`).
     ///
     /// # Errors
     /// Something that the definition needs is not available here.
@@ -87,6 +90,7 @@ impl Engine {
         bound: &Binding,
         bound_values: &Values,
         wanted: &Redefine,
+        lists: Manifest,
     ) -> Result<(Binding, Values), EngineError> {
         let network = wanted.network.clone();
         let nets = self.nets(&network)?;
@@ -117,7 +121,7 @@ impl Engine {
             values.models.sort_by(|a, b| a.name.cmp(&b.name));
         }
         bind::prices(&entered, &mut values.models)?;
-        let asked = servers::ask(self, &network, &values).await?;
+        let asked = servers::ask(self, &network, &values, lists).await?;
         let (complete, manifest) = servers::bound(&network, asked)?;
         values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));
         let binding = bind::binding(&complete, bound.entry.clone(), &values);

@@ -472,12 +472,13 @@ pub(super) async fn run_tool(
         ));
     };
     let class = run.work.class;
+    let ahead = toolset.starts_within(&run);
     let running = toolset.run_heard(&run, &cancel, hear);
     tokio::pin!(running);
     let late = tokio::select! {
         biased;
         raw = &mut running => return raw,
-        () = clock.sleep(timeout), if toolset.is_timed() => Code::Timeout,
+        () = clock.sleep(timeout.saturating_add(ahead)), if toolset.is_timed() => Code::Timeout,
         () = cancel.cancelled() => Code::Cancelled,
     };
     // A cancelled tool may still report its outcome: a known outcome is worth a short wait.

@@ -107,7 +107,8 @@ pub enum Wanted {
     Approve {
         /// The hold that the person saw.
         of: PendingId,
-        /// JSON object of arguments that replace those of the call. `None` keeps the call's arguments.
+        /// JSON object of arguments that replace those of the call. `None` keeps the call's arguments. For a budget: `more`, the
+        /// amount that is allowed; `None` allows what the call may need.
         args: Option<String>,
     },
     /// Refuses an approval, a repetition or more budget.

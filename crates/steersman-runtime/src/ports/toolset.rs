@@ -37,8 +37,14 @@ pub trait Toolset: Send + Sync + 'static {
         None
     }
 
+    /// Returns the milliseconds that what runs the tool may need to start. The time limit of the attempt begins after that.
+    fn starts_within(&self, run: &ToolRun) -> u64 {
+        let _ = run;
+        0
+    }
+
     /// Asks an MCP server for its tools, if this toolset reaches servers. Called when a session starts or gets another definition,
-    /// when a list that a session follows may have changed, and for checks. Ends within the server's `timeout`.
+    /// when a list that a session follows may have changed, and for checks. Ends within the server's `start_timeout` and `timeout`.
     fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
         let _ = ask;
         Box::pin(std::future::ready(Asked::Elsewhere))
