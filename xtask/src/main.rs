@@ -59,24 +59,29 @@ fn say(text: &str) {
 /// Builds with cargo. Returns the path of the program that belongs to a target.
 fn built(args: &[&str], target: &str) -> Result<PathBuf, String> {
     let mut cargo = Command::new("cargo");
-    built_by(cargo.args(args).arg("--message-format=json"), target)
+    let messages = messages_of(cargo.args(args).arg("--message-format=json"))?;
+    let built = messages
+        .iter()
+        .filter(|message| message["target"]["name"] == target)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    built.ok_or_else(|| format!("`{target}` was not built"))
 }
 
-/// Builds with a command that prints the JSON messages of cargo. Returns the path of the program that belongs to a target.
-fn built_by(command: &mut Command, target: &str) -> Result<PathBuf, String> {
+/// Builds with a command that prints the JSON messages of cargo. Returns the messages.
+fn messages_of(command: &mut Command) -> Result<Vec<Json>, String> {
     let out = command
         .current_dir(tidy::root())
         .stderr(Stdio::inherit())
         .output()
         .map_err(|e| format!("{command:?} could not be started: {e}"))?;
+    if !out.status.success() {
+        return Err(format!("{command:?} ended with {}", out.status));
+    }
     let messages = String::from_utf8_lossy(&out.stdout);
-    let messages = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Json>(line).ok());
-    let built = messages
-        .filter(|message| message["target"]["name"] == target)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    built.ok_or_else(|| format!("`{target}` was not built"))
+    let messages = messages.lines();
+    Ok(messages
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect())
 }
 
 /// Runs a command in the root of the workspace; returns an error if it fails.

@@ -48,7 +48,7 @@ pub(super) fn staged(
     }
     let terms = build::sysroot()?.join("share/doc/rust/COPYRIGHT-library.html");
     copied(&terms, &documents.join("RUST.html"))?;
-    write(&documents.join("NOTICES.txt"), &parts.notices()?)?;
+    write(&documents.join("NOTICES.txt"), &parts.notices())?;
     write(
         &documents.join("sbom.cdx.json"),
         &format!("{:#}\n", parts.sbom()),
