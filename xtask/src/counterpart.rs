@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 8] = [
+const ALL: [Counterpart; 9] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -103,6 +103,15 @@ const ALL: [Counterpart; 8] = [
         },
         tests: Tests::Ignored("pytest_lsp::"),
         budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "opentelemetry",
+        kind: Kind::Folder {
+            script: "scripts/opentelemetry-proto.sh",
+            variable: "STEERSMAN_OPENTELEMETRY",
+        },
+        tests: Tests::Ignored("opentelemetry::"),
+        budget: Duration::from_secs(30),
     },
     Counterpart {
         name: "python",

@@ -18,6 +18,7 @@ mod stream;
 use crate::masked::Mask;
 use crate::schema::Schemas;
 use crate::transport::{Clients, Redirects};
+use crate::wire::TRACE;
 use client::{Client, Hears};
 use connect::Place;
 use outcome::{not_performed, unknown};
@@ -407,10 +408,15 @@ fn request(run: &ToolRun, tool: &Arc<str>) -> (ClientRequest, PeerRequestOptions
     let arguments = serde_json::from_str::<JsonObject>(&run.work.args).unwrap_or_default();
     let params = CallToolRequestParams::new(tool.to_string()).with_arguments(arguments);
     let mut options = PeerRequestOptions::no_options();
+    let mut meta = RequestMetaObject::new();
     if run.work.class == Class::Idempotent {
         let key = format!("{}.{:x}.{}", run.session, run.mark, run.effect);
-        let mut meta = RequestMetaObject::new();
         meta.0.0.insert(KEY.to_owned(), key.into());
+    }
+    if let Some(trace) = run.trace {
+        meta.0.0.insert(TRACE.to_owned(), trace.to_string().into());
+    }
+    if !meta.0.0.is_empty() {
         options = options.with_meta(meta);
     }
     (

@@ -4,6 +4,7 @@ use crate::address::{Address, LineName, SessionName};
 use crate::cli::{Drive, Durability, Global};
 use crate::clock::FileClock;
 use crate::error::CommandError;
+use crate::exports::{Exporter, Exports};
 use crate::locate;
 use crate::play::{Leaving, lets_go};
 use crate::printer::{Printer, dim, yellow};
@@ -15,6 +16,7 @@ use steersman::runtime::engine::{BranchView, Engine, Inspection};
 use steersman::runtime::known::Known;
 use steersman::runtime::model::scripted::nearest::distance;
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
+use steersman::runtime::tap::Tap;
 use steersman::views::log::Log;
 use steersman::views::reader::Stored;
 use steersman_machine::stored::commit::LogLine;
@@ -32,9 +34,10 @@ pub(crate) struct Place {
     driven: Driven,
 }
 
-/// Everything that drives sessions in this process. A command ends only after these are stopped, also on an error.
+/// Everything that drives sessions in this process, and what sends their spans. A command ends only after these are stopped, also on an
+/// error.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Driven(Arc<Mutex<Vec<Steersman>>>);
+pub(crate) struct Driven(Arc<Mutex<Vec<Steersman>>>, Exports);
 
 impl Driven {
     fn add(&self, steersman: &Steersman) {
@@ -53,11 +56,11 @@ impl Driven {
         let all = self.take();
         let driven = all.iter().flat_map(|one| one.engine().all_driven());
         let driven: Vec<_> = driven.collect();
-        if driven.is_empty() {
-            return Ok(());
+        if !driven.is_empty() {
+            let stopped = futures::future::join_all(all.iter().map(Steersman::stop));
+            lets_go(&driven, stopped, &mut Leaving::listen()?, printer, false).await;
         }
-        let stopped = futures::future::join_all(all.iter().map(Steersman::stop));
-        lets_go(&driven, stopped, &mut Leaving::listen()?, printer, false).await;
+        self.1.flush().await;
         Ok(())
     }
 }
@@ -68,6 +71,15 @@ const WAIT: Duration = Duration::from_mins(1);
 impl Place {
     /// Opens the store, and creates it if it does not exist.
     pub(crate) async fn open(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
+        Self::tapped(global, drive, None).await
+    }
+
+    /// Like [`Place::open`]; the tap is told what happens to all sessions that are driven here.
+    pub(crate) async fn tapped(
+        global: &Global,
+        drive: &Drive,
+        tap: Option<Arc<dyn Tap>>,
+    ) -> Result<Self, CommandError> {
         let file = locate::store(global.store.as_deref())?;
         if let Some(folder) = crate::store::folder(&file)? {
             std::fs::create_dir_all(&folder).map_err(|e| {
@@ -119,8 +131,17 @@ impl Place {
         if let Some(clock) = &drive.clock {
             setup = setup.clock(Arc::new(FileClock::new(clock)?));
         }
+        let exporter = Exporter::of_environment()?;
+        setup = exporter.taps(setup);
+        if let Some(tap) = tap {
+            setup = setup.tap(tap);
+        }
         let steersman = setup.open(&file).await?;
         global.driven.add(&steersman);
+        global
+            .driven
+            .1
+            .begin(exporter, &steersman, Printer::new(global));
         Ok(Self {
             steersman,
             file,

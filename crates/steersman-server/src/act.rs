@@ -144,7 +144,10 @@ impl Caller {
                 Problem::new(Code::Moved, why).help("look again, then send the request anew")
             );
         }
-        let act = act.with_id(&message);
+        let mut act = act.with_id(&message);
+        if let Some(trace) = asked.trace {
+            act = act.traced(&trace.to_string());
+        }
         let until = Instant::now() + patience;
         let delivered = self.steersman.deliver(session, act);
         let fate = match timeout(patience, delivered).await {

@@ -64,6 +64,11 @@ async fn guarded(State(server): State<Server>, request: Request, next: Next) -> 
     if let Some(origin) = origin.filter(|origin| allowed(&server, origin)) {
         cross_origin(headers, origin);
     }
+    if let Some(metrics) = &server.options().metrics {
+        let route = response.extensions().get::<MatchedPath>();
+        let route = route.map(MatchedPath::as_str);
+        metrics.request(route, response.status(), began.elapsed());
+    }
     log(&server, &method, &response, &id, began);
     response
 }

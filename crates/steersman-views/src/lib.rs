@@ -9,6 +9,7 @@
 //!                                            +--> line     a line with its ledger, as text
 //!                                            +--> lanes    what each agent did, as columns
 //!                                            +--> timeline    when each agent was at work, and waited
+//!                                            +--> spans    what a turn did and how long it took, for tracing tools
 //!                                            +--> effects  effects on the world, with their sums
 //!                                            +--> why      the chain of reasons of an act
 //!                                            +--> context  what models saw, where it came from, what changed
@@ -58,6 +59,7 @@ pub mod record;
 pub mod remedy;
 pub mod rerun;
 mod shown;
+pub mod spans;
 pub mod story;
 pub mod texts;
 pub mod timeline;

@@ -196,6 +196,11 @@ impl Fleet {
         }
     }
 
+    /// Returns all sessions, as lists show them.
+    pub fn sessions(&self) -> impl Iterator<Item = &SessionInfo> {
+        self.sessions.values().map(|seen| &seen.info)
+    }
+
     /// Returns the ids of all sessions.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.sessions.keys().map(|id| &**id)

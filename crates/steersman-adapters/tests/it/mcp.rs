@@ -14,6 +14,7 @@ use steersman_machine::values::expression::Names;
 use steersman_machine::view::mapping::Raw;
 use steersman_runtime::process_env;
 use steersman_runtime::toolset::{Asked, Heard, Progress, ServerAsk, ToolRun, Toolset};
+use steersman_runtime::trace::TraceParent;
 use tokio_util::sync::CancellationToken;
 
 /// A temporary file that the server writes, which is removed when this is dropped.
@@ -548,6 +549,13 @@ async fn an_idempotent_call_carries_its_key() {
     assert_eq!(once(&tools, &network).await, r#"done: "with a key""#);
     let network = scripted(&diary, "", "key", "effect: read");
     assert_eq!(once(&tools, &network).await, r#"done: "without""#);
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let run = ToolRun {
+        trace: TraceParent::parse(trace),
+        ..call(&network)
+    };
+    let traced = tools.run(&run, &CancellationToken::new()).await;
+    assert_eq!(shown(&traced), r#"done: "with a trace""#);
 }
 
 #[tokio::test]

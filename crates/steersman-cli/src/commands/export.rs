@@ -35,10 +35,15 @@ pub(crate) struct ExportArgs {
     /// All sessions that match.
     #[arg(long = "where", value_name = "FILTER", group = "exported")]
     filter: Option<String>,
-    /// Messages, calls, answers and rewards of each model call, one JSON object a line. Without it a session is one
-    /// document: all that `show` and `log` tell.
+    /// Messages, calls, answers and rewards of each model call, one JSON object a line.
     #[arg(long)]
     trajectories: bool,
+    /// The form of a session: one document with all that `show` and `log` tell, or spans for tracing tools [default: document].
+    #[arg(long, value_enum, value_name = "FORM", conflicts_with_all = ["trajectories", "artifacts"])]
+    form: Option<Form>,
+    /// With `--form otlp`: the texts of messages, calls and results, too. Secrets that the session knows are masked.
+    #[arg(long, requires = "form")]
+    trace_content: bool,
     /// What a branch is worth: a value of its `outcome:` by name, or an expression over those names, `outcome`, `answer`,
     /// `state` and `calls`; a number or true or false [default: what a search judged it to be worth].
     #[arg(long, value_name = "EXPR", requires = "trajectories")]
@@ -51,11 +56,23 @@ pub(crate) struct ExportArgs {
     out: Option<PathBuf>,
 }
 
+/// Forms of an exported session.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    // Their descriptions are in that of the option.
+    Document,
+    #[cfg(feature = "otel")]
+    Otlp,
+}
+
 pub(crate) async fn run(
     args: ExportArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    // Without the feature there is one form, and it has no texts to leave out.
+    #[cfg(not(feature = "otel"))]
+    let _ = (args.form, args.trace_content);
     let place = Place::to_look(global).await?;
     let found = match &args.session {
         Some(session) => vec![place.session(&Address::parse(session)?.session).await?],
@@ -76,6 +93,12 @@ pub(crate) async fn run(
     for info in &found {
         let known = place.engine().secrets_of(&info.id).await?;
         missed(&known, info, printer);
+        #[cfg(feature = "otel")]
+        if args.form == Some(Form::Otlp) {
+            let _ = writeln!(text, "{}", spans(&args, &place, info).await?);
+            rows += 1;
+            continue;
+        }
         let documents = if args.trajectories {
             let reward = reward(&args, &place, info).await?;
             let worth = |seen: &Inspection, branch: &BranchView| match &reward {
@@ -176,6 +199,21 @@ fn missed(known: &Known, info: &SessionInfo, printer: &Printer) {
             info.id
         )));
     }
+}
+
+/// Returns the spans of a session as one document of OTLP.
+#[cfg(feature = "otel")]
+async fn spans(
+    args: &ExportArgs,
+    place: &Place,
+    info: &SessionInfo,
+) -> Result<String, CommandError> {
+    use steersman::adapters::otel;
+    use steersman::views::spans::Tracer;
+    let reader = std::sync::Arc::new(place.reader(&info.id));
+    let spans = Tracer::all(reader, &info.id, args.trace_content).await?;
+    let service = otel::service(&steersman::runtime::process_env());
+    Ok(otel::json(&spans, &service))
 }
 
 /// Returns a session as one document: what `show` prints, and the lines under `log`.

@@ -49,6 +49,7 @@ mod memory;
 mod nasty;
 mod network;
 mod office;
+mod opentelemetry;
 mod operating;
 mod orders;
 mod outages;

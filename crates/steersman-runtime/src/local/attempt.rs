@@ -119,6 +119,7 @@ pub(super) fn ask_model(
         shares,
         bill,
         judged,
+        waited,
         ..
     } = asks;
     let answered = move |result| ended(effect, attempt, Came::Model(Box::new(result)));
@@ -132,6 +133,7 @@ pub(super) fn ask_model(
             Ok(taken) => taken,
             Err(failure) => return Some(answered(Err(failure))),
         };
+        let asked = waited.map(|waited| (clock.now(), waited));
         let let_through = async {
             match turn {
                 Some(permit) => Ok(permit),
@@ -150,12 +152,16 @@ pub(super) fn ask_model(
                 return Some(answered(Err(refused(not?.err()?))));
             }
         };
+        let began = clock.now();
+        if let Some((asked, waited)) = asked {
+            waited.store(asked.until(began), Ordering::Relaxed);
+        }
         let relay = Relay {
             permit,
             clock: clock.clone(),
             effect,
             attempt,
-            began: clock.now(),
+            began,
             first: OnceLock::new(),
             piece: Notify::new(),
             pieces: Arc::default(),

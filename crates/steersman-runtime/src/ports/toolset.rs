@@ -2,6 +2,7 @@
 
 use crate::Boxed;
 use crate::artifact::Artifacts;
+use crate::trace::TraceParent;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::network::Network;
@@ -117,6 +118,8 @@ pub struct ToolRun {
     pub steps: Option<Arc<dyn Steps>>,
     /// Checks what the attempt writes to state. `None` for tools that the engine runs for itself: they write nothing.
     pub writes: Option<Arc<dyn Writes>>,
+    /// The span of the call, for the server that the tool asks. `None` if nobody gets the spans.
+    pub trace: Option<TraceParent>,
 }
 
 /// Checks the writes of an attempt before it reports them with its result.

@@ -121,6 +121,7 @@ async fn start(
         message_id: Some(message.clone()),
         event: Some(same.clone()),
         by: by.named().cloned(),
+        trace: asked.trace,
         files: contents,
         config: (start.config.iter())
             .map(|(name, value)| (name.as_str().into(), value.clone()))

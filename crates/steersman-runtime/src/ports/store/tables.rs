@@ -477,7 +477,7 @@ impl Tables {
         bounds::message(&message)?;
         let session = self.session_mut(id)?;
         session.is_here()?;
-        let said = SaidHash::of(&message.bytes);
+        let said = SaidHash::of(&message.id, &message.bytes);
         let most = bounds::most_waiting(&message);
         match session.known.entry(message.id.clone()) {
             Entry::Occupied(known) => return not_new(&message.id, *known.get(), said),
@@ -508,7 +508,7 @@ impl Tables {
 
     pub(super) fn deliver_event(&mut self, event: BoxedEvent) -> Result<bool, StoreError> {
         bounds::event(&event)?;
-        let said = SaidHash::of(&event.message);
+        let said = SaidHash::of(&event.id, &event.message);
         let key = (event.scope.tenant.clone(), event.id.clone());
         if let Some((_, before)) = self.seen.get(&key) {
             return not_new(&event.id, Some(*before), said);
