@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 8] = [
+const ALL: [Counterpart; 9] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -102,6 +102,15 @@ const ALL: [Counterpart; 8] = [
             variable: "STEERSMAN_PYTEST_LSP",
         },
         tests: Tests::Ignored("pytest_lsp::"),
+        budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "openai-clients",
+        kind: Kind::Folder {
+            script: "scripts/openai-clients.sh",
+            variable: "STEERSMAN_OPENAI",
+        },
+        tests: Tests::Ignored("openai_clients::"),
         budget: Duration::from_mins(1),
     },
     Counterpart {

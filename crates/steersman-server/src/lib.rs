@@ -32,11 +32,13 @@
 mod act;
 mod ask;
 mod caller;
+mod conversation;
 mod guard;
 mod limits;
 mod openapi;
 mod permission;
 mod problem;
+mod protocol;
 mod routes;
 mod serve;
 mod sight;

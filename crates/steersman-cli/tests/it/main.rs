@@ -49,6 +49,7 @@ mod memory;
 mod nasty;
 mod network;
 mod office;
+mod openai_clients;
 mod operating;
 mod orders;
 mod outages;
