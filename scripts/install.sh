@@ -87,6 +87,10 @@ tree=$work/${name%.tar.gz}
   cp "$tree/$file" "$prefix/$file.new"
   mv -f "$prefix/$file.new" "$prefix/$file"
 done
+# What an older version had and this one has not.
+for file in "$prefix"/share/doc/steersman/* "$prefix"/share/man/man1/steersman*.1; do
+  [ -e "$tree/${file#"$prefix"/}" ] || rm -f "$file"
+done
 
 echo "installed $("$prefix/bin/steersman" --version) in $prefix"
 case :$PATH: in

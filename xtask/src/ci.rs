@@ -2,10 +2,9 @@
 
 use crate::counterpart::{self, Counterparts};
 use crate::{counts, features, run_within, say, tidy};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A stage that needs only the repository, the toolchain, and for the counts valgrind.
+/// A stage that needs only the repository, the toolchain, and packages of the system, which `.ci/run` installs.
 struct Stage {
     name: &'static str,
     does: Does,
@@ -83,21 +82,11 @@ impl<'a> Wanted<'a> {
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
             if word == "--without" {
-                let name = words.next().filter(|name| counterpart::is_known(name));
-                wanted.without.push(name.ok_or_else(|| {
-                    let names = counterpart::names().join(", ");
-                    format!("--without takes the name of a counterpart: {names}")
-                })?);
-            } else if counterpart::is_known(word) || STAGES.iter().any(|s| s.name == word) {
-                wanted.only.push(word);
+                wanted
+                    .without
+                    .push(known(words.next().unwrap_or_default())?);
             } else {
-                let stages = STAGES.iter().map(|stage| stage.name);
-                let names: Vec<&str> = stages.chain(counterpart::names()).collect();
-                return Err(format!(
-                    "`{word}` is not a stage or counterpart of `ci`: {}; {}",
-                    names.join(", "),
-                    crate::USE
-                ));
+                wanted.only.push(known(word)?);
             }
         }
         Ok(wanted)
@@ -108,6 +97,20 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// Returns the name of a stage or counterpart, or an error for any other word.
+fn known(word: &str) -> Result<&str, String> {
+    if counterpart::is_known(word) || STAGES.iter().any(|stage| stage.name == word) {
+        return Ok(word);
+    }
+    let stages = STAGES.iter().map(|stage| stage.name);
+    let names: Vec<&str> = stages.chain(counterpart::names()).collect();
+    Err(format!(
+        "`{word}` is not a stage or counterpart of `ci`: {}; {}",
+        names.join(", "),
+        crate::USE
+    ))
+}
+
 /// Runs the stages, then the tests against counterparts. The first failure ends the run.
 fn all(wanted: &Wanted<'_>) -> Result<(), String> {
     let counterparts = Counterparts::start(|name| wanted.has(name));
@@ -116,7 +119,7 @@ fn all(wanted: &Wanted<'_>) -> Result<(), String> {
         done.push(timed(stage.name, stage.budget, || match stage.does {
             Does::Cargo(words) => {
                 say(&format!("== {}: cargo {}", stage.name, words.join(" ")));
-                let mut cargo = Command::new("cargo");
+                let mut cargo = crate::cargo();
                 let cargo = cargo.args(words).env("RUSTDOCFLAGS", "-D warnings");
                 run_within(cargo, stage.budget * PATIENCE)
             }

@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 8] = [
+const ALL: [Counterpart; 10] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -102,6 +102,24 @@ const ALL: [Counterpart; 8] = [
             variable: "STEERSMAN_PYTEST_LSP",
         },
         tests: Tests::Ignored("pytest_lsp::"),
+        budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "opentelemetry",
+        kind: Kind::Folder {
+            script: "scripts/opentelemetry-proto.sh",
+            variable: "STEERSMAN_OPENTELEMETRY",
+        },
+        tests: Tests::Ignored("opentelemetry::"),
+        budget: Duration::from_secs(30),
+    },
+    Counterpart {
+        name: "openai-clients",
+        kind: Kind::Folder {
+            script: "scripts/openai-clients.sh",
+            variable: "STEERSMAN_OPENAI",
+        },
+        tests: Tests::Ignored("openai_clients::"),
         budget: Duration::from_mins(1),
     },
     Counterpart {
@@ -200,7 +218,7 @@ impl Ready {
             Tests::Ignored(module) => {
                 // The selection of packages is that of the stage `tests`, so nothing is built again.
                 let test = |words: &[&str]| {
-                    let mut cargo = Command::new("cargo");
+                    let mut cargo = crate::cargo();
                     cargo.args([
                         "test",
                         "--workspace",

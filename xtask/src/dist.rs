@@ -1,8 +1,10 @@
 //! `cargo xtask dist`: makes the files of a release, installs each of them, and runs what was installed.
 
+mod again;
 mod build;
 mod crates;
 mod forms;
+mod needs;
 mod parts;
 mod tree;
 mod tried;
@@ -13,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(crate) const USE: &str = "dist [--target TRIPLE]... [--build-std] [--try]";
+pub(crate) const USE: &str = "dist [--target TRIPLE]... [--try | --make]";
 
 /// The version of the release.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -21,14 +23,23 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The targets of a release. A program for musl is linked statically, so it needs nothing of the system that it runs on.
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
 
+/// The extent of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Extent {
+    /// Makes the files, tries them, builds each package of a crate, and makes the files again in another folder.
+    #[default]
+    Whole,
+    /// Makes the files from a program without optimisation, for the kind of this machine, and tries them. CI does it.
+    Try,
+    /// Only makes the files.
+    Make,
+}
+
 /// The words after `cargo xtask dist`.
 #[derive(Default)]
 struct Options {
     targets: Vec<String>,
-    /// Compiles the standard library of a target from its sources, because rustup cannot add it.
-    builds_std: bool,
-    /// Uses the program that the tests built, for this machine, to see that everything works.
-    tries: bool,
+    extent: Extent,
 }
 
 impl Options {
@@ -38,26 +49,36 @@ impl Options {
         while let Some(word) = words.next() {
             match *word {
                 "--target" => {
-                    let target = words.next().filter(|target| target.contains("-linux-"));
+                    let target = words.next().filter(|target| TARGETS.contains(target));
                     let target = target.ok_or_else(|| {
-                        format!("--target takes a target of Linux, such as {}", TARGETS[0])
+                        format!(
+                            "--target takes a target of a release: {}",
+                            TARGETS.join(", ")
+                        )
                     })?;
                     options.targets.push((*target).to_owned());
                 }
-                "--build-std" => options.builds_std = true,
-                "--try" => options.tries = true,
+                "--try" => options.extent = Extent::Try,
+                "--make" => options.extent = Extent::Make,
                 other => return Err(format!("`{other}` is not an option of `dist`; use: {USE}")),
             }
         }
-        if options.tries {
-            if options.builds_std || !options.targets.is_empty() {
-                return Err("--try uses the program that the tests built, for this machine".into());
+        if options.extent == Extent::Try {
+            if !options.targets.is_empty() {
+                return Err("--try makes the files for the kind of this machine".into());
             }
-            options.targets = vec![build::this_machine()?];
+            options.targets = vec![build::this_machine()?.to_owned()];
         } else if options.targets.is_empty() {
             options.targets = TARGETS.map(str::to_owned).to_vec();
         }
         Ok(options)
+    }
+
+    /// The words that make the same files without trying them.
+    fn only_make(&self) -> Vec<&str> {
+        let targets = self.targets.iter();
+        let targets = targets.flat_map(|target| ["--target", target]);
+        ["dist", "--make"].into_iter().chain(targets).collect()
     }
 }
 
@@ -73,8 +94,7 @@ struct Places {
 
 impl Places {
     /// Makes both folders empty.
-    fn emptied(level: u8) -> Result<Self, String> {
-        let whole = root().join("target/dist");
+    fn emptied(whole: &Path, level: u8) -> Result<Self, String> {
         let places = Self {
             out: whole.join(format!("steersman-{VERSION}")),
             work: whole.join("work"),
@@ -93,49 +113,81 @@ impl Places {
 /// The files of a release for one target.
 struct Made {
     target: String,
+    /// The files of an installation, from which the forms are made.
+    tree: PathBuf,
     archive: PathBuf,
     package: PathBuf,
     image: PathBuf,
-    /// Needs no library of the system.
-    is_static: bool,
 }
 
-/// Runs `cargo xtask dist` with the words that follow it. Targets that this machine cannot build are named at the end, after the
-/// others were made.
+/// Runs `cargo xtask dist` with the words that follow it.
 pub(crate) fn dist(words: &[&str]) -> Result<(), String> {
     let options = Options::read(words)?;
-    crates::check()?;
-    let places = Places::emptied(if options.tries { 1 } else { 9 })?;
-    let pages = build::pages(&places)?;
-    let (mut made, mut missing) = (Vec::new(), Vec::new());
-    for target in &options.targets {
-        if !options.tries
-            && let Some(lack) = build::lack(target, options.builds_std)?
-        {
-            missing.push(format!("{target} was not built: {lack}"));
-            continue;
+    needs::check(&options)?;
+    if options.extent != Extent::Try {
+        is_committed()?;
+    }
+    let level = if options.extent == Extent::Try { 1 } else { 9 };
+    let places = Places::emptied(&root().join("target/dist"), level)?;
+    let made = make(&options, &places)?;
+    match options.extent {
+        Extent::Make => {}
+        Extent::Try => {
+            crates::check()?;
+            tried::all(&made, &places)?;
+            again::wrapped(&made, &places)?;
         }
-        say(&format!("== {target}"));
-        let program = if options.tries {
-            build::of_the_tests(&places)?
-        } else {
-            build::optimised(target, &options, &places)?
-        };
+        Extent::Whole => {
+            crates::check()?;
+            tried::all(&made, &places)?;
+            crates::build()?;
+            again::made(&options, &places)?;
+        }
+    }
+    say(&format!("== {} has", places.out.display()));
+    run(Command::new("ls").arg("-l").arg(&places.out))
+}
+
+/// Makes all files of a release.
+fn make(options: &Options, places: &Places) -> Result<Vec<Made>, String> {
+    let pages = build::pages(places)?;
+    let mut made = Vec::new();
+    for target in &options.targets {
+        let program = build::program(target, options.extent != Extent::Try, places)?;
         let parts = parts::of(target)?;
-        let tree = tree::staged(target, &program, &pages, &parts, &places)?;
-        made.push(forms::made(target, &tree, &places)?);
+        parts.are(&program.crates)?;
+        let tree = tree::staged(target, &program.path, &pages, &parts, places)?;
+        made.push(forms::made(target, &tree, places)?);
     }
-    if !made.is_empty() {
-        forms::finished(&places)?;
-        tried::all(&made, &places)?;
-        say(&format!("== {} has", places.out.display()));
-        run(Command::new("ls").arg("-l").arg(&places.out))?;
+    forms::finished(places)?;
+    Ok(made)
+}
+
+/// The files of a release are those of a commit, so that somebody else can make them again.
+fn is_committed() -> Result<(), String> {
+    let changed = said(
+        Command::new("git")
+            .current_dir(root())
+            .args(["status", "--porcelain"]),
+    )?;
+    if changed.is_empty() {
+        return Ok(());
     }
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        Err(missing.join("\n"))
+    Err(format!(
+        "a release is made from a commit, and these files differ from it (`--try` does not mind):\n{changed}"
+    ))
+}
+
+/// The time of the files, in seconds: what `SOURCE_DATE_EPOCH` says, else the time of the commit.
+fn date() -> Result<String, String> {
+    if let Ok(date) = std::env::var("SOURCE_DATE_EPOCH") {
+        return Ok(date);
     }
+    said(
+        Command::new("git")
+            .current_dir(root())
+            .args(["log", "-1", "--format=%ct"]),
+    )
 }
 
 /// The machine of a target, as `uname -m` names it.
@@ -175,6 +227,15 @@ fn copied(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map_err(at(from)).map(|_| ())
 }
 
+/// Makes an empty folder.
+fn emptied(folder: PathBuf) -> Result<PathBuf, String> {
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(at(&folder))?;
+    }
+    fs::create_dir_all(&folder).map_err(at(&folder))?;
+    Ok(folder)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,9 +243,13 @@ mod tests {
     #[test]
     fn words_select_targets() {
         let options = Options::read(&[]).expect("all targets");
-        assert_eq!(options.targets, TARGETS);
-        let one = Options::read(&["--target", TARGETS[1], "--build-std"]).expect("one target");
-        assert!(one.targets == [TARGETS[1]] && one.builds_std);
+        assert!(options.targets == TARGETS && options.extent == Extent::Whole);
+        let one = Options::read(&["--target", TARGETS[1]]).expect("one target");
+        assert_eq!(one.targets, [TARGETS[1]]);
+        let words = one.only_make();
+        assert_eq!(words, ["dist", "--make", "--target", TARGETS[1]]);
+        let again = Options::read(&words[1..]).expect("the same target");
+        assert!(again.targets == one.targets && again.extent == Extent::Make);
         assert!(Options::read(&["--target", "wasm32-wasip1"]).is_err());
         assert!(Options::read(&["--target"]).is_err());
         assert!(Options::read(&["--try", "--target", TARGETS[0]]).is_err());

@@ -3,13 +3,12 @@
 use crate::{run, say};
 use serde_json::Value as Json;
 use std::path::Path;
-use std::process::Command;
 
 /// Checks that the program builds without each of its default features.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     for (name, without) in without_each(root, "steersman-cli")? {
         say(&format!("== without the feature {name}"));
-        let mut cargo = Command::new("cargo");
+        let mut cargo = crate::cargo();
         cargo
             .args(["clippy", "--package", "steersman-cli"])
             .args(without);
@@ -23,7 +22,7 @@ pub(crate) fn without_each(
     root: &Path,
     package: &str,
 ) -> Result<Vec<(String, Vec<String>)>, String> {
-    let out = Command::new("cargo")
+    let out = crate::cargo()
         .current_dir(root)
         .args([
             "metadata",

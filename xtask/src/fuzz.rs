@@ -60,7 +60,7 @@ fn build() -> Result<String, String> {
     let host = told.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.ok_or("`rustc -vV` names no host")?;
     let target = tidy::root().join("target/fuzz");
-    run(Command::new("cargo")
+    run(crate::cargo()
         .args(["build", "-p", "steersman-fuzz", "--bin", "fuzz"])
         .args(["--features", "libfuzzer", "--target", host])
         .env("CARGO_TARGET_DIR", &target)

@@ -1,7 +1,6 @@
 //! Campaigns that are too long for CI. CI runs a short form of each.
 
 use crate::{run, say};
-use std::process::Command;
 use std::time::Instant;
 
 /// A test together with the settings of its long form.
@@ -157,7 +156,7 @@ impl Campaign {
     fn run(&self, set: &[(&str, &str)]) -> Result<(), String> {
         let begun = Instant::now();
         say(&format!("== {}: {}", self.name, self.shows));
-        let mut cargo = Command::new("cargo");
+        let mut cargo = crate::cargo();
         cargo.args(self.cargo);
         if !self.cargo.contains(&"--") {
             cargo.arg("--");

@@ -56,27 +56,47 @@ fn say(text: &str) {
     eprintln!("{text}");
 }
 
-/// Builds with cargo. Returns the path of the program that belongs to a target.
-fn built(args: &[&str], target: &str) -> Result<PathBuf, String> {
+/// Returns the command `cargo` without the variables that cargo sets for this program. Build scripts of dependencies read some of
+/// them, so with them a build here and one by hand would each undo the other's.
+fn cargo() -> Command {
     let mut cargo = Command::new("cargo");
-    built_by(cargo.args(args).arg("--message-format=json"), target)
+    for (name, _) in std::env::vars_os() {
+        let is_of_this_program = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if is_of_this_program {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
 
-/// Builds with a command that prints the JSON messages of cargo. Returns the path of the program that belongs to a target.
-fn built_by(command: &mut Command, target: &str) -> Result<PathBuf, String> {
+/// Builds with cargo. Returns the path of the program that belongs to a target.
+fn built(args: &[&str], target: &str) -> Result<PathBuf, String> {
+    let mut cargo = cargo();
+    let messages = messages_of(cargo.args(args).arg("--message-format=json"))?;
+    let built = messages
+        .iter()
+        .filter(|message| message["target"]["name"] == target)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    built.ok_or_else(|| format!("`{target}` was not built"))
+}
+
+/// Builds with a command that prints the JSON messages of cargo. Returns the messages.
+fn messages_of(command: &mut Command) -> Result<Vec<Json>, String> {
     let out = command
         .current_dir(tidy::root())
         .stderr(Stdio::inherit())
         .output()
         .map_err(|e| format!("{command:?} could not be started: {e}"))?;
+    if !out.status.success() {
+        return Err(format!("{command:?} ended with {}", out.status));
+    }
     let messages = String::from_utf8_lossy(&out.stdout);
-    let messages = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Json>(line).ok());
-    let built = messages
-        .filter(|message| message["target"]["name"] == target)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    built.ok_or_else(|| format!("`{target}` was not built"))
+    let messages = messages.lines();
+    Ok(messages
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect())
 }
 
 /// Runs a command in the root of the workspace; returns an error if it fails.

@@ -229,7 +229,7 @@ impl Scratch {
             git_apply(&self.tree, patch, &[])?;
         }
         let begun = Instant::now();
-        let out = Command::new("cargo")
+        let out = crate::cargo()
             .current_dir(&self.tree)
             .args(["build", "--quiet", "--bin", "steersman"])
             .env("CARGO_TARGET_DIR", &self.target)
@@ -257,7 +257,7 @@ impl Scratch {
                 found: Some(format!("simulation: {found}").chars().take(110).collect()),
             });
         }
-        let mut campaign = Command::new("cargo");
+        let mut campaign = crate::cargo();
         campaign
             .current_dir(&self.root)
             .args(["test", "--quiet", "-p", "steersman-cli", "--test", "acts"])

@@ -380,7 +380,7 @@ fn machine_manifest(root: &Path, faults: &mut Vec<String>) {
 /// Reports banned crates in dependency trees.
 fn trees(root: &Path, faults: &mut Vec<String>) {
     for (krate, banned, why) in BANNED {
-        let tree = Command::new("cargo")
+        let tree = crate::cargo()
             .current_dir(root)
             .args([
                 "tree",
@@ -410,7 +410,7 @@ fn trees(root: &Path, faults: &mut Vec<String>) {
 
 /// Reports dependencies of the program that need C++, cmake or another tool to be built.
 fn builds(root: &Path, faults: &mut Vec<String>) {
-    let tree = Command::new("cargo")
+    let tree = crate::cargo()
         .current_dir(root)
         .args(["tree", "--offline", "--quiet", "-p", "steersman-cli"])
         .args(["-e", "normal,build", "--prefix", "depth"])

@@ -12,8 +12,8 @@ use crate::capabilities::{Known, Remembered};
 use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
 use crate::wire::{
-    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, told, until_cancelled,
-    with_json,
+    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, told, traced,
+    until_cancelled, with_json,
 };
 use encode::Dialect;
 use quirks::Quirks;
@@ -201,6 +201,7 @@ impl Chat {
             .of(base)
             .map_err(|error| Failure::new(FailureCode::Tls, error))?;
         let post = client.post(endpoint(base, "chat/completions"));
+        let post = traced(post, call.trace);
         let mut post = with_json(post, body);
         if let Some(key) = &call.transport.key {
             post = post.bearer_auth(key);

@@ -2,6 +2,7 @@
 
 use crate::masked::Mask;
 use crate::transport::{self, BodyError, Clients, Redirects};
+use crate::wire::TRACE;
 use crate::wire::fault::after;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
@@ -377,6 +378,10 @@ fn build(run: &ToolRun, http: &Http) -> Result<reqwest::Request, String> {
         let value =
             HeaderValue::from_str(&key).map_err(|_| "the session's id is no header".to_owned())?;
         headers.insert(header_name(&http.key_header)?, value);
+    }
+    if let Some(trace) = run.trace {
+        let value = HeaderValue::from_str(&trace.to_string()).expect("it is hexadecimal");
+        headers.insert(TRACE, value);
     }
     let body = if let Some(json) = &http.json {
         let json = json.eval(scope).map_err(|error| told("json", &error))?;

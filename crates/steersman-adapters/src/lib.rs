@@ -35,6 +35,8 @@ pub mod http;
 mod masked;
 pub mod mcp;
 pub mod messages;
+#[cfg(feature = "otel")]
+pub mod otel;
 mod prefix;
 mod providers;
 pub mod reach;

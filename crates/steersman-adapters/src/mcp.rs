@@ -18,6 +18,7 @@ mod stream;
 use crate::masked::Mask;
 use crate::schema::Schemas;
 use crate::transport::{Clients, Redirects};
+use crate::wire::TRACE;
 use client::{Client, Hears};
 use connect::Place;
 use outcome::{not_performed, unknown};
@@ -43,6 +44,7 @@ use steersman_machine::values::expression::Scope;
 use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_runtime::toolset::{Asked, Hear, Heard, ListMark, ServerAsk, ToolRun, Toolset};
 use steersman_runtime::{Boxed, Env, process_env};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +60,8 @@ const PAGES: usize = 64;
 const PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Message of a call that was cancelled after it was sent. What the server printed may follow.
+const ON_THE_WAY: &str = "cancelled on the way";
 /// Name of the idempotency key in the `_meta` of a call of an `idempotent` tool.
 pub const KEY: &str = "dev.steersman/idempotency-key";
 
@@ -165,7 +169,7 @@ impl McpTools {
         &self,
         place: &Place,
         slot: &Slot,
-        mask: &Mask,
+        (limit, mask): (Duration, &Mask),
     ) -> Result<Arc<Live>, NoConnection> {
         let mut state = slot.0.lock().await;
         if let Some(live) = state.live.as_ref().filter(|live| !live.has_ended()) {
@@ -180,8 +184,8 @@ impl McpTools {
             if !left.is_zero() {
                 return Err(NoConnection {
                     message: format!(
-                        "the connection ended {unanswered} times before anything was answered; it is tried again in {} ms",
-                        left.as_millis()
+                        "the connection ended {unanswered} times before anything was answered, so the server is left alone for {}",
+                        words(left)
                     ),
                     again: Some(left.as_millis() as u64),
                 });
@@ -189,7 +193,7 @@ impl McpTools {
         }
         state.unanswered = state.unanswered.saturating_add(1);
         state.last = Some(Instant::now());
-        let live = Arc::new(place.connect(&self.clients, mask).await?);
+        let live = Arc::new(place.connect(&self.clients, limit, mask).await?);
         *slot.1.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&live);
         state.live = Some(live.clone());
         Ok(live)
@@ -204,23 +208,22 @@ impl McpTools {
         server: &McpDef,
         mask: &Mask,
     ) -> Result<Arc<Live>, NoConnection> {
-        let before = slot.newest();
-        let live = self.connected(place, slot, mask).await?;
+        let (before, limit) = (slot.newest(), starts_within(server));
+        let live = self.connected(place, slot, (limit, mask)).await?;
         if !is_http(server) || before != Some(live.number) || live.is_known().await {
             return Ok(live);
         }
         slot.forget(&live).await;
-        self.connected(place, slot, mask).await
+        self.connected(place, slot, (limit, mask)).await
     }
 
-    /// Makes one call of a tool.
+    /// Makes one call of a tool. `sends` is told when there is a connection.
     async fn call(
         &self,
         run: &ToolRun,
-        server: &McpDef,
-        tool: &ToolDef,
+        (server, tool): (&McpDef, &ToolDef),
         (cancel, mask): (&CancellationToken, &Mask),
-        hear: Hears,
+        (sends, hear): (&Notify, Hears),
     ) -> Raw {
         let Source::Mcp {
             tool: name, output, ..
@@ -237,7 +240,8 @@ impl McpTools {
             match run.work.class {
                 Class::Unsafe => self.asked(&place, &slot, server, mask).await,
                 Class::Pure | Class::Read | Class::Idempotent => {
-                    self.connected(&place, &slot, mask).await
+                    let limit = starts_within(server);
+                    self.connected(&place, &slot, (limit, mask)).await
                 }
             }
         };
@@ -247,6 +251,7 @@ impl McpTools {
             Some(Err(none)) => return not_performed(none.message, none.again),
             None => return cancelled_before(),
         };
+        sends.notify_one();
         let request = request(run, name);
         let peer = live.service.peer();
         let sent = peer.send_request_with_option(request.0, request.1).await;
@@ -265,7 +270,8 @@ impl McpTools {
             // A server that reads no more messages notices the cancel when the connection ends.
             let told = sent.cancel(Some("cancelled".to_owned()));
             let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
-            return unknown(Code::Cancelled, "cancelled on the way");
+            let printed = live.said.printed(mask);
+            return unknown(Code::Cancelled, format!("{ON_THE_WAY}{printed}"));
         };
         let raw = match answer {
             Ok(Ok(ServerResult::CallToolResult(result))) => {
@@ -360,6 +366,19 @@ impl McpTools {
     }
 }
 
+/// Returns the time within which a server has to greet.
+fn starts_within(server: &McpDef) -> Duration {
+    Duration::from_millis(server.start_timeout.max(1))
+}
+
+/// Returns a length of time in words.
+fn words(length: Duration) -> String {
+    match length.as_secs_f64().round() {
+        seconds if seconds >= 1.0 => format!("{seconds} s"),
+        _ => "less than a second".to_owned(),
+    }
+}
+
 fn cancelled_before() -> Raw {
     Raw::NotPerformed(Fault::new(Code::Cancelled, "cancelled before it was sent"))
 }
@@ -407,10 +426,15 @@ fn request(run: &ToolRun, tool: &Arc<str>) -> (ClientRequest, PeerRequestOptions
     let arguments = serde_json::from_str::<JsonObject>(&run.work.args).unwrap_or_default();
     let params = CallToolRequestParams::new(tool.to_string()).with_arguments(arguments);
     let mut options = PeerRequestOptions::no_options();
+    let mut meta = RequestMetaObject::new();
     if run.work.class == Class::Idempotent {
         let key = format!("{}.{:x}.{}", run.session, run.mark, run.effect);
-        let mut meta = RequestMetaObject::new();
         meta.0.0.insert(KEY.to_owned(), key.into());
+    }
+    if let Some(trace) = run.trace {
+        meta.0.0.insert(TRACE.to_owned(), trace.to_string().into());
+    }
+    if !meta.0.0.is_empty() {
         options = options.with_meta(meta);
     }
     (
@@ -436,15 +460,22 @@ impl Toolset for McpTools {
         server_of(network, tool).is_some()
     }
 
+    fn starts_within(&self, run: &ToolRun) -> u64 {
+        let server = server_of(&run.network, &run.work.tool);
+        server.map_or(0, |(server, _)| server.start_timeout)
+    }
+
     fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
         Box::pin(async move {
             let Some(server) = ask.network.mcp.get(&ask.server) else {
                 return Asked::Elsewhere;
             };
             let limit = Duration::from_millis(server.timeout.max(1));
+            // A connection is made at most twice, each time within its own limit.
+            let whole = (starts_within(server) * 2).saturating_add(limit);
             let mask = mask(&ask.network, "", &*ask.scope);
             let asked =
-                tokio::time::timeout(limit, Box::pin(self.listing(ask, server, &mask))).await;
+                tokio::time::timeout(whole, Box::pin(self.listing(ask, server, &mask))).await;
             match asked {
                 Ok(Ok(listing)) => Asked::Offers(listing),
                 Ok(Err(none)) => Asked::Failed(Fault {
@@ -499,8 +530,15 @@ impl Toolset for McpTools {
             let late = CancellationToken::new();
             let ends = late.clone();
             let mask = mask(&run.network, &run.work.tool, &*run.scope);
-            let hears = Arc::new(move |progress| hear(Heard::Progress(progress)));
-            let call = Box::pin(self.call(run, server, tool, (&ends, &mask), hears));
+            let hears: Hears = Arc::new(move |progress| hear(Heard::Progress(progress)));
+            // The start of a server has a limit of its own.
+            let sends = Notify::new();
+            let is_late = async {
+                sends.notified().await;
+                tokio::time::sleep(limit).await;
+            };
+            let parts = ((&ends, &mask), (&sends, hears));
+            let call = Box::pin(self.call(run, (server, tool), parts.0, parts.1));
             tokio::pin!(call);
             // After a cancel the call informs the server and reports what is known.
             let raw = tokio::select! {
@@ -510,13 +548,14 @@ impl Toolset for McpTools {
                     late.cancel();
                     call.await
                 }
-                () = tokio::time::sleep(limit) => {
+                () = is_late => {
                     late.cancel();
                     call.await.map_fault(|fault| match Code::named(&fault.code) {
-                        Some(Code::Cancelled) => Fault {
-                            again: Some(0),
-                            ..Fault::new(Code::Timeout, format!("no answer within {limit:?}"))
-                        },
+                        Some(Code::Cancelled) => {
+                            let printed = fault.message.strip_prefix(ON_THE_WAY).unwrap_or_default();
+                            let message = format!("no answer within {limit:?}{printed}");
+                            Fault { again: Some(0), ..Fault::new(Code::Timeout, message) }
+                        }
                         _ => fault,
                     })
                 }

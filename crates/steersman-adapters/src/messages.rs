@@ -8,7 +8,8 @@ pub mod stream;
 use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
 use crate::wire::{
-    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, until_cancelled, with_json,
+    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, traced, until_cancelled,
+    with_json,
 };
 use reqwest::{RequestBuilder, Url};
 use steersman_machine::network::{CallStyle, ToolChoice};
@@ -107,6 +108,7 @@ impl Messages {
             .map_err(|error| Failure::new(FailureCode::Tls, error))?;
         let post = with_json(client.post(endpoint(base, "messages")), body);
         let post = authorized(post, call.transport.key.as_deref());
+        let post = traced(post, call.trace);
         exchange(
             post,
             self.server.timeouts,

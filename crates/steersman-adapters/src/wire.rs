@@ -24,9 +24,12 @@ use steersman_machine::stored::commit::Usage;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::model::{Delta, ModelCall, Report, Sink};
+use steersman_runtime::trace::TraceParent;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+/// Header of the place in a trace, and name of the same in the `_meta` of a call of an MCP tool.
+pub(crate) const TRACE: &str = "traceparent";
 /// Maximum number of bytes of an error's body that are read.
 const ERROR_BODY_MAX: usize = 256 << 10;
 /// Maximum number of bytes of an answer, streamed or whole, including everything around its text.
@@ -85,6 +88,14 @@ pub trait Decode {
 /// Adds a body of JSON to a request.
 pub(crate) fn with_json(post: RequestBuilder, body: Vec<u8>) -> RequestBuilder {
     post.header("content-type", "application/json").body(body)
+}
+
+/// Adds the trace of a call to its request, if there is one.
+pub(crate) fn traced(post: RequestBuilder, trace: Option<TraceParent>) -> RequestBuilder {
+    match trace {
+        Some(trace) => post.header(TRACE, trace.to_string()),
+        None => post,
+    }
 }
 
 /// Sends the request and reads the answer. `kept`: a connection may have been kept from an earlier call.

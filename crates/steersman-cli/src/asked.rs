@@ -1,14 +1,22 @@
 //! Shows people what a session waits for: boxes, commands to type, JSON.
 
+use crate::error::CommandError;
+use crate::place::{Place, branch_name};
 use crate::printer::{bold, dim, red, yellow};
 use crate::words::{
     ago, arguments, fold, left, line as one_line, operand, people, question, quoted, wait,
     written_out,
 };
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use steersman::runtime::engine::Inspection;
 use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind, ProbeState};
+use steersman::views::effects::Effect;
+use steersman::views::elsewhere::{alike, beside};
 use steersman::views::list::PendingRow;
+use steersman::views::log::Log;
 use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Id;
 use steersman_machine::values::json::read;
 use steersman_machine::view::mapping::WHOLE;
 
@@ -22,8 +30,70 @@ pub(crate) fn json(pending: &Pending) -> Json {
     serde_json::to_value(PendingRow::from(pending)).unwrap_or_default()
 }
 
+/// Sentences about effects of the same tool on other branches, by the effect that a question is about.
+pub(crate) type Elsewhere = BTreeMap<Id, Vec<String>>;
+
+/// Returns what people should know of other branches before they decide these questions of a session. The log is read only if a
+/// question may need it.
+pub(crate) async fn elsewhere(
+    place: &Place,
+    session: &str,
+    all: &[Pending],
+) -> Result<Elsewhere, CommandError> {
+    let decides = |p: &Pending| matches!(p.kind, PendingKind::Approval | PendingKind::Repeat);
+    if !all.iter().any(decides) {
+        return Ok(Elsewhere::new());
+    }
+    let seen = place.engine().inspect(session).await?;
+    if !all
+        .iter()
+        .any(|pending| beside(&seen.ledger, pending).next().is_some())
+    {
+        return Ok(Elsewhere::new());
+    }
+    let log = place.log(session).await?;
+    Ok(elsewhere_in(&log, &seen, all))
+}
+
+/// Like [`elsewhere`], from a log that was read.
+pub(crate) fn elsewhere_in<'a>(
+    log: &Log,
+    seen: &Inspection,
+    all: impl IntoIterator<Item = &'a Pending>,
+) -> Elsewhere {
+    let each = all.into_iter().filter_map(|pending| {
+        let effects = alike(log, seen, pending);
+        let told = effects.iter().map(|effect| on_another_branch(effect, seen));
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then_some((pending.effect, told))
+    });
+    each.collect()
+}
+
+fn on_another_branch(effect: &Effect, seen: &Inspection) -> String {
+    let branch = seen
+        .branches
+        .iter()
+        .find(|branch| branch.id == effect.branch);
+    let name = branch.map_or_else(|| effect.branch.to_string(), branch_name);
+    let was_left = branch.is_some_and(|branch| branch.superseded);
+    let left = if was_left { ", which was left" } else { "" };
+    let args = arguments(&effect.args);
+    format!(
+        "{} of {} with ({args}) is {} on {name}{left}",
+        effect.tool,
+        effect.id,
+        effect.word()
+    )
+}
+
 /// Draws a box around a question to a person, for a layout of this width.
-pub(crate) fn frame(pending: &Pending, now: i64, width: usize) -> Vec<String> {
+pub(crate) fn frame(
+    pending: &Pending,
+    elsewhere: &Elsewhere,
+    now: i64,
+    width: usize,
+) -> Vec<String> {
     let wide = width - 4;
     let by = match &pending.roles[..] {
         [] => String::new(),
@@ -82,6 +152,11 @@ pub(crate) fn frame(pending: &Pending, now: i64, width: usize) -> Vec<String> {
     };
     for text in parts.iter().flat_map(|part| fold(part, wide - 4)) {
         row(&text, &|t| dim(t));
+    }
+    for told in elsewhere.get(&pending.effect).into_iter().flatten() {
+        for text in bounded(fold(told, wide - 4)) {
+            row(&text, &|t| yellow(t));
+        }
     }
     if let Some(probe) = &pending.probe {
         for text in bounded(fold(&probe.sentence(), wide - 4)) {
@@ -246,6 +321,12 @@ pub(crate) fn approval(session: &str, pending: &Pending) -> String {
     format!("steersman approve {session} {id}{again}{role}")
 }
 
+/// Returns the command with which a call draws again from a budget that sessions share. Such a hold ends by itself.
+fn draws_again(session: &str, pending: &Pending) -> Option<String> {
+    let is_shared = pending.kind == PendingKind::Budget && pending.due.is_some();
+    is_shared.then(|| format!("steersman retry {session} --effect {}", pending.effect))
+}
+
 /// Returns the commands that end a wait. Each names the id of the question, so a late command cannot end another one.
 pub(crate) fn commands(session: &str, pending: &Pending) -> Vec<String> {
     let id = pending.id();
@@ -260,6 +341,7 @@ pub(crate) fn commands(session: &str, pending: &Pending) -> Vec<String> {
                     approval(session, pending),
                     format!("steersman reject {session} {id}{role} --say \"why not\""),
                 ])
+                .chain(draws_again(session, pending))
                 .collect()
         }
         // Input is typed hidden or read from standard input, because other users of this machine can read command lines.
@@ -293,6 +375,7 @@ pub(crate) fn commands(session: &str, pending: &Pending) -> Vec<String> {
             let mut all = vec![
                 format!("steersman resolve {session} {id}{role} {done}"),
                 format!("steersman resolve {session} {id}{role} --not-performed"),
+                format!("steersman resolve {session} {id}{role} --fail"),
             ];
             let asked_again = |probe: &ProbeState| probe.over || probe.again.is_some();
             // A probe is not repeated for a doubt that no branch waits for.

@@ -104,6 +104,31 @@ mod tests {
         assert_eq!(shown, grouped);
     }
 
+    /// The day of the manual, which `cargo xtask dist` says in seconds, as other tools read it.
+    fn date() -> String {
+        let seconds = std::env::var("SOURCE_DATE_EPOCH");
+        let seconds = seconds.map_or(0, |seconds| seconds.parse().unwrap());
+        let date = jiff::Timestamp::from_second(seconds).unwrap();
+        date.strftime("%F").to_string()
+    }
+
+    /// Writes the page of a command and those of its subcommands.
+    fn write_manual(command: &clap::Command, date: &str, folder: &std::path::Path) {
+        for shown in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+            write_manual(shown, date, folder);
+        }
+        let page = clap_mangen::Man::new(command.clone())
+            .date(date)
+            .source(concat!("steersman ", env!("CARGO_PKG_VERSION")))
+            .manual("Steersman");
+        let mut text = Vec::new();
+        page.render(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        // The page means one empty line, and writes three breaks.
+        let text = text.replace("\n.br\n\n.br\n", "\n.sp\n");
+        std::fs::write(folder.join(page.get_filename()), text).unwrap();
+    }
+
     /// `cargo xtask dist` names the folder; the pages come into the folders of an installation.
     #[test]
     fn the_pages_of_all_commands_are_written() {
@@ -127,7 +152,9 @@ mod tests {
         }
         let manual = share.join("man/man1");
         std::fs::create_dir_all(&manual).unwrap();
-        clap_mangen::generate_to(command(), &manual).unwrap();
+        let mut whole = command().disable_help_subcommand(true);
+        whole.build();
+        write_manual(&whole, &date(), &manual);
         for (name, _) in GROUPS.iter().flat_map(|(_, commands)| *commands) {
             let page = manual.join(format!("steersman-{name}.1"));
             let page = std::fs::read_to_string(page).unwrap();

@@ -10,7 +10,7 @@ use steersman::runtime::store::StoreError;
 pub(crate) enum Exit {
     /// The session answered, or there is nothing to report.
     Answered = 0,
-    /// The session failed.
+    /// The session failed, or something outside that it needs is missing.
     Failed = 1,
     /// The command was used wrongly.
     Usage = 2,
@@ -185,9 +185,11 @@ impl CommandError {
                 | BindError::Live { .. },
             )
             | EngineError::Refused(_) => Self::usage(message),
-            EngineError::Bind(BindError::Server { .. } | BindError::Tools(_)) => {
-                Self::usage(message).hint("what its servers offer now: steersman check --servers")
-            }
+            EngineError::Bind(BindError::Server { .. }) => Self::new(Exit::Failed, message).hint(
+                "start its command by itself, in the folder of the definition, to see what it prints; a server that is slow to start needs `start_timeout`",
+            ),
+            EngineError::Bind(BindError::Tools(_)) => Self::new(Exit::Definition, message)
+                .hint("what its servers offer now: steersman check --servers"),
             EngineError::Inbox(_) | EngineError::Definition { .. } | EngineError::Broken { .. } => {
                 Self::store(message)
             }

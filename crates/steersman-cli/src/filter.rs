@@ -9,6 +9,7 @@ use crate::error::CommandError;
 use jiff::Timestamp;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use steersman::runtime::rerun::{RERUN, RERUN_OF};
 
 /// A parsed filter. Without a condition everything passes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -130,7 +131,8 @@ impl Filter {
     ) -> Result<(), CommandError> {
         let labels: BTreeSet<&str> = labels.into_iter().collect();
         let mut names = self.terms().into_iter().map(|term| &*term.name);
-        let unknown = names.find(|name| !NAMES.contains(name) && !labels.contains(name));
+        let known = |name: &str| NAMES.contains(&name) || name == RERUN_OF || name == RERUN;
+        let unknown = names.find(|name| !known(name) && !labels.contains(name));
         let Some(unknown) = unknown else {
             return Ok(());
         };
@@ -153,9 +155,23 @@ impl Filter {
         Err(CommandError::usage(what).hint(format!("names are {}; {known}", NAMES.join(", "))))
     }
 
+    /// Returns the values that terms with this name have.
+    pub(crate) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let terms = self
+            .terms()
+            .into_iter()
+            .filter(move |term| term.name == name);
+        terms.map(|term| &*term.value)
+    }
+
     /// Returns true if a term uses this name.
     pub(crate) fn mentions(&self, name: &str) -> bool {
         self.terms().iter().any(|term| term.name == name)
+    }
+
+    /// Returns true if a term uses a label that only reruns have: then reruns are meant.
+    pub(crate) fn names_reruns(&self) -> bool {
+        self.mentions(RERUN_OF) || self.mentions(RERUN)
     }
 
     /// Returns true if the filter lets this session through. `field` returns the value of a name, or `None` if the session

@@ -7,6 +7,7 @@ mod cli;
 mod clock;
 mod commands;
 mod error;
+mod exports;
 mod filter;
 mod grading;
 mod locate;

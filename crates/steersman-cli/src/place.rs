@@ -4,6 +4,7 @@ use crate::address::{Address, LineName, SessionName};
 use crate::cli::{Drive, Durability, Global};
 use crate::clock::FileClock;
 use crate::error::CommandError;
+use crate::exports::{Exporter, Exports};
 use crate::locate;
 use crate::play::{Leaving, lets_go};
 use crate::printer::{Printer, dim, yellow};
@@ -15,6 +16,7 @@ use steersman::runtime::engine::{BranchView, Engine, Inspection};
 use steersman::runtime::known::Known;
 use steersman::runtime::model::scripted::nearest::distance;
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
+use steersman::runtime::tap::Tap;
 use steersman::views::log::Log;
 use steersman::views::reader::Stored;
 use steersman_machine::stored::commit::LogLine;
@@ -32,9 +34,10 @@ pub(crate) struct Place {
     driven: Driven,
 }
 
-/// Everything that drives sessions in this process. A command ends only after these are stopped, also on an error.
+/// Everything that drives sessions in this process, and what sends their spans. A command ends only after these are stopped, also on an
+/// error.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Driven(Arc<Mutex<Vec<Steersman>>>);
+pub(crate) struct Driven(Arc<Mutex<Vec<Steersman>>>, Exports);
 
 impl Driven {
     fn add(&self, steersman: &Steersman) {
@@ -53,11 +56,11 @@ impl Driven {
         let all = self.take();
         let driven = all.iter().flat_map(|one| one.engine().all_driven());
         let driven: Vec<_> = driven.collect();
-        if driven.is_empty() {
-            return Ok(());
+        if !driven.is_empty() {
+            let stopped = futures::future::join_all(all.iter().map(Steersman::stop));
+            lets_go(&driven, stopped, &mut Leaving::listen()?, printer, false).await;
         }
-        let stopped = futures::future::join_all(all.iter().map(Steersman::stop));
-        lets_go(&driven, stopped, &mut Leaving::listen()?, printer, false).await;
+        self.1.flush().await;
         Ok(())
     }
 }
@@ -68,6 +71,15 @@ const WAIT: Duration = Duration::from_mins(1);
 impl Place {
     /// Opens the store, and creates it if it does not exist.
     pub(crate) async fn open(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
+        Self::tapped(global, drive, None).await
+    }
+
+    /// Like [`Place::open`]; the tap is told what happens to all sessions that are driven here.
+    pub(crate) async fn tapped(
+        global: &Global,
+        drive: &Drive,
+        tap: Option<Arc<dyn Tap>>,
+    ) -> Result<Self, CommandError> {
         let file = locate::store(global.store.as_deref())?;
         if let Some(folder) = crate::store::folder(&file)? {
             std::fs::create_dir_all(&folder).map_err(|e| {
@@ -119,8 +131,17 @@ impl Place {
         if let Some(clock) = &drive.clock {
             setup = setup.clock(Arc::new(FileClock::new(clock)?));
         }
+        let exporter = Exporter::of_environment()?;
+        setup = exporter.taps(setup);
+        if let Some(tap) = tap {
+            setup = setup.tap(tap);
+        }
         let steersman = setup.open(&file).await?;
         global.driven.add(&steersman);
+        global
+            .driven
+            .1
+            .begin(exporter, &steersman, Printer::new(global));
         Ok(Self {
             steersman,
             file,
@@ -317,13 +338,7 @@ impl Sight {
 
     /// Returns the line that the address names, on the path of the branch.
     pub(crate) fn line(&self) -> Result<Option<Line>, CommandError> {
-        let path = self.path();
-        let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-        let first = |tool: &str| match self.named() {
-            Some(_) => Log::first_call_of(&path, tool),
-            None => self.log.first_call(tool),
-        };
-        line(self.address.line.as_ref(), &numbers, &path, first)
+        line(self.address.line.as_ref(), &self.path())
     }
 }
 
@@ -390,24 +405,24 @@ pub(crate) fn branch_name(branch: &BranchView) -> String {
         .map_or_else(|| branch.id.to_string(), ToString::to_string)
 }
 
-/// Returns the line that an address names, among the lines of a branch, oldest first. `path` has the calls that it may mean.
+/// Returns the line that an address names, among the lines that led to the head of its branch, oldest first. All commands find lines
+/// here, so that an address means the same line in each of them.
 pub(crate) fn line(
     name: Option<&LineName>,
-    lines: &[Line],
     path: &[&Arc<LogLine>],
-    first: impl Fn(&str) -> Option<Line>,
 ) -> Result<Option<Line>, CommandError> {
     let Some(name) = name else { return Ok(None) };
+    let lines: Vec<Line> = path.iter().map(|l| l.n).collect();
     let found = match name {
         LineName::Number(n) => lines.iter().copied().find(|l| l.0 == *n),
         LineName::Back(back) => usize::try_from(*back)
             .ok()
             .and_then(|back| lines.iter().rev().nth(back).copied()),
-        LineName::First(tool) => first(tool),
+        LineName::First(tool) => Log::first_call_of(path, tool),
     };
     let Some(line) = found else {
         let what = match name {
-            LineName::Number(n) => return Err(no_line(*n, lines)),
+            LineName::Number(n) => return Err(no_line(*n, &lines)),
             LineName::Back(n) => format!("this branch has no {n} lines before its last"),
             LineName::First(tool) => {
                 let what = format!("nothing on this branch called `{tool}`");

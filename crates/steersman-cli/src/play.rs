@@ -4,7 +4,7 @@ pub(crate) mod follow;
 mod live;
 mod stay;
 
-use crate::asked;
+use crate::asked::{self, Elsewhere};
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
@@ -31,6 +31,7 @@ use steersman::views::cause::Reason;
 use steersman::views::event::Teller;
 use steersman::views::reader::{Reader as _, Stored};
 use steersman::views::story::Story;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{Admission, Admitted, Binding, LogLine, Want};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Id, Line};
@@ -433,14 +434,15 @@ impl<'a> Play<'a> {
         };
         let waits = matches!(&*told.settled, Settled::Waits(all) if all.is_empty());
         let failed = matches!(&*told.settled, Settled::Failed { .. });
-        if waits || failed || self.branch.is_some() {
+        let stopped = failed || matches!(&*told.settled, Settled::Limit { .. });
+        if waits || stopped || self.branch.is_some() {
             let seen = self.place.engine().inspect(self.session.id()).await?;
             let named = seen.branches.iter().find(|b| Some(b.id) == self.branch);
             if let Some(branch) = named.filter(|b| b.id != seen.current) {
                 told.name = typed_as(&self.short, Some(branch));
                 told.settled = Arc::new(seen.settled_on(branch));
             }
-            if failed && named.is_none_or(|branch| branch.id == seen.current) {
+            if stopped && named.is_none_or(|branch| branch.id == seen.current) {
                 told.first = Reason::of(&seen);
             }
             if let Some(branch) = named.or(seen.current_branch()).filter(|_| !failed) {
@@ -448,6 +450,7 @@ impl<'a> Play<'a> {
             }
         }
         let session = self.session.id();
+        let told = told.beside(self.place, session).await?;
         let exit = report(self.printer, session, line, &told, self.place.now())?;
         Ok((exit, *told.settled == Settled::Cancelled))
     }
@@ -458,10 +461,12 @@ pub(crate) struct Told {
     /// The name as people type it: the session, with the branch if one is reported.
     pub(crate) name: String,
     pub(crate) settled: Arc<Settled>,
-    /// The first cause, if the session failed.
+    /// The first cause, if the session failed or reached a limit.
     pub(crate) first: Option<Reason>,
     /// If the session waits for branches: the open ones, by name, each with what it waits for.
     pub(crate) waits_for: Vec<(String, Vec<Pending>)>,
+    /// Effects on other branches that people should know before they decide.
+    pub(crate) elsewhere: Elsewhere,
 }
 
 /// Returns the open branches that a branch waits for.
@@ -516,7 +521,7 @@ fn report(
     let settled = &*told.settled;
     let exit = exit(settled);
     if printer.is_json() {
-        let mut document = document(session, line, settled);
+        let mut document = document(session, line, settled, told.first.as_ref());
         if let Some((_, branch)) = told.name.split_once(':') {
             document["branch"] = branch.into();
         }
@@ -562,13 +567,24 @@ pub(crate) fn exit(settled: &Settled) -> Exit {
         Settled::Answered { .. } => Exit::Answered,
         Settled::Asks(_) | Settled::Waits(_) | Settled::Paused | Settled::Empty => Exit::Waits,
         Settled::Limit { .. } => Exit::Limit,
-        Settled::Failed { .. } | Settled::Cancelled => Exit::Failed,
+        // The limit may be one of the session, or of an agent below.
+        Settled::Failed { code, .. } => match Code::named(code) {
+            Some(Code::Limit | Code::EndedLimit) => Exit::Limit,
+            _ => Exit::Failed,
+        },
+        Settled::Cancelled => Exit::Failed,
         Settled::Doubt(_) => Exit::Doubt,
     }
 }
 
-/// Returns the status as one document: the last event of a command with `--json`.
-pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_json::Value {
+/// Returns the status as one document: the last event of a command with `--json`. `first` is the first cause of a stop, if it is
+/// known.
+pub(crate) fn document(
+    session: &str,
+    line: Line,
+    settled: &Settled,
+    first: Option<&Reason>,
+) -> serde_json::Value {
     let mut document = json!({
         "event": "settled",
         "session": session,
@@ -581,6 +597,9 @@ pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_js
     }
     // A turn does not distinguish a session that was never begun from one that waits.
     document["status"] = settled.word().into();
+    if let Some(first) = first {
+        document["reason"] = serde_json::to_value(first).unwrap_or_default();
+    }
     document
 }
 
@@ -603,7 +622,7 @@ pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
         )),
         Settled::Asks(all) | Settled::Doubt(all) | Settled::Waits(all) => {
             for pending in all {
-                rows.extend(asked::frame(pending, now, talk_width()));
+                rows.extend(asked::frame(pending, &told.elsewhere, now, talk_width()));
             }
             rows.push(match settled {
                 Settled::Doubt(_) => red("In doubt. It may have happened, so nothing is repeated until somebody says whether it did:"),
@@ -623,6 +642,10 @@ pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
         }
         Settled::Failed { code, message } => {
             let message = message.trim_end_matches('.');
+            let code = told
+                .first
+                .as_ref()
+                .map_or_else(|| code.to_string(), Reason::told);
             let said = red(&format!("Failed ({code}): {message}."));
             rows.extend(stopped(&said, told, session));
         }
@@ -668,7 +691,20 @@ impl Told {
             settled: Arc::new(settled),
             first: None,
             waits_for: Vec::new(),
+            elsewhere: Elsewhere::new(),
         }
+    }
+
+    /// Adds the effects on other branches that people should know before they decide.
+    pub(crate) async fn beside(
+        mut self,
+        place: &Place,
+        session: &str,
+    ) -> Result<Self, CommandError> {
+        if let Settled::Asks(all) | Settled::Doubt(all) = &*self.settled {
+            self.elsewhere = asked::elsewhere(place, session, all).await?;
+        }
+        Ok(self)
     }
 
     /// Returns rows for a join: the open branches, what each waits for, and the commands to type.

@@ -170,7 +170,11 @@ pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
 /// Maximum number of characters of the last column of a [`list`] in a file or a pipe.
 const WHOLE: usize = 240;
 
-/// Renders a table as [`table`] does. In a file or a pipe its last column is not cut to the layout: a program reads it.
+/// Columns of a [`list`] in a file or a pipe that are not wider than this are never cut.
+const LEGIBLE: usize = 40;
+
+/// Renders a table as [`table`] does. In a file or a pipe its last column is not cut, and no other below [`LEGIBLE`] characters: there
+/// rows may be long, and nobody can make the window wider.
 pub(crate) fn list(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     columns(heading, rows, screen(std::io::stdout()).is_none())
 }
@@ -192,9 +196,10 @@ fn columns(heading: &[&str], rows: &[Vec<String>], whole: bool) -> Vec<String> {
     let last = widths.len().saturating_sub(1);
     let least = widths.last().map_or(LAST, |widest| *widest.min(&LAST));
     let before = |widths: &[usize]| widths[..last].iter().map(|w| w + 2).sum::<usize>();
+    let slim = if whole { LEGIBLE } else { SLIM };
     while before(&widths) + least > screen {
         let cut = widths[..last].iter_mut().skip(1).max();
-        let Some(widest) = cut.filter(|widest| **widest > SLIM) else {
+        let Some(widest) = cut.filter(|widest| **widest > slim) else {
             break;
         };
         *widest -= 1;

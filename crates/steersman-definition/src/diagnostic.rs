@@ -114,6 +114,13 @@ fn floor_char(text: &str, at: usize) -> usize {
 }
 
 impl Diagnostic {
+    /// Returns true for a warning that nothing leads to a part of the definition: it never acts, or is never entered.
+    pub fn is_of_reach(&self) -> bool {
+        matches!(self.code, "W0201" | "W0409" | "W0420")
+    }
+}
+
+impl Diagnostic {
     fn new(code: &'static str, at: Option<Place>, message: impl Into<String>) -> Self {
         let severity = match code.as_bytes().first() {
             Some(b'W') => Severity::Warning,

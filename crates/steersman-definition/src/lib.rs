@@ -85,9 +85,18 @@ pub fn compile_stored(text: &str) -> Result<Compiled, String> {
     let (root, files) = stored(text)?;
     let (compiled, found) = compile_with_tests(&files, Some(root));
     compiled.ok_or_else(|| {
-        let found: Vec<&str> = found.iter().map(|d| &*d.message).collect();
-        found.join("; ")
+        let errors = found.iter().filter(|d| d.is_error());
+        errors.map(in_words).collect::<Vec<_>>().join("; ")
     })
+}
+
+/// Returns a diagnostic in words, with its proposal.
+fn in_words(found: &Diagnostic) -> String {
+    // The label of a misspelt name is the nearest one.
+    match found.help.as_ref().or(found.label.as_ref()) {
+        Some(help) => format!("{} ({help})", found.message),
+        None => found.message.clone(),
+    }
 }
 
 /// Reads the plan of a search from JSON and checks all of it: amounts, judges, and the names and types in the expression that
@@ -109,12 +118,7 @@ fn check_worth(text: &str, score: &str) -> Result<(), String> {
     let (root, files) = stored(text)?;
     let (_, found) = run(&files, Some(root), Some(score));
     let errors = found.iter().filter(|d| d.is_error());
-    let texts: Vec<String> = errors
-        .map(|d| match &d.help {
-            Some(help) => format!("{} ({help})", d.message),
-            None => d.message.clone(),
-        })
-        .collect();
+    let texts: Vec<String> = errors.map(in_words).collect();
     if texts.is_empty() {
         Ok(())
     } else {

@@ -7,7 +7,7 @@ use super::keys::kinds::{Read, Text, each};
 use super::keys::tool::Tool;
 use super::keys::{LongType, Section, Table, Ty};
 use super::source::{Files, Key, Kind, Node, Sources, Span, Value, parse};
-use super::{shape, source};
+use super::{foreign, shape, source};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -99,6 +99,14 @@ pub(crate) fn load(
         found.push(Diagnostic::wrong_kind(at, "a definition", main.kind_word()));
         return None;
     }
+    if holds_only_tests(&main) {
+        let at = main
+            .entries()
+            .first()
+            .and_then(|(key, _)| sources.place(key.span));
+        found.push(Diagnostic::only_tests(at));
+        return None;
+    }
     let mut loader = Loader {
         files,
         sources,
@@ -164,6 +172,8 @@ impl Loader<'_> {
     /// Checks a file and merges it, its imports first.
     fn file(&mut self, of: File<'_>, path: &str) {
         self.check(of);
+        let meant = as_meant(self.sources, of.0);
+        let of = meant.as_ref().map_or(of, File);
         for import in each(of.import()) {
             self.import(import.0, path);
         }
@@ -354,6 +364,47 @@ fn overrides(section: &str, node: &Node) -> bool {
         "agents" => Agent(node).overrides().value,
         _ => false,
     }
+}
+
+/// Returns true if a file has tests or grades, and nothing of a definition.
+fn holds_only_tests(node: &Node) -> bool {
+    let of_tests = |name: &str| matches!(name, "steersman" | "tests" | "grades");
+    let mut keys = node.entries().iter().map(|(key, _)| &*key.name);
+    let file = File(node);
+    (file.tests().is_some() || file.grades().is_some()) && keys.all(of_tests)
+}
+
+/// Returns a file with each unknown key under the name that was probably meant, if the file lacks a key of that name. The key is reported
+/// already, and a name that its section declares is known. `None` if no key is meant otherwise.
+fn as_meant(sources: &Sources, node: &Node) -> Option<Node> {
+    let table = File::table();
+    let lacks = |name: &&str| node.get(name).is_none();
+    let known: Vec<&str> = table
+        .keys
+        .iter()
+        .map(|key| key.name)
+        .filter(lacks)
+        .collect();
+    let meant = |key: &Key| {
+        let is_known = table.key(&key.name).is_some();
+        let has_answer = || foreign::key(table.name, &key.name).is_some();
+        if is_known || has_answer() {
+            return None;
+        }
+        sources.near(&key.name, known.iter().copied())
+    };
+    if node.entries().iter().all(|(key, _)| meant(key).is_none()) {
+        return None;
+    }
+    let entries = node.entries().iter().map(|(key, value)| {
+        let name = meant(key).map_or_else(|| key.name.clone(), Arc::from);
+        let span = key.span;
+        (Key { span, name }, value.clone())
+    });
+    Some(Node {
+        span: node.span,
+        value: Value::Map(entries.collect()),
+    })
 }
 
 /// Lays a setting of the importing file over the imported one: maps key by key, anything else as a whole.

@@ -234,7 +234,7 @@ impl Shape<'_> {
                 _ if Money(node).micros().is_some() => {}
                 Some(scalar) if matches!(scalar.kind, Kind::Integer(_) | Kind::Number(_)) => {
                     let at = self.place(node.span);
-                    let wanted = "an amount of money: not below 0, with at most four places";
+                    let wanted = "an amount of money: not below 0, with at most six places";
                     self.found
                         .push(Diagnostic::malformed(at, &scalar.text, wanted));
                 }

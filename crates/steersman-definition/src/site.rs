@@ -36,6 +36,8 @@ pub(crate) enum Wants {
     Worth,
     /// Any value; an unset one is none.
     Value,
+    /// The argument of this name that a definition fixes for a callee. True if the callee needs it.
+    Fixed(Name, Name, bool),
     /// A text; an unset value becomes the empty text.
     Text,
     /// A part of the prompt that precedes the history.

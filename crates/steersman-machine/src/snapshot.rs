@@ -12,7 +12,7 @@ pub use uses::Uses;
 
 use crate::stored::commit::{Binding, Want};
 use crate::stored::ids::{Body, Digest, Id, Line, Name, Time};
-use crate::stored::interaction::{Artifact, Call, How, Write};
+use crate::stored::interaction::{Artifact, Call, How, Target, Write};
 use crate::values::json::is_sealed;
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
@@ -450,6 +450,38 @@ impl Snapshot {
     pub fn call_of(&self, effect: Id) -> Option<&Arc<OpenCall>> {
         let effect = self.effects.get(&effect)?;
         self.call(effect.agent, effect.what.call()?)
+    }
+
+    /// Returns the agent to which an open call gave the floor, if that agent rests. An agent that rests while it serves a call has
+    /// ended a turn and not its task, as a member of a handoff does with each answer: the call stays open, and nothing is owed
+    /// until a person speaks.
+    pub fn rests_in(&self, open: &OpenCall) -> Option<&Arc<Agent>> {
+        let Target::Agent(child) = open.call.target else {
+            return None;
+        };
+        let child = self.agent(child);
+        let serves = open.closed.is_none() && child.input.serving == Some(open.call.id);
+        (serves && self.rests(child.id)).then_some(child)
+    }
+
+    /// Returns true if an agent owes nothing until a person speaks: it rests, or each call that it has open is one of an agent
+    /// that [rests in it](Self::rests_in).
+    pub fn rests(&self, agent: Id) -> bool {
+        match self.agent(agent).phase {
+            Phase::Resting => true,
+            Phase::Thinking | Phase::Routing => false,
+            Phase::Calling => {
+                let mut open = self.exchange(agent).filter(|open| open.closed.is_none());
+                open.all(|open| self.rests_in(open).is_some())
+            }
+        }
+    }
+
+    /// Returns true if something is open: an effect is out, or a call that its agent does not [rest in](Self::rests_in). What was
+    /// asked, judged or begun is open until it ends.
+    pub fn is_open(&self) -> bool {
+        let mut calls = self.calls.values().filter(|open| open.closed.is_none());
+        !self.effects.is_empty() || calls.any(|open| self.rests_in(open).is_none())
     }
 
     /// Returns true if an agent may act on this branch.

@@ -95,7 +95,9 @@ pub use log::{beside, bind, branches, conformance, feed, ledger, load, past, pen
 pub use ports::budgets;
 #[doc(hidden)]
 pub use ports::files;
-pub use ports::{artifact, clock, inbox, limiter, model, retrieval, retry, seal, store, toolset};
+pub use ports::{
+    artifact, clock, inbox, limiter, model, retrieval, retry, seal, store, tap, toolset, trace,
+};
 pub use tools::retrieval::unreadable;
 
 /// A boxed future, which keeps the ports object-safe.

@@ -21,7 +21,7 @@ mod tests;
 mod walk;
 mod writing;
 
-pub use crate::load::RERUN_OF;
+pub use crate::load::{RERUN, RERUN_OF, rerun_of};
 
 use crate::engine::recorded::Recorded;
 
@@ -32,6 +32,7 @@ use crate::ledger::Amount;
 use crate::past::{self, Past};
 use crate::pending::PendingKind;
 use crate::redefine::Redefine;
+use crate::servers;
 use crate::session::{Fate, Session, Settled};
 use crate::step::{Go, Step, Steps, Stood};
 use crate::store::{Batch, Left, SessionId, random_session_id};
@@ -39,13 +40,11 @@ use clock::RerunClock;
 use recording::Recording;
 use stand_in::StandIn;
 use std::sync::Arc;
+use steersman_machine::network::manifest::Manifest;
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name, Time};
 use walk::{Changed, Next, Walk, Walked, text_of};
 use writing::Writing;
-
-/// The label that holds the name of a rerun ([`Rerun::name`]).
-pub(crate) const RERUN: &str = "rerun";
 
 /// The changes of a rerun.
 #[derive(Clone, Debug, Default)]
@@ -114,6 +113,8 @@ pub struct Rerunned {
     pub micros: u64,
     /// Number of tokens that were paid.
     pub tokens: u64,
+    /// The tools of MCP servers that are others now than in the recording, in words. The rerun has the recorded ones.
+    pub servers: Vec<String>,
 }
 
 impl Engine {
@@ -147,7 +148,7 @@ impl Engine {
             )));
         }
         let (began, text) = began(&recording)?;
-        let changed = self.changed(&seen, &old, &bound, &wanted).await?;
+        let (changed, servers) = self.changed(&seen, &old, &bound, &wanted).await?;
         let session = random_session_id();
         let past = Arc::new(Past::new(
             self.store().clone(),
@@ -187,7 +188,9 @@ impl Engine {
         }
         let now = writing.over(&walked.lines, becomes, paused).await?;
         self.remember_for_rerun(&changed);
-        Box::pin(self.goes_on(&seen, session, (wanted, paused), walked, &changed, now)).await
+        let ran =
+            Box::pin(self.goes_on(&seen, session, (wanted, paused), walked, &changed, now)).await?;
+        Ok(Rerunned { servers, ..ran })
     }
 
     fn remember_for_rerun(&self, changed: &Changed) {
@@ -196,13 +199,14 @@ impl Engine {
         }
     }
 
+    /// Returns what changes, and in words how the servers' lists differ now from those that the rerun has.
     async fn changed(
         &self,
         seen: &Inspection,
         old: &Arc<steersman_machine::network::Network>,
         bound: &Binding,
         wanted: &Rerun,
-    ) -> Result<Changed, EngineError> {
+    ) -> Result<(Changed, Vec<String>), EngineError> {
         let of = match wanted.at {
             Some(at) => format!("{}@{at}", seen.info.id),
             None => seen.info.id.to_string(),
@@ -214,9 +218,22 @@ impl Engine {
                 .iter()
                 .map(|name| (RERUN.into(), name.to_string())),
         );
+        let mut servers = Vec::new();
         let (network, binding, values) = match &wanted.definition {
             Some(wanted) => {
-                let (binding, values) = self.bound_to(old, bound, &seen.values, wanted).await?;
+                // A server that is declared as before has the recorded list: what it lists now is no change of this rerun.
+                let mut lists = match seen.values.manifest {
+                    Some(hash) => self.manifest(&seen.info.id, hash).await?,
+                    None => Manifest::default(),
+                };
+                lists.servers.retain(|name, _| {
+                    let declared = old.mcp.get(name);
+                    declared.is_some() && declared == wanted.network.mcp.get(name)
+                });
+                let (binding, values) = self
+                    .bound_to(old, bound, &seen.values, wanted, lists.clone())
+                    .await?;
+                servers = servers::differences(self, &wanted.network, &values, &lists).await;
                 let text = text_of(&values);
                 let network = self.network_of(&seen.info.id, &binding, &text).await?;
                 let key = (binding.source, values.manifest);
@@ -225,7 +242,7 @@ impl Engine {
             }
             None => (old.clone(), bound.clone(), seen.values.clone()),
         };
-        Ok(Changed {
+        let changed = Changed {
             is_other: binding.digest != bound.digest || values.models != seen.values.models,
             network,
             binding,
@@ -234,7 +251,8 @@ impl Engine {
             says: wanted.say.is_some(),
             live: wanted.live,
             labels,
-        })
+        };
+        Ok((changed, servers))
     }
 
     async fn goes_on(
@@ -257,6 +275,7 @@ impl Engine {
             leaf: None,
             micros: 0,
             tokens: 0,
+            servers: Vec::new(),
         };
         let mut stand_in_cost = None;
         if result.diverged.is_some() && !paused {

@@ -10,10 +10,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 use steersman::machine::stored::ids::{Id, Line, Name};
+use steersman::runtime::engine::EngineError;
 use steersman::runtime::inbox::random_id;
+use steersman::runtime::store::{SessionId, StoreCode, StoreError, session_id};
 use steersman::views::log::{Became, Log, became};
 use steersman::views::reader::Stored;
-use steersman::{Act, Cursor, EventKind, Fate, SessionInfo};
+use steersman::{Act, Cursor, Error, EventKind, Fate, Network, SessionInfo, StartOptions};
 use tokio::time::{Instant, sleep, timeout};
 use utoipa::ToSchema;
 
@@ -105,6 +107,43 @@ impl Caller {
         Ok(over.finalize())
     }
 
+    /// Starts a session. Under an idempotency key it has an id that follows from the key, so that a repetition finds it: then the
+    /// event of the options recognises what comes again under its message id. Returns the id, and true if it is a repetition.
+    pub(crate) async fn begin(
+        &self,
+        network: &Network,
+        asked: &Asked,
+        mut options: StartOptions,
+    ) -> Result<(SessionId, bool), Problem> {
+        if let Some(key) = &asked.key {
+            let digest = self.keyed("session", key).await?;
+            let bytes = digest.as_bytes().first_chunk();
+            let bytes = bytes.expect("a digest has 32 bytes");
+            options.id = Some(session_id(StoreCode::ALONE, bytes));
+        }
+        let (id, message, same) = (
+            options.id.clone(),
+            options.message_id.clone(),
+            options.event.clone(),
+        );
+        match self.steersman.create(network, options).await {
+            Ok(session) => Ok((session, false)),
+            Err(Error::Engine(EngineError::Store(StoreError::Conflict(other)))) => {
+                let (Some(message), Some(same), true) =
+                    (message, same, id.as_ref() == Some(&other))
+                else {
+                    let why = format!("another session of `{}` has this key", network.name());
+                    return Err(Problem::new(Code::Exists, why)
+                        .help("send a message or an event to that session instead"));
+                };
+                let engine = self.steersman.engine();
+                engine.deliver_as(&other, message, same).await?;
+                Ok((other, true))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Returns the row of a session that the token sees.
     pub(crate) async fn session(&self, id: &str) -> Result<SessionInfo, Problem> {
         // Most ids that are no session are found here, without a search for those that begin like them.
@@ -144,12 +183,31 @@ impl Caller {
                 Problem::new(Code::Moved, why).help("look again, then send the request anew")
             );
         }
-        let act = act.with_id(&message);
+        let act = match asked.trace {
+            Some(trace) => act.traced(&trace.to_string()),
+            None => act,
+        };
+        self.send(session, act, &message, patience).await
+    }
+
+    /// Puts an act into the inbox of a session under an id, and says what became of it.
+    ///
+    /// # Errors
+    /// Of code `refused` with the session's sentence.
+    pub(crate) async fn send(
+        &self,
+        session: &str,
+        act: Act,
+        message: &str,
+        patience: Duration,
+    ) -> Result<Receipt, Problem> {
+        let head = self.steersman.engine().store().head(session).await?;
+        let act = act.with_id(message);
         let until = Instant::now() + patience;
         let delivered = self.steersman.deliver(session, act);
         let fate = match timeout(patience, delivered).await {
             Ok(receipt) => receipt?.fate,
-            Err(_) => self.found(session, head, &message).await?.ok_or_else(|| {
+            Err(_) => self.found(session, head, message).await?.ok_or_else(|| {
                 let why = "the store is slow, and it is not known if the message is on disk";
                 Problem::new(Code::Late, why)
                     .help("send the same again under the same idempotency key")
@@ -157,7 +215,7 @@ impl Caller {
         };
         let receipt = |fate, line: Option<Line>, why| Receipt {
             session: session.to_owned(),
-            message: message.to_string(),
+            message: message.to_owned(),
             fate,
             line: line.map(|line| line.0),
             why,
@@ -173,12 +231,12 @@ impl Caller {
                 let why = self.masked(session, &why).await?;
                 Err(Problem::new(Code::Refused, why))
             }
-            Fate::Lies => match self.decided(session, head, &message, until).await? {
+            Fate::Lies => match self.decided(session, head, message, until).await? {
                 Some(line) => Ok(receipt(Stands::Taken, Some(line), None)),
                 None => Ok(receipt(Stands::Queued, None, None)),
             },
             Fate::Known => {
-                let found = self.decided(session, Line::NONE, &message, until).await?;
+                let found = self.decided(session, Line::NONE, message, until).await?;
                 let fate = match found {
                     Some(_) => Stands::Taken,
                     None => Stands::Known,
@@ -213,7 +271,7 @@ impl Caller {
     ///
     /// # Errors
     /// Of code `refused` if a line refused it.
-    async fn decided(
+    pub(crate) async fn decided(
         &self,
         session: &str,
         mut after: Line,

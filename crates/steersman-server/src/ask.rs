@@ -13,6 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use steersman::machine::stored::ids::{Id, Line};
 use steersman::runtime::pending::PendingId;
+use steersman::runtime::trace::TraceParent;
 
 /// A JSON body. An empty body is an empty object.
 pub(crate) struct Body<T>(pub(crate) T);
@@ -88,6 +89,8 @@ pub(crate) struct Asked {
     pub(crate) if_match: Option<Line>,
     /// The last line that the client knows; the answer is sent only if there is a later one.
     pub(crate) if_none_match: Option<String>,
+    /// The span of the client that sends the request. Another form than the standard's is ignored, as the standard says.
+    pub(crate) trace: Option<TraceParent>,
 }
 
 /// Maximum number of bytes of an idempotency key.
@@ -118,6 +121,8 @@ impl FromRequestParts<Server> for Asked {
             wait: text(headers, &HeaderName::from_static("prefer"))?.and_then(wait),
             if_match: if_match.transpose()?,
             if_none_match: text(headers, &header::IF_NONE_MATCH)?.map(str::to_owned),
+            trace: (headers.get("traceparent"))
+                .and_then(|value| TraceParent::parse(value.to_str().ok()?)),
         })
     }
 }

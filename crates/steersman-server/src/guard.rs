@@ -43,7 +43,13 @@ async fn guarded(State(server): State<Server>, request: Request, next: Next) -> 
     let id = random::<16>();
     let method = request.method().clone();
     let origin = request.headers().get(header::ORIGIN).cloned();
+    let is_openai = request.uri().path().starts_with("/openai/");
     let mut response = answered(&server, request, next).await;
+    if is_openai && let Some(Told(problem)) = response.extensions().get().cloned() {
+        let told = std::mem::take(response.extensions_mut());
+        response = problem.openai_response();
+        *response.extensions_mut() = told;
+    }
     let headers = response.headers_mut();
     let fixed = [
         (HeaderName::from_static("x-content-type-options"), "nosniff"),
@@ -63,6 +69,11 @@ async fn guarded(State(server): State<Server>, request: Request, next: Next) -> 
     }
     if let Some(origin) = origin.filter(|origin| allowed(&server, origin)) {
         cross_origin(headers, origin);
+    }
+    if let Some(metrics) = &server.options().metrics {
+        let route = response.extensions().get::<MatchedPath>();
+        let route = route.map(MatchedPath::as_str);
+        metrics.request(route, response.status(), began.elapsed());
     }
     log(&server, &method, &response, &id, began);
     response
@@ -136,7 +147,9 @@ fn cross_origin(headers: &mut HeaderMap, origin: HeaderValue) {
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
         (
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "authorization, content-type, idempotency-key, if-match, if-none-match, last-event-id, prefer",
+            "authorization, content-type, idempotency-key, if-match, if-none-match, last-event-id, prefer, x-steersman-session, \
+             x-stainless-arch, x-stainless-helper-method, x-stainless-lang, x-stainless-os, x-stainless-package-version, \
+             x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout",
         ),
         (
             header::ACCESS_CONTROL_EXPOSE_HEADERS,
@@ -163,7 +176,7 @@ fn log(server: &Server, method: &Method, response: &Response, id: &str, began: I
         "method": method.as_str(),
         "route": told.get::<MatchedPath>().map(MatchedPath::as_str),
         "status": response.status().as_u16(),
-        "code": told.get::<Told>().map(|told| &*told.0),
+        "code": told.get::<Told>().map(|told| told.0.code()),
         "token": told.get::<Named>().map(|named| &*named.0),
         "ms": began.elapsed().as_millis() as u64,
     }));

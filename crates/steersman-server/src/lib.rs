@@ -32,11 +32,14 @@
 mod act;
 mod ask;
 mod caller;
+mod conversation;
 mod guard;
 mod limits;
+mod metrics;
 mod openapi;
 mod permission;
 mod problem;
+mod protocol;
 mod routes;
 mod serve;
 mod sight;
@@ -44,6 +47,7 @@ mod stream;
 mod token;
 
 pub use limits::Limits;
+pub use metrics::{Metrics, serve_metrics};
 pub use openapi::document as openapi;
 pub use permission::Permission;
 pub use serve::serve;
@@ -74,6 +78,8 @@ pub struct Options {
     pub patience: Duration,
     /// Receives one line of JSON for each request, without texts, queries and bodies.
     pub log: Option<Log>,
+    /// Counts requests and streams. Give the same to [`Setup::tap`](steersman::Setup::tap), so that it counts what sessions do, too.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 /// Receives the log of requests.
@@ -88,6 +94,7 @@ impl Default for Options {
             limits: Limits::default(),
             patience: Duration::from_secs(2),
             log: None,
+            metrics: None,
         }
     }
 }

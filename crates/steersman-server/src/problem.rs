@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use steersman::machine::stored::ids::Name;
 use steersman::runtime::engine::EngineError;
 use steersman::runtime::store::StoreError;
@@ -40,6 +40,9 @@ pub(crate) struct Document {
     /// Seconds after which the request may succeed.
     #[serde(skip)]
     retry_after: Option<u32>,
+    /// The code with which a session stopped.
+    #[serde(skip)]
+    stopped: Option<Name>,
 }
 
 /// Declares the codes of problems, each with its status and title.
@@ -80,6 +83,7 @@ codes! {
     Question = "question", NOT_FOUND, "There is no such question";
     Effect = "effect", NOT_FOUND, "There is no such effect";
     Artifact = "artifact", NOT_FOUND, "There is no such artifact";
+    Response = "response", NOT_FOUND, "There is no such response";
     Definition = "definition", NOT_FOUND, "There is no such definition";
     UnknownToken = "unknown_token", NOT_FOUND, "There is no such token";
     Method = "method", METHOD_NOT_ALLOWED, "The path does not have this method";
@@ -99,6 +103,7 @@ codes! {
     Store = "store", SERVICE_UNAVAILABLE, "The store cannot be used now";
     Stopping = "stopping", SERVICE_UNAVAILABLE, "The server stops";
     Late = "late", SERVICE_UNAVAILABLE, "The request took too long";
+    Failed = "failed", INTERNAL_SERVER_ERROR, "The session stopped without an answer";
 }
 
 impl Problem {
@@ -118,7 +123,20 @@ impl Problem {
             help: None,
             diagnostics: Vec::new(),
             retry_after: retry.then_some(1),
+            stopped: None,
         }))
+    }
+
+    /// Returns the problem of a session that stopped without an answer.
+    pub(crate) fn stopped(code: &str, why: String) -> Self {
+        let mut problem = Self::new(Code::Failed, why);
+        problem.0.stopped = Some(code.into());
+        problem
+    }
+
+    /// Returns the word that programs branch on.
+    pub(crate) fn code(&self) -> &'static str {
+        self.0.code
     }
 
     /// Adds what to do.
@@ -228,26 +246,61 @@ const MEDIA: &str = "application/problem+json";
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let media = HeaderValue::from_static(MEDIA);
+        let mut response = self.answer(&self);
+        response.headers_mut().insert(header::CONTENT_TYPE, media);
+        response
+    }
+}
+
+impl Problem {
+    /// Returns the response with this body.
+    fn answer(&self, body: &impl Serialize) -> Response {
         let status =
             StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let (retry, code): (_, Name) = (self.0.retry_after, self.0.code.into());
-        let mut response = (status, Json(self)).into_response();
+        let mut response = (status, Json(body)).into_response();
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA));
-        if let Some(seconds) = retry {
+        if let Some(seconds) = self.0.retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        response.extensions_mut().insert(Told(code));
+        response.extensions_mut().insert(Told(self.clone()));
+        response
+    }
+
+    /// Returns the error object of OpenAI's APIs.
+    pub(crate) fn openai(&self) -> Value {
+        let kind = match self.0.status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            500.. => "server_error",
+            _ => "invalid_request_error",
+        };
+        let message = match &self.0.help {
+            Some(help) => format!("{}: {help}", self.0.detail),
+            None => self.0.detail.clone(),
+        };
+        let code = self.0.stopped.as_deref().unwrap_or(self.0.code);
+        json!({ "error": { "message": message, "type": kind, "param": null, "code": code } })
+    }
+
+    /// Returns the response to a client of OpenAI's APIs.
+    pub(crate) fn openai_response(&self) -> Response {
+        let mut response = self.answer(&self.openai());
+        // Without this, clients also send again what will not succeed.
+        let again = self.0.retry_after.is_some() || self.0.code == Code::Busy.told().0;
+        let again = HeaderValue::from_static(if again { "true" } else { "false" });
+        response.headers_mut().insert("x-should-retry", again);
         response
     }
 }
 
-/// The code of the problem that a response tells, for the log of requests.
+/// The problem that a response tells, for the log of requests and for other forms of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Told(pub(crate) Name);
+pub(crate) struct Told(pub(crate) Problem);
 
 #[cfg(test)]
 mod tests {

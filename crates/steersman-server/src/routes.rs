@@ -11,6 +11,7 @@ mod definitions;
 mod events;
 mod files;
 mod health;
+mod openai;
 mod orders;
 mod questions;
 mod sessions;
@@ -30,5 +31,6 @@ pub(crate) fn all(limits: &Limits) -> OpenApiRouter<Server> {
         .merge(views::routes())
         .merge(definitions::routes())
         .merge(accounts::routes())
+        .merge(openai::routes(limits))
         .merge(health::routes())
 }

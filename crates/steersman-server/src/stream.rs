@@ -1,7 +1,9 @@
 //! The events of a session as server-sent events. A reader that comes back with the last id misses nothing and gets nothing twice.
 
+use crate::Server;
 use crate::caller::Caller;
 use crate::limits::Using;
+use crate::metrics::OpenStream;
 use crate::permission::Permission;
 use crate::problem::{Code, Problem};
 use axum::http::{HeaderName, HeaderValue};
@@ -83,7 +85,9 @@ pub(crate) fn open(
         events,
         wanted,
         is_over: false,
+        _counted: (caller.server.options().metrics.as_ref()).map(super::metrics::Metrics::stream),
         _using: using,
+        server: caller.server.clone(),
     };
     let frames = stream::unfold(reading, |mut reading| async move {
         let frame = reading.next().await?;
@@ -105,6 +109,8 @@ struct Reading {
     wanted: Wanted,
     stopping: CancellationToken,
     is_over: bool,
+    server: Server,
+    _counted: Option<OpenStream>,
     _using: Using,
 }
 
@@ -121,6 +127,11 @@ impl Reading {
             match next {
                 None => self.is_over = true,
                 Some(Ok(event)) => {
+                    if let EventKind::Skipped { count } = &event.kind
+                        && let Some(metrics) = &self.server.options().metrics
+                    {
+                        metrics.skipped(*count);
+                    }
                     if let Some(frame) = self.shown(&event) {
                         return Some(frame);
                     }

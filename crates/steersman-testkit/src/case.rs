@@ -131,6 +131,7 @@ fn act(world: &mut World, test: &Test, step: &Step) -> Result<(), Fault> {
                 None => world.approve(effect, by),
                 Some(edit) => {
                     let merged = edited(world, effect, edit);
+                    world.may_run(effect, &merged)?;
                     taken(world.edit(effect, &merged, by)?.line)
                 }
             }

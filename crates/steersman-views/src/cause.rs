@@ -9,9 +9,11 @@ use steersman_machine::snapshot::{Agent, Snapshot};
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::{Name, Time};
 use steersman_machine::stored::interaction::{Cause, Interaction};
+use steersman_runtime::budgets::named_in;
 use steersman_runtime::engine::Inspection;
 use steersman_runtime::pending;
-use steersman_runtime::rerun::RERUN_OF;
+use steersman_runtime::pending::PendingKind;
+use steersman_runtime::rerun::rerun_of;
 use steersman_runtime::session::Settled;
 use steersman_runtime::store::SessionInfo;
 
@@ -64,7 +66,13 @@ fn failed_below<'s>(snapshot: &'s Snapshot, agent: &Agent) -> Option<&'s Agent> 
     let below = snapshot.agents.values().map(|below| &**below);
     let failed = below.filter(|below| {
         below.family.parent == Some(agent.id)
-            && matches!(below.turn.ended, Some((_, Cause::Failed | Cause::Deadlock)))
+            && matches!(
+                below.turn.ended,
+                Some((
+                    _,
+                    Cause::Failed | Cause::Deadlock | Cause::Limit | Cause::Leaf
+                ))
+            )
     });
     failed.max_by_key(|below| (below.stack.last, below.id))
 }
@@ -102,7 +110,7 @@ pub fn stuck(info: &SessionInfo, last: Option<Time>, now: Time) -> Option<String
     if let Some(trouble) = &info.left.trouble {
         return Some(format!("it cannot be driven: {}", trouble.why));
     }
-    if status(info) == "interrupted" {
+    if status(info) == "interrupted" && !is_left_rerun(info) {
         return Some("its process died".to_owned());
     }
     let wants = info.left.wants.filter(|wants| since(*wants) >= LATE)?;
@@ -114,6 +122,12 @@ pub fn stuck(info: &SessionInfo, last: Option<Time>, now: Time) -> Option<String
             span(late)
         )
     })
+}
+
+/// Returns true for a rerun that is not live, whose process died, and that a process which drives all sessions has left alone. It is
+/// over: nobody but a person continues it.
+pub fn is_left_rerun(info: &SessionInfo) -> bool {
+    status(info) == "interrupted" && is_rerun(info) && info.left.wants.is_none()
 }
 
 /// Returns in a few words what a session waits for; empty if it waits for nothing.
@@ -128,16 +142,24 @@ pub fn waits(info: &SessionInfo) -> String {
     if let Some(place) = &first.place {
         return format!("no answer from {place}");
     }
-    let kind = wait(first.kind);
-    let mut told = match (&first.roles[..], &first.tool) {
+    let kind = match named_in(&first.text).filter(|_| first.kind == PendingKind::Budget) {
+        Some(budget) => return more(format!("budget {budget}"), waits.len()),
+        None => wait(first.kind),
+    };
+    let told = match (&first.roles[..], &first.tool) {
         ([], Some(tool)) => format!("{kind} {tool}"),
         ([], None) => kind.to_owned(),
         (roles, _) => format!("{kind} by {}", people(roles)),
     };
-    if waits.len() > 1 {
-        told = format!("{told}, {} more", waits.len() - 1);
+    more(told, waits.len())
+}
+
+/// Adds the number of waits that are not told.
+fn more(told: String, waits: usize) -> String {
+    match waits {
+        ..=1 => told,
+        _ => format!("{told}, {} more", waits - 1),
     }
-    told
 }
 
 /// Sums over sessions.
@@ -183,5 +205,15 @@ impl Sums {
 
 /// Returns true for a rerun of another session: it spends money, but is no work of its own.
 pub fn is_rerun(info: &SessionInfo) -> bool {
-    info.labels.iter().any(|(name, _)| &**name == RERUN_OF)
+    rerun_of(info).is_some()
+}
+
+/// Returns the sessions that are work, and the number of reruns that were left out. Everything that counts sessions or makes data
+/// of them takes them from here; `reruns` is true if somebody asked for reruns, too.
+pub fn work(found: Vec<SessionInfo>, reruns: bool) -> (Vec<SessionInfo>, usize) {
+    let all = found.len();
+    let mut work = found;
+    work.retain(|info| reruns || !is_rerun(info));
+    let left_out = all - work.len();
+    (work, left_out)
 }

@@ -22,6 +22,7 @@ use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::commit::{
     Admitted, Binding, Commit, LogLine, Made as MadeAgent, Usage, Want, Wished,
 };
+use steersman_machine::stored::engine::Caller;
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{Interaction, Target};
 use steersman_machine::values::expression::EvalError;
@@ -114,6 +115,25 @@ fn calls(path: &[&Arc<LogLine>]) -> Vec<ModelCall> {
         }
     }
     calls
+}
+
+/// Returns true if the line is on this path and [`Contexts::choose`] finds a model call for it; without a line, if there is any.
+pub fn is_known(path: &[&Arc<LogLine>], line: Option<Line>) -> bool {
+    let calls = calls(path);
+    let is_there = |wanted| path.iter().any(|line| line.n == wanted);
+    line.is_none_or(is_there)
+        && choose(&calls.iter().collect::<Vec<_>>(), &BTreeSet::new(), line).is_some()
+}
+
+/// Returns the line that an address with the name of this tool means on this path, if a model made the call there.
+pub fn first_call_of_model(path: &[&Arc<LogLine>], tool: &str) -> Option<Line> {
+    let first = Log::first_call_of(path, tool)?;
+    let line = path.iter().find(|line| line.n == first)?;
+    let mut pushes = line.commit.iter().flat_map(|commit| &commit.pushes);
+    let of_model = pushes.any(|push| {
+        matches!(&push.what, Interaction::Call(call) if *call.name == *tool && call.by == Caller::Model)
+    });
+    of_model.then_some(first)
 }
 
 fn usage(commit: &Commit, effect: Id) -> Option<Usage> {

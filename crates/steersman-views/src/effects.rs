@@ -3,7 +3,7 @@
 use crate::event::Asking;
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use steersman_machine::network::Network;
@@ -48,6 +48,8 @@ pub struct Effect {
     pub allowed: Option<String>,
     /// The steps inside of it, in the order in which they began.
     pub steps: Vec<EffectStep>,
+    /// If a person approved it with other arguments, and it was refused with these: the text of its result.
+    pub refused_as_edited: Option<String>,
     /// The person who allowed it to repeat another effect.
     allowed_by: Option<Decider>,
 }
@@ -159,6 +161,7 @@ impl Effect {
             repeats: None,
             allowed: None,
             steps: Vec::new(),
+            refused_as_edited: None,
             allowed_by: None,
         }
     }
@@ -188,7 +191,17 @@ impl Effect {
             Standing::GivenUp => "unknown for good".into(),
             Standing::Simulated => "simulated".into(),
             Standing::Replaced(by) => format!("replaced by {by}"),
-            Standing::Closed(how) => how_word(how).replace('_', " "),
+            Standing::Closed(how) => {
+                let how = how_word(how).replace('_', " ");
+                match &self.refused_as_edited {
+                    Some(why) => {
+                        let word = format!("{how}: ");
+                        let why = why.strip_prefix(&*word).unwrap_or(why);
+                        format!("{how} as edited: {why}")
+                    }
+                    None => how,
+                }
+            }
         }
     }
 
@@ -299,8 +312,10 @@ pub struct Effects {
     calls: BTreeMap<Id, (Name, Class, String)>,
     /// The effects of a call, newest last. A branch that begins while a call is open may have its own effect for the call.
     of_call: BTreeMap<Id, Vec<Id>>,
-    /// Effects whose calls were approved with other arguments.
-    edited: BTreeSet<Id>,
+    /// Effects whose calls were approved with other arguments, with these, or are asked for again.
+    edited: BTreeMap<Id, Option<String>>,
+    /// The texts of the results of effects that were refused or failed.
+    refused: BTreeMap<Id, String>,
     /// Effects of calls that were open where another branch began, with their status on that branch.
     left: BTreeMap<Id, Standing>,
     /// The ledger, which knows the status of every effect that was held or begun.
@@ -348,11 +363,19 @@ impl Effects {
         for of_call in self.of_call.values() {
             for pair in of_call.windows(2) {
                 let [edited, by] = pair else { continue };
-                if self.edited.contains(edited)
+                if self.edited.contains_key(edited)
                     && let Some(kept) = self.by_id.get_mut(edited)
                 {
                     kept.standing = Standing::Replaced(*by);
                 }
+            }
+        }
+        for (effect, args) in &self.edited {
+            if let (Some(kept), Some(args)) = (self.by_id.get_mut(effect), args)
+                && let Standing::Closed(_) = kept.standing
+            {
+                kept.args.clone_from(args);
+                kept.refused_as_edited = self.refused.get(effect).cloned();
             }
         }
     }
@@ -380,7 +403,12 @@ impl Effects {
                         }
                     }
                     Interaction::Result(result) => {
-                        self.closed(line.branch, result.call, result.how);
+                        let effect = self.closed(line.branch, result.call, result.how);
+                        if let (Some(effect), How::Refused | How::Failed, Some(body)) =
+                            (effect, result.how, result.body)
+                        {
+                            self.refused.insert(effect, texts.text(body).to_string());
+                        }
                     }
                     _ => {}
                 }
@@ -394,7 +422,7 @@ impl Effects {
                 self.reach(line, entry);
                 self.probe(line, entry);
             }
-            self.entry(entry, &anew);
+            self.entry(entry, &anew, texts);
         }
     }
 
@@ -429,7 +457,8 @@ impl Effects {
     }
 
     /// Sets the status of an effect from the result of its call, for effects that were neither held nor begun.
-    fn closed(&mut self, branch: Id, call: Id, how: How) {
+    /// Returns the effect.
+    fn closed(&mut self, branch: Id, call: Id, how: How) -> Option<Id> {
         let effects = self.of_call.get(&call).map_or(&[][..], Vec::as_slice);
         let is_own = |effect: &&Id| self.by_id[*effect].branch == branch;
         let standing = match how {
@@ -438,19 +467,18 @@ impl Effects {
             how => Standing::Closed(how),
         };
         let own = effects.iter().rfind(is_own);
-        let Some(effect) = own.or(effects.last()).copied() else {
-            return;
-        };
+        let effect = own.or(effects.last()).copied()?;
         // The branch has no effect for this call; the effect of another branch goes on there.
         if own.is_none() && how == How::NotInThisBranch {
             self.left.insert(effect, standing);
-            return;
+            return None;
         }
         if let Some(kept) = self.by_id.get_mut(&effect)
             && kept.standing != Standing::Done
         {
             kept.standing = standing;
         }
+        Some(effect)
     }
 
     /// Adds a `reach` effect, which notifies a person and belongs to no call.
@@ -537,7 +565,7 @@ impl Effects {
         }
     }
 
-    fn entry(&mut self, entry: &LedgerEntry, anew: &[Id]) {
+    fn entry(&mut self, entry: &LedgerEntry, anew: &[Id], texts: &dyn Bodies) {
         match entry {
             LedgerEntry::Recorded {
                 effect,
@@ -558,11 +586,12 @@ impl Effects {
                 body,
             } => match (why, how) {
                 (_, Release::Edited) => {
-                    self.edited.insert(*effect);
+                    let args = body.map(|body| texts.text(body).to_string());
+                    self.edited.insert(*effect, args);
                 }
                 // The call is asked for again, because what it reads has changed.
                 (Why::Approval, Release::Cancelled) if body.is_some() => {
-                    self.edited.insert(*effect);
+                    self.edited.insert(*effect, None);
                 }
                 (Why::Doubt, Release::Outcome) => {
                     if let Some(kept) = self.by_id.get_mut(effect) {

@@ -9,7 +9,9 @@
 //!                                            +--> line     a line with its ledger, as text
 //!                                            +--> lanes    what each agent did, as columns
 //!                                            +--> timeline    when each agent was at work, and waited
+//!                                            +--> spans    what a turn did and how long it took, for tracing tools
 //!                                            +--> effects  effects on the world, with their sums
+//!                                            +--> elsewhere    effects that a branch does not have
 //!                                            +--> why      the chain of reasons of an act
 //!                                            +--> context  what models saw, where it came from, what changed
 //!                                            +--> diff     the differences between two branches
@@ -44,6 +46,7 @@ pub mod cause;
 pub mod context;
 pub mod diff;
 pub mod effects;
+pub mod elsewhere;
 pub mod essence;
 pub mod event;
 pub mod grade;
@@ -58,6 +61,7 @@ pub mod record;
 pub mod remedy;
 pub mod rerun;
 mod shown;
+pub mod spans;
 pub mod story;
 pub mod texts;
 pub mod timeline;

@@ -1,11 +1,15 @@
 //! Rows of lists: sessions, and their open questions, holds and waits.
 
+use crate::effects::Effect;
+use crate::elsewhere::alike;
+use crate::log::Log;
 use crate::shown::{self, rfc3339};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::values::json::read;
+use steersman_runtime::engine::Inspection;
 use steersman_runtime::pending::{self, Pending, PendingKind, ProbeState};
 use steersman_runtime::schedule::Plan;
 use steersman_runtime::store::{Schedule, SessionInfo};
@@ -183,6 +187,10 @@ pub struct PendingRow {
     pub next: Option<Name>,
     /// The earlier equal effect, which was done or is in doubt.
     pub repeats: Option<Name>,
+    /// Effects of the same tool with other arguments, on lines that the branch does not have ([`alike`](crate::elsewhere::alike)).
+    /// Lists of several sessions leave them out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<Effect>,
     /// The place that does not answer.
     pub place: Option<Name>,
     /// Time at which the session began to wait.
@@ -195,6 +203,16 @@ pub struct PendingRow {
     /// For a doubt: the probe that asks whether the effect happened.
     #[serde(serialize_with = "probe")]
     pub probe: Option<ProbeState>,
+}
+
+impl PendingRow {
+    /// Returns the row with what the log says about effects on other branches.
+    pub fn of(log: &Log, seen: &Inspection, pending: &Pending) -> Self {
+        Self {
+            elsewhere: alike(log, seen, pending),
+            ..Self::from(pending)
+        }
+    }
 }
 
 impl From<&Pending> for PendingRow {
@@ -218,6 +236,7 @@ impl From<&Pending> for PendingRow {
             due: pending.due,
             next: pending.next.clone(),
             repeats: pending.repeats.clone(),
+            elsewhere: Vec::new(),
             place: pending.place.clone(),
             since: pending.since,
             left: pending.left,

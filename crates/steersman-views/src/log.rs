@@ -131,14 +131,6 @@ impl Log {
         refused.collect()
     }
 
-    /// Returns the first line that calls this tool or agent.
-    pub fn first_call(&self, name: &str) -> Option<Line> {
-        self.lines
-            .iter()
-            .find(|line| line.commit.as_ref().is_some_and(|c| calls(c, name)))
-            .map(|line| line.n)
-    }
-
     /// Returns the first of these lines that calls this tool or agent.
     pub fn first_call_of(lines: &[&Arc<LogLine>], name: &str) -> Option<Line> {
         let mut lines = lines.iter();

@@ -1,5 +1,6 @@
 //! A session on one page: its branches, its state, its effects and agents, and what it waits for.
 
+use crate::cause::Reason;
 use crate::effects::{Effect, Effects, Sum};
 use crate::essence::{essential, in_call_order};
 use crate::list::{PendingRow, SessionRow, status};
@@ -108,6 +109,9 @@ pub struct Standing {
     /// The message of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Arc<str>>,
+    /// The first cause of a failure or limit, if this is how the session stands now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
 }
 
 /// Usage of one model.
@@ -147,6 +151,9 @@ pub struct AgentRow {
     pub path: String,
     /// Its phase: `resting`, `thinking`, `routing`, `calling`.
     pub phase: String,
+    /// The agent to which it gave the floor and that rests: nothing is owed until a person speaks, although its call is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor: Option<Name>,
     /// The state of its net, if it has one.
     pub net_state: Option<Name>,
     /// Its stack in the letters of a trace, oldest first: `U A AC AR A F`.
@@ -255,9 +262,14 @@ impl<'a> Subject<'a> {
         row.cost = ledger.spent.micros as f64 / 1e6;
         let orders = orders(self.seen);
         let agents = self.agents(&snapshot);
+        // The first cause is that of the session as it stands now.
+        let is_current = settled == self.seen.settled;
         Page {
             row,
-            settled: Standing::of(&settled),
+            settled: Standing {
+                reason: is_current.then(|| Reason::of(self.seen)).flatten(),
+                ..Standing::of(&settled)
+            },
             models: self.models(),
             micros: ledger.spent.micros,
             unbelievable: ledger.unbelievable,
@@ -274,7 +286,10 @@ impl<'a> Subject<'a> {
             sums: Effects::sums(effects.all()),
             effects: effects.all().cloned().collect(),
             rated: rated(&snapshot),
-            holds: self.pending().map(PendingRow::from).collect(),
+            holds: self
+                .pending()
+                .map(|pending| PendingRow::of(self.log, self.seen, pending))
+                .collect(),
             orders: orders.collect(),
             inbox: self.seen.inbox.len(),
             unread: self.seen.unread.iter().map(ToString::to_string).collect(),
@@ -444,6 +459,7 @@ impl<'a> Subject<'a> {
                 name: agent.def.clone(),
                 path: path(snapshot, agent.id),
                 phase: format!("{:?}", agent.phase).to_ascii_lowercase(),
+                floor: floor_below(snapshot, agent),
                 net_state: agent.turn.state.clone(),
                 letters: trace::letters(stack.iter().map(|(_, interaction)| interaction)),
                 stack: texts.collect(),
@@ -601,6 +617,14 @@ fn is_cancelled(branch: &BranchView) -> bool {
             .is_some_and(|(_, cause)| cause == Cause::Cancelled),
         None => branch.superseded && branch.snapshot.scope.is_some(),
     }
+}
+
+/// Returns the agent that has the floor below an agent that waits only for the next words of a person.
+fn floor_below(snapshot: &Snapshot, agent: &Agent) -> Option<Name> {
+    let rests = agent.phase == Phase::Calling && snapshot.rests(agent.id);
+    let mut calls = snapshot.exchange(agent.id).filter(|_| rests);
+    let member = calls.find_map(|open| snapshot.rests_in(open))?;
+    floor_below(snapshot, member).or_else(|| Some(member.def.clone()))
 }
 
 /// Returns the branches that began with a rewind.

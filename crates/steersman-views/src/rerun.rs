@@ -22,6 +22,9 @@ pub struct Reran {
     pub diverged: Option<Left>,
     /// Acts of people that were not repeated.
     pub not_repeated: Vec<String>,
+    /// The tools of MCP servers that are others now than in the recording. The rerun has the recorded ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
     /// Number of model calls, by the source of their answers.
     pub model_calls: Calls,
     /// The effect that a dry rerun could not simulate, if it ended at one.
@@ -116,6 +119,7 @@ impl Reran {
                 why: left.why.clone(),
             }),
             not_repeated: ran.not_repeated.clone(),
+            servers: ran.servers.clone(),
             model_calls: Calls {
                 recorded: ran.recorded_calls,
                 live: ran.live_calls,

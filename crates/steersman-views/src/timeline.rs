@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine, Want, Why};
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
-use steersman_machine::stored::interaction::{How, Interaction, Target};
+use steersman_machine::stored::interaction::{Class, How, Interaction, Target};
 use steersman_machine::stored::words::why_word;
 
 /// A session over time.
@@ -84,6 +84,8 @@ pub enum What {
     Agent,
     /// It waited: for a person, an event, a time, a place or a budget.
     Wait,
+    /// Nobody drove the session: the process at work had ended, and none had taken the session over.
+    Unowned,
 }
 
 impl What {
@@ -94,6 +96,7 @@ impl What {
             Self::Tool => "tool",
             Self::Agent => "agent",
             Self::Wait => "wait",
+            Self::Unowned => "unowned",
         }
     }
 }
@@ -104,6 +107,8 @@ struct Open {
     name: Name,
     from: Time,
     line: Line,
+    /// True if the log says when it begins again after its process ended.
+    announced: bool,
 }
 
 impl Timeline {
@@ -133,18 +138,84 @@ impl Timeline {
         }
     }
 
+    /// Ends what is at work with the last line, because the process that drove the session has ended and none has taken it over. Extends
+    /// the waits to this moment.
+    pub fn stands(&mut self, now: Time) {
+        let last = self.ends;
+        for lane in &mut self.lanes {
+            let works =
+                |span: &&mut Span| span.open && matches!(span.what, What::Model | What::Tool);
+            let mut cut = None;
+            for span in lane.spans.iter_mut().filter(works) {
+                (span.open, span.failed) = (false, true);
+                cut = Some((span.id, span.line));
+            }
+            lane.spans.extend(cut.map(|(id, line)| Span {
+                what: What::Unowned,
+                name: "not taken over".into(),
+                id,
+                from: last,
+                to: last,
+                line,
+                open: true,
+                failed: false,
+            }));
+        }
+        self.goes_on(now);
+    }
+
     /// Returns the time that all lanes together spent with something, in milliseconds.
     pub fn sum(&self, what: What) -> u64 {
         self.lanes.iter().map(|lane| lane.sum(what)).sum()
     }
 
     fn line(&mut self, line: &LogLine) {
+        let claims = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Claimed { .. });
+        if line.ledger.iter().any(claims) {
+            self.taken_over(line);
+        }
         self.ends = self.ends.max(line.at);
         if let Some(commit) = &line.commit {
             self.commit(line, commit);
         }
         for entry in &line.ledger {
             self.entry(line, entry);
+        }
+    }
+
+    /// A process takes the session over. What was at work ended with the process before, which is known to have lived until its last
+    /// line, and begins again.
+    fn taken_over(&mut self, line: &LogLine) {
+        let last = self.ends;
+        let works = |(key, open): (&(Id, What), &Open)| {
+            (matches!(key.1, What::Model | What::Tool) && open.from <= last).then_some(*key)
+        };
+        let cut: Vec<(Id, What)> = self.open.iter().filter_map(works).collect();
+        for (id, what) in cut {
+            let Some(open) = self.open.get_mut(&(id, what)) else {
+                continue;
+            };
+            let span = |what, name: &Name, (from, to)| Span {
+                what,
+                name: name.clone(),
+                id,
+                from,
+                to,
+                line: line.n,
+                open: false,
+                failed: what != What::Unowned,
+            };
+            let spans = &mut self.lanes[open.lane].spans;
+            spans.push(span(what, &open.name, (open.from, last)));
+            let is_marked = |s: &Span| s.what == What::Unowned && s.line == line.n;
+            if !spans.iter().any(is_marked) {
+                spans.push(span(What::Unowned, &"taken over".into(), (last, line.at)));
+            }
+            open.from = if open.announced {
+                Time(i64::MAX)
+            } else {
+                line.at
+            };
         }
     }
 
@@ -185,6 +256,11 @@ impl Timeline {
                         Target::Unknown => continue,
                     };
                     self.open(call.id, what, lane, &call.name, line);
+                    let announced =
+                        matches!(call.target, Target::Tool(Class::Idempotent | Class::Unsafe));
+                    if let Some(open) = self.open.get_mut(&(call.id, what)) {
+                        open.announced = announced;
+                    }
                 }
                 Interaction::Result(result) => {
                     for what in [What::Tool, What::Agent, What::Wait] {
@@ -262,6 +338,7 @@ impl Timeline {
             name: name.clone(),
             from: line.at,
             line: line.n,
+            announced: false,
         };
         self.open.insert((id, what), open);
     }

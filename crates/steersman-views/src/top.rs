@@ -1,14 +1,16 @@
 //! The fleet of a store at a glance: statuses, rates, cost, what waits for whom, and calls that are slow.
 //!
 //! A [`Fleet`] keeps what lists say of each session. A reader of the store gives it all sessions once, then those that changed,
-//! and asks for a [`Top`] as often as it draws one.
+//! and asks for a [`Top`] as often as it draws one. Rates are sums of the last minute: of the lines of the log at first, and of what
+//! sessions spent since then.
 
-use crate::cause::{Sums, stuck, waits};
+use crate::cause::{Sums, is_rerun, stuck, waits};
 use crate::list::status;
 use crate::shown;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
+use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::{Line, Name, Time};
 use steersman_runtime::store::{SessionId, SessionInfo, SessionQuery};
 
@@ -25,10 +27,14 @@ const SKEW: u64 = 5_000;
 #[derive(Default)]
 pub struct Fleet {
     sessions: BTreeMap<SessionId, Seen>,
-    /// Sums at earlier times, oldest first, over at least [`WINDOW`].
+    /// Amounts that were spent in the last [`WINDOW`], each with the time at which it was seen.
     past: VecDeque<(Time, Spent)>,
+    /// Amount that all sessions had spent when the fleet was looked at last.
+    known: Option<Spent>,
     /// The last change that is known.
     newest: Option<Time>,
+    /// True if reruns count, too.
+    reruns: bool,
 }
 
 /// A session.
@@ -50,8 +56,10 @@ struct Spent {
 /// The fleet at one moment.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Top {
-    /// All sessions together.
+    /// All sessions together. Sums, statuses and networks leave reruns out, unless they were asked for.
     pub all: Sums,
+    /// Number of reruns that were left out.
+    pub reruns: u64,
     /// Number of sessions of each status, the largest first.
     pub statuses: Vec<(String, u64)>,
     /// Spending now.
@@ -66,14 +74,14 @@ pub struct Top {
     pub stuck: Vec<StuckRow>,
 }
 
-/// Spending in a span of time, as of the last minute.
+/// Spending in the last minute.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Rates {
-    /// Model calls in a minute.
-    pub model_calls: f64,
-    /// Tokens in a minute.
-    pub tokens: f64,
-    /// Money in an hour, in the currency of the prices.
+    /// Model calls in the last minute.
+    pub model_calls: u64,
+    /// Tokens in the last minute.
+    pub tokens: u64,
+    /// Money in an hour, if it goes on as in the last minute, in the currency of the prices.
     pub cost: f64,
 }
 
@@ -153,6 +161,14 @@ impl Fleet {
         ])
     }
 
+    /// Returns an empty fleet. If `reruns` is true, reruns count in sums, too.
+    pub fn counting(reruns: bool) -> Self {
+        Self {
+            reruns,
+            ..Self::default()
+        }
+    }
+
     /// Takes all sessions of the store, in place of those that are known. Call it now and then: no query finds a session that was
     /// erased, or one whose owner died.
     pub fn replace(&mut self, all: Vec<SessionInfo>) {
@@ -196,6 +212,39 @@ impl Fleet {
         }
     }
 
+    /// Returns the sessions that may have spent something in the last minute, each with its last line. Give the lines of that minute to
+    /// [`Fleet::spent`] before the first [`Fleet::top`].
+    pub fn recent(&self, now: Time) -> Vec<(SessionId, Line)> {
+        let recent = self.sessions.values().filter(|seen| {
+            status(&seen.info) == "running" || is_recent(seen.info.state.updated, now)
+        });
+        recent
+            .map(|seen| (seen.info.id.clone(), seen.info.head))
+            .collect()
+    }
+
+    /// Takes lines of a session. What they spent in the last minute counts for the rates.
+    pub fn spent<'a>(&mut self, lines: impl IntoIterator<Item = &'a LogLine>, now: Time) {
+        for line in lines {
+            if !is_recent(line.at, now) {
+                continue;
+            }
+            let usage = line.commit.iter().flat_map(|commit| &commit.usage);
+            let mut spent = Spent::default();
+            for used in usage {
+                spent.model_calls += 1;
+                spent.tokens += used.tokens();
+                spent.micros += used.micros.unwrap_or_default();
+            }
+            self.past.push_back((line.at, spent));
+        }
+    }
+
+    /// Returns all sessions, as lists show them.
+    pub fn sessions(&self) -> impl Iterator<Item = &SessionInfo> {
+        self.sessions.values().map(|seen| &seen.info)
+    }
+
     /// Returns the ids of all sessions.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.sessions.keys().map(|id| &**id)
@@ -211,28 +260,16 @@ impl Fleet {
 
     /// Returns the fleet as it is now.
     pub fn top(&mut self, now: Time) -> Top {
-        let mut top = Top::default();
+        let (mut top, mut spent) = (Top::default(), Sums::default());
         let mut statuses: BTreeMap<&str, u64> = BTreeMap::new();
         let mut networks: BTreeMap<&Name, NetworkRow> = BTreeMap::new();
         let mut waiting: BTreeMap<&str, WaitRow> = BTreeMap::new();
         let mut standing: Vec<(Time, StuckRow)> = Vec::new();
         for seen in self.sessions.values() {
             let (info, status) = (&seen.info, status(&seen.info));
-            top.all.add(info);
-            *statuses.entry(status).or_default() += 1;
-            let row = networks.entry(&info.network).or_insert_with(|| NetworkRow {
-                network: info.network.clone(),
-                running: 0,
-                waiting: 0,
-                failed: 0,
-                sums: Sums::default(),
-            });
-            row.sums.add(info);
-            row.running += u64::from(status == "running");
-            row.waiting += u64::from(matches!(status, "waits" | "doubt"));
-            row.failed += u64::from(matches!(status, "failed" | "limit"));
-            let since = info.state.updated;
+            spent.add(info);
             if !seen.waits.is_empty() {
+                let since = info.state.updated;
                 let row = waiting.entry(&seen.waits).or_insert_with(|| WaitRow {
                     what: seen.waits.clone(),
                     sessions: 0,
@@ -252,8 +289,25 @@ impl Fleet {
                     network,
                     why,
                 };
-                standing.push((since, row));
+                standing.push((info.state.updated, row));
             }
+            if is_rerun(info) && !self.reruns {
+                top.reruns += 1;
+                continue;
+            }
+            top.all.add(info);
+            *statuses.entry(status).or_default() += 1;
+            let row = networks.entry(&info.network).or_insert_with(|| NetworkRow {
+                network: info.network.clone(),
+                running: 0,
+                waiting: 0,
+                failed: 0,
+                sums: Sums::default(),
+            });
+            row.sums.add(info);
+            row.running += u64::from(status == "running");
+            row.waiting += u64::from(matches!(status, "waits" | "doubt"));
+            row.failed += u64::from(matches!(status, "failed" | "limit"));
         }
         top.statuses = statuses
             .into_iter()
@@ -261,14 +315,14 @@ impl Fleet {
             .collect();
         top.statuses.sort_by_key(|(_, count)| Reverse(*count));
         top.networks = networks.into_values().collect();
-        let spent = |row: &NetworkRow| Reverse((row.sums.micros, row.sums.sessions));
-        top.networks.sort_by_key(spent);
+        let dearest = |row: &NetworkRow| Reverse((row.sums.micros, row.sums.sessions));
+        top.networks.sort_by_key(dearest);
         top.waits = waiting.into_values().collect();
         top.waits.sort_by_key(|row| Reverse(row.sessions));
         standing.sort_by_key(|(since, _)| *since);
         top.stuck = standing.into_iter().map(|(_, row)| row).collect();
         top.slow = self.slow(now);
-        top.rates = self.rates(&top.all, now);
+        top.rates = self.rates(&spent, now);
         top
     }
 
@@ -289,34 +343,38 @@ impl Fleet {
         slow
     }
 
-    /// Returns what was spent since the beginning of the window, and moves the window on.
+    /// Returns what was spent within the window, and moves the window on.
     fn rates(&mut self, all: &Sums, now: Time) -> Rates {
         let spent = Spent {
             model_calls: all.model_calls,
             tokens: all.tokens,
             micros: all.micros,
         };
-        // A clock that was set back begins again.
-        self.past.retain(|(at, _)| *at <= now);
-        let is_old = |at: Time| now.0.saturating_sub(at.0) >= WINDOW;
-        while self.past.get(1).is_some_and(|(at, _)| is_old(*at)) {
-            self.past.pop_front();
-        }
-        self.past.push_back((now, spent));
-        let Some((from, before)) = self.past.front().copied() else {
-            return Rates::default();
-        };
-        let span = now.0.saturating_sub(from.0);
-        if span <= 0 {
-            return Rates::default();
-        }
         // Erased sessions take what they spent with them.
-        let a_minute =
-            |now: u64, before: u64| now.saturating_sub(before) as f64 * 60_000.0 / span as f64;
+        if let Some(known) = self.known.replace(spent) {
+            let since = Spent {
+                model_calls: spent.model_calls.saturating_sub(known.model_calls),
+                tokens: spent.tokens.saturating_sub(known.tokens),
+                micros: spent.micros.saturating_sub(known.micros),
+            };
+            self.past.push_back((now, since));
+        }
+        self.past.retain(|(at, _)| is_recent(*at, now));
+        let mut sum = Spent::default();
+        for (_, spent) in &self.past {
+            sum.model_calls += spent.model_calls;
+            sum.tokens += spent.tokens;
+            sum.micros += spent.micros;
+        }
         Rates {
-            model_calls: a_minute(spent.model_calls, before.model_calls),
-            tokens: a_minute(spent.tokens, before.tokens),
-            cost: a_minute(spent.micros, before.micros) * 60.0 / 1e6,
+            model_calls: sum.model_calls,
+            tokens: sum.tokens,
+            cost: sum.micros as f64 * 60.0 / 1e6,
         }
     }
+}
+
+/// Returns true for a time in the last minute. A time after now is not: a clock was set back.
+fn is_recent(at: Time, now: Time) -> bool {
+    (0..WINDOW).contains(&now.0.saturating_sub(at.0))
 }

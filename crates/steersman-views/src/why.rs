@@ -12,6 +12,7 @@ use crate::shown;
 use crate::words::{arguments, line as one_line, speaker};
 use past::Place;
 use serde::Serialize;
+use steersman_machine::network::{Does, RouteBy};
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, LogLine, Want};
 use steersman_machine::stored::engine::Judged;
@@ -245,7 +246,7 @@ impl Past<'_> {
                     place.line,
                     "route",
                     &who,
-                    self.chose(&route.chosen, route.refused),
+                    self.chose(place, &route.chosen, route.refused),
                 );
                 step.id = route.effect.map(|effect| effect.to_string());
                 step.facts = self.of_route(place, push.agent, route);
@@ -424,7 +425,7 @@ impl Past<'_> {
                         && matches!(route.chosen, Choice::Task { goal: Some(_), .. }) =>
                 {
                     let line = before.line;
-                    let chose = self.chose(&route.chosen, route.refused);
+                    let chose = self.chose(before, &route.chosen, route.refused);
                     return Some(Fact::new("since", format!("@{line}: the router {chose}")));
                 }
                 _ => at = self.before(before),
@@ -433,7 +434,16 @@ impl Past<'_> {
         None
     }
 
-    fn chose(&self, choice: &Choice, refused: Option<Body>) -> String {
+    /// Returns true if the router of this place lets its members pass the floor to each other.
+    fn hands_over(&self, place: Place) -> bool {
+        let agent = self.push(place).map(|push| push.agent);
+        let def = agent.and_then(|agent| self.def(agent));
+        let network = self.network(place.line);
+        let of = def.and_then(|def| Some(&network?.agents.get(def)?.does));
+        matches!(of, Some(Does::Route(route)) if matches!(route.by, RouteBy::Handoff(_)))
+    }
+
+    fn chose(&self, place: Place, choice: &Choice, refused: Option<Body>) -> String {
         if refused.is_some() {
             return "was given an answer that it could not use".to_owned();
         }
@@ -449,6 +459,9 @@ impl Past<'_> {
                     "said in the name of {member}: {}",
                     quoted(&self.texts().text(*body))
                 )
+            }
+            Choice::Task { agent, .. } if self.hands_over(place) => {
+                format!("gave the floor to {agent}")
             }
             Choice::Task { task, agent, goal } => {
                 let by = if task == agent {

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p steersman` runs all sections, `cargo bench -p steersman -- machine store` some of them: `machine`,
 //! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `branches`, `relevance`, `contexts`, `chat`, `search`,
-//! `program`.
+//! `program`, `screens`, `steps`.
 //! `--quick` does about a hundredth of the work, to check that everything runs. A run without `--bench`, as by
 //! `cargo test --benches`, does the same. No figure fails the run. `--count PATH TIMES` runs one hot path so often, for
 //! `cargo xtask counts`.
@@ -29,8 +29,12 @@ mod program;
 mod relevance;
 #[path = "figures/routes.rs"]
 mod routes;
+#[path = "figures/screens.rs"]
+mod screens;
 #[path = "figures/search.rs"]
 mod search;
+#[path = "figures/steps.rs"]
+mod steps;
 #[path = "figures/store.rs"]
 mod store;
 #[path = "figures/whole.rs"]
@@ -44,7 +48,7 @@ use measure::{Size, Table};
 
 type Section = (&'static str, fn(&Table, Size));
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 15] = [
     ("machine", machine::report),
     ("routes", routes::report),
     ("store", store::report),
@@ -58,6 +62,8 @@ const SECTIONS: [Section; 13] = [
     ("chat", chat::report),
     ("search", search::report),
     ("program", program::report),
+    ("screens", screens::report),
+    ("steps", steps::report),
 ];
 
 fn main() {

@@ -110,7 +110,8 @@ impl Act {
     }
 
     /// Like [`Act::approve`] with changed arguments, as far as the definition allows: an object whose values replace those of
-    /// the call.
+    /// the call. A question about a budget takes `more`: the amount that is allowed above the limit, if that is to be more than the call
+    /// may need.
     pub fn approve_edited(
         question: impl Into<PendingId>,
         arguments: &serde_json::Value,

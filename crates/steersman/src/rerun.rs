@@ -46,6 +46,9 @@ pub struct Rerun {
     /// Names of models at their providers, by the name in the definition: these are asked, whatever the definition says and the
     /// session is bound to. They need [`Rerun::definition`].
     pub models: BTreeMap<String, String>,
+    /// Values of `config` that the rerun is bound to, in place of those that the session took when it began. They need
+    /// [`Rerun::definition`].
+    pub config: BTreeMap<String, Json>,
     /// A message that is sent at the line, before anything else happens there, and replaces the next recorded message.
     pub say: Option<String>,
     /// True if effects that are not on record run for real.
@@ -75,6 +78,11 @@ impl Rerun {
                     .models
                     .into_iter()
                     .map(|(name, model)| (name.into(), model))
+                    .collect(),
+                config: self
+                    .config
+                    .into_iter()
+                    .map(|(name, value)| (name.into(), value))
                     .collect(),
             }),
             say: self.say,

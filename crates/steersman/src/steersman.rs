@@ -38,6 +38,7 @@ use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::session::{Fate, Session as Driven, Settled};
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Schedule, Scope, SessionInfo, SessionQuery, Store, StoreError};
+use steersman_runtime::tap::Tap;
 use steersman_runtime::toolset::Toolset;
 use tokio_util::sync::CancellationToken;
 
@@ -206,6 +207,7 @@ impl Steersman {
             file: network.file().map(str::to_owned),
             by: by.into(),
             models: BTreeMap::new(),
+            config: BTreeMap::new(),
         };
         match self.engine.redefine(id, wanted).await?.fate {
             Fate::Refused(why) => Err(Error::Refused(why)),
@@ -288,7 +290,8 @@ impl Steersman {
     }
 
     /// Replaces texts of a session by tombstones that still verify. Nothing of the session may be open, and no other
-    /// process may drive it. If `apply` is false, only reports what would be erased.
+    /// process may drive it. If `apply` is false, only reports what would be erased. Its reruns hold the same texts and are not
+    /// erased with it: [`Erased::reruns`] names them.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if something of the session is open; the message names it.
@@ -501,6 +504,8 @@ pub struct Setup {
     toolsets: Vec<Arc<dyn Toolset>>,
     env: Option<Env>,
     timeouts: Option<Timeouts>,
+    taps: Vec<Arc<dyn Tap>>,
+    is_traced: bool,
 }
 
 /// Callback that receives what was found out about models.
@@ -532,6 +537,16 @@ impl Setup {
     /// Sets the clock; the default is the system clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
+        self
+    }
+    /// Tells a tap what happens to all sessions that are driven here, for metrics and traces. Several may be given.
+    pub fn tap(mut self, tap: Arc<dyn Tap>) -> Self {
+        self.taps.push(tap);
+        self
+    }
+    /// Calls of models and tools carry the trace of their turn to their servers: for a program whose tap sends spans.
+    pub fn traced(mut self) -> Self {
+        self.is_traced = true;
         self
     }
     /// Sets when a line must be on disk.
@@ -730,6 +745,11 @@ impl Setup {
         toolsets.push(Arc::new(CommandTools::default()));
         toolsets.push(Arc::new(McpTools::default()));
         let standard = Options::default();
+        let tap: Option<Arc<dyn Tap>> = match self.taps.len() {
+            0 => None,
+            1 => self.taps.into_iter().next(),
+            _ => Some(Arc::new(self.taps)),
+        };
         let engine = Engine::new(Parts {
             store,
             clock: self.clock.unwrap_or_else(|| Arc::new(System)),
@@ -740,6 +760,8 @@ impl Setup {
                 durability: self.durability,
                 user_reachable: !self.user_absent,
                 cold: self.cold,
+                tap,
+                is_traced: self.is_traced,
                 limiters: self.limiters,
                 retrieval: Some(Arc::new(FullText)),
                 judge: Some(Arc::new(Schemas::default())),

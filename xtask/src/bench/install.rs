@@ -40,7 +40,7 @@ pub(crate) fn install(work: &Path, peers: &[&Peer], is_optimised: bool) -> Resul
 /// Peers are built optimised even if ours is not: their build takes a minute.
 fn rust(places: &Places, peers: &Path) -> Result<(), String> {
     let manifest = peers.join("rust/Cargo.toml");
-    let mut cargo = Command::new("cargo");
+    let mut cargo = crate::cargo();
     cargo
         .args(["build", "--release", "--locked", "--manifest-path"])
         .arg(manifest);

@@ -1,12 +1,14 @@
 //! The packages that the crates are published as: each can be made, and each has all the files that its code includes.
 
 use super::said;
+use crate::say;
 use crate::tidy::root;
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 /// Makes a package of each crate that may be published, in the order in which they have to be published, and checks its files.
 /// A program or library that needs a file of another folder builds here, and nowhere else.
@@ -14,7 +16,7 @@ pub(super) fn check() -> Result<(), String> {
     let crates = published()?;
     let mut faults = Vec::new();
     for (name, folder) in &crates {
-        let listed = said(Command::new("cargo").current_dir(root()).args([
+        let listed = said(crate::cargo().current_dir(root()).args([
             "package",
             "--quiet",
             "--list",
@@ -41,21 +43,41 @@ pub(super) fn check() -> Result<(), String> {
             }
         }
     }
-    if !faults.is_empty() {
-        return Err(faults.join("\n"));
+    if faults.is_empty() {
+        said(packages(&crates).arg("--no-verify")).map(|_| ())
+    } else {
+        Err(faults.join("\n"))
     }
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(root());
-    cargo.args(["package", "--quiet", "--no-verify", "--allow-dirty"]);
-    for (name, _) in &crates {
+}
+
+/// Makes a package of each crate, and builds each from the files of its package alone.
+pub(super) fn build() -> Result<(), String> {
+    let begun = Instant::now();
+    let crates = published()?;
+    said(&mut packages(&crates))?;
+    say(&format!(
+        "== {} crates build from their packages: {} s",
+        crates.len(),
+        begun.elapsed().as_secs()
+    ));
+    Ok(())
+}
+
+/// A command that makes a package of each crate.
+fn packages(crates: &[(String, PathBuf)]) -> Command {
+    let mut cargo = crate::cargo();
+    cargo
+        .current_dir(root())
+        .args(["package", "--quiet", "--locked", "--allow-dirty"]);
+    for (name, _) in crates {
         cargo.args(["--package", name]);
     }
-    said(&mut cargo).map(|_| ())
+    cargo
 }
 
 /// The crates of the workspace that may be published, with their folders.
 fn published() -> Result<Vec<(String, PathBuf)>, String> {
-    let metadata = said(Command::new("cargo").current_dir(root()).args([
+    let metadata = said(crate::cargo().current_dir(root()).args([
         "metadata",
         "--no-deps",
         "--format-version",

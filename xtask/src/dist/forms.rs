@@ -1,7 +1,7 @@
 //! The forms of a release: an archive, a Debian package, an image for containers, and the checksums of all of them.
 
 use super::tree::{DOCUMENTS, plain, write};
-use super::{Made, Places, VERSION, at, copied, machine, said};
+use super::{Made, Places, VERSION, at, copied, date, machine, said};
 use crate::tidy::root;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,44 +16,36 @@ const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 
 /// Makes all forms of an installation.
 pub(super) fn made(target: &str, tree: &Path, places: &Places) -> Result<Made, String> {
-    let program = tree.join("bin/steersman");
-    let linked = said(
-        Command::new("readelf")
-            .arg("--program-headers")
-            .arg(program),
-    )?;
-    let is_static = !linked.contains("INTERP");
-    let date = said(
-        Command::new("git")
-            .current_dir(root())
-            .args(["log", "-1", "--format=%ct"]),
-    )?;
+    let date = date()?;
     Ok(Made {
         target: target.to_owned(),
-        archive: archive(target, tree, &date, places)?,
-        package: package(target, tree, is_static, &date, places)?,
+        tree: tree.to_owned(),
+        archive: archive(tree, &date, &places.out, places.level)?,
+        package: package(target, tree, &date, places)?,
         image: image(target, tree, &date, places)?,
-        is_static,
     })
 }
 
-/// An archive that has one folder. Two runs over the same files make the same bytes.
-fn archive(target: &str, tree: &Path, date: &str, places: &Places) -> Result<PathBuf, String> {
-    let name = format!("steersman-{VERSION}-{target}");
-    let file = places.out.join(format!("{name}.tar.gz"));
-    said(
-        Command::new("tar")
-            .current_dir(&places.work)
-            .args(["--create", "--sort=name", "--format=ustar"])
-            .args(["--owner=0", "--group=0", "--numeric-owner"])
-            .arg(format!("--mtime=@{date}"))
-            .arg("--use-compress-program")
-            .arg(format!("gzip -{} --no-name", places.level))
-            .arg("--file")
-            .arg(&file)
-            .arg(tree.file_name().unwrap_or_default()),
-    )?;
+/// An archive that has the folder, and its name.
+pub(super) fn archive(tree: &Path, date: &str, out: &Path, level: u8) -> Result<PathBuf, String> {
+    let name = tree.file_name().unwrap_or_default();
+    let file = out.join(format!("{}.tar.gz", name.to_string_lossy()));
+    let gzip = format!("gzip -{level} --no-name");
+    let mut tar = packs(tree.parent().unwrap_or(tree), &file, date);
+    said(tar.args(["--use-compress-program", &gzip]).arg(name))?;
     Ok(file)
+}
+
+/// A command that packs names of a folder, which are added to it. It makes the same bytes of the same files.
+fn packs(folder: &Path, file: &Path, date: &str) -> Command {
+    let mut tar = Command::new("tar");
+    tar.current_dir(folder)
+        .args(["--create", "--sort=name", "--format=ustar"])
+        .args(["--owner=0", "--group=0", "--numeric-owner"])
+        .arg(format!("--mtime=@{date}"))
+        .arg("--file")
+        .arg(file);
+    tar
 }
 
 /// The name that Debian and images have for a machine.
@@ -66,13 +58,7 @@ pub(super) fn architecture(target: &str) -> &str {
 }
 
 /// A Debian package of the same files, below `/usr`.
-fn package(
-    target: &str,
-    tree: &Path,
-    is_static: bool,
-    date: &str,
-    places: &Places,
-) -> Result<PathBuf, String> {
+fn package(target: &str, tree: &Path, date: &str, places: &Places) -> Result<PathBuf, String> {
     let architecture = architecture(target);
     let whole = places.work.join(format!("deb-{architecture}"));
     let usr = whole.join("usr");
@@ -87,23 +73,14 @@ fn package(
          The terms of the packages whose code it contains are in NOTICES.txt and RUST.html.\n",
     )?;
     plain(&whole)?;
-    let needs = if is_static {
-        ""
-    } else {
-        "Depends: libc6, libgcc-s1\n"
-    };
-    let size = said(
-        Command::new("du")
-            .args(["-sk", "--apparent-size"])
-            .arg(&usr),
-    )?;
-    let size = size.split_whitespace().next().unwrap_or("0");
+    // In KiB. The sizes of folders are those of a file system, and not of the package.
+    let size = size_of(&usr)?.div_ceil(1024);
     fs::create_dir_all(whole.join("DEBIAN")).map_err(at(&whole))?;
     write(
         &whole.join("DEBIAN/control"),
         &format!(
             "Package: steersman\nVersion: {VERSION}\nArchitecture: {architecture}\nMaintainer: The Steersman authors\n\
-             Section: utils\nPriority: optional\nInstalled-Size: {size}\n{needs}Recommends: ca-certificates\n\
+             Section: utils\nPriority: optional\nInstalled-Size: {size}\nRecommends: ca-certificates\n\
              Description: runs multi-agent LLM systems as durable state machines\n \
              A definition in YAML declares agents, tools, people and limits. Steersman runs it.\n \
              Every step is one line of a log in SQLite, so a run survives a crash, and an\n \
@@ -124,8 +101,8 @@ fn package(
     Ok(file)
 }
 
-/// An image that has the program, its terms, certificates and a folder for data, and no system. Buildah writes it as an archive
-/// in the format of the Open Container Initiative.
+/// An image that has the program, its terms, certificates and a folder for data, and no system. Buildah writes it in the layout of
+/// the Open Container Initiative, and the archive has this layout.
 fn image(target: &str, tree: &Path, date: &str, places: &Places) -> Result<PathBuf, String> {
     let whole = places.work.join(format!("image-{}", machine(target)));
     copied(
@@ -136,12 +113,7 @@ fn image(target: &str, tree: &Path, date: &str, places: &Places) -> Result<PathB
     copied(
         &Path::new("/").join(CERTIFICATES),
         &whole.join(CERTIFICATES),
-    )
-    .map_err(|why| {
-        format!(
-            "{why}: the package `ca-certificates` of the system has the certificates of the image"
-        )
-    })?;
+    )?;
     for folder in ["data", "tmp"] {
         fs::create_dir_all(whole.join(folder)).map_err(at(&whole))?;
     }
@@ -160,7 +132,6 @@ fn image(target: &str, tree: &Path, date: &str, places: &Places) -> Result<PathB
             .arg("--runroot")
             .arg(store.join("run"));
         said(buildah.args(words))
-            .map_err(|why| format!("{why}\nthe package `buildah` of the system makes images"))
     };
     let container = buildah(&["from", "scratch"])?;
     buildah(&[
@@ -192,10 +163,12 @@ fn image(target: &str, tree: &Path, date: &str, places: &Places) -> Result<PathB
         "org.opencontainers.image.licenses=MIT OR Apache-2.0",
         &container,
     ])?;
-    let to = format!("oci-archive:{}:steersman:{VERSION}", file.display());
+    let layout = places.work.join(format!("layout-{}", machine(target)));
+    let to = format!("oci:{}:steersman:{VERSION}", layout.display());
     buildah(&[
         "commit",
         "--quiet",
+        "--disable-compression=false",
         "--format",
         "oci",
         "--timestamp",
@@ -204,7 +177,24 @@ fn image(target: &str, tree: &Path, date: &str, places: &Places) -> Result<PathB
         &to,
     ])?;
     buildah(&["rm", &container])?;
+    plain(&layout)?;
+    let mut tar = packs(&layout, &file, date);
+    said(tar.args(["blobs", "index.json", "oci-layout"]))?;
     Ok(file)
+}
+
+/// The bytes of all files below a folder.
+fn size_of(folder: &Path) -> Result<u64, String> {
+    let mut size = 0;
+    for entry in fs::read_dir(folder).map_err(at(folder))? {
+        let path = entry.map_err(at(folder))?.path();
+        size += if path.is_dir() {
+            size_of(&path)?
+        } else {
+            fs::metadata(&path).map_err(at(&path))?.len()
+        };
+    }
+    Ok(size)
 }
 
 fn copied_tree(from: &Path, to: &Path) -> Result<(), String> {
@@ -220,15 +210,16 @@ pub(super) fn finished(places: &Places) -> Result<(), String> {
         &root().join("scripts/install.sh"),
         &places.out.join("install.sh"),
     )?;
-    let mut names: Vec<String> = fs::read_dir(&places.out)
-        .map_err(at(&places.out))?
+    summed(&places.out)
+}
+
+/// Writes the checksums of all files of a folder into it.
+pub(super) fn summed(folder: &Path) -> Result<(), String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .map_err(at(folder))?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
     names.sort();
-    let sums = said(
-        Command::new("sha256sum")
-            .current_dir(&places.out)
-            .args(&names),
-    )?;
-    write(&places.out.join(SUMS), &format!("{sums}\n"))
+    let sums = said(Command::new("sha256sum").current_dir(folder).args(&names))?;
+    write(&folder.join(SUMS), &format!("{sums}\n"))
 }

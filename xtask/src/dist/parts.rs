@@ -20,6 +20,18 @@ const TERMS: [&str; 6] = [
     "UNLICENSE",
 ];
 
+/// The terms of crates whose packages have no file with them, by the address of the repository that has the file.
+const TERMS_ELSEWHERE: [(&str, &str); 2] = [
+    (
+        "https://github.com/Nugine/simd",
+        include_str!("terms/simd.txt"),
+    ),
+    (
+        "https://github.com/open-telemetry/opentelemetry-rust",
+        include_str!("terms/apache-2.0.txt"),
+    ),
+];
+
 /// A crate whose code is in the program.
 pub(super) struct Part {
     id: String,
@@ -27,12 +39,23 @@ pub(super) struct Part {
     pub(super) version: String,
     /// An SPDX expression.
     licence: String,
-    folder: PathBuf,
+    /// The texts of the files with its terms.
+    terms: Vec<String>,
+    /// The address of its repository.
+    repository: String,
     is_ours: bool,
     /// The SHA-256 of its package, as `Cargo.lock` has it.
     checksum: Option<String>,
     /// The ids of the crates that it uses.
     uses: Vec<String>,
+}
+
+impl Part {
+    /// Returns the address of the repository, without a folder in it.
+    fn home(&self) -> &str {
+        let home = self.repository.split("/tree/").next();
+        home.unwrap_or(&self.repository)
+    }
 }
 
 /// Code in the program that no crate of the list has.
@@ -52,7 +75,7 @@ pub(super) struct Parts {
 /// Asks cargo for the crates in the program of a target.
 pub(super) fn of(target: &str) -> Result<Parts, String> {
     let tree = said(
-        Command::new("cargo")
+        crate::cargo()
             .current_dir(root())
             .args(["tree", "--locked", "--package", "steersman-cli"])
             // The code of procedural macros and of build scripts runs in the compiler.
@@ -60,7 +83,7 @@ pub(super) fn of(target: &str) -> Result<Parts, String> {
             .args(["--prefix", "none", "--format", "{p}"]),
     )?;
     let inside: BTreeSet<(&str, &str)> = tree.lines().filter_map(name_and_version).collect();
-    let metadata = said(Command::new("cargo").current_dir(root()).args([
+    let metadata = said(crate::cargo().current_dir(root()).args([
         "metadata",
         "--locked",
         "--format-version",
@@ -75,23 +98,22 @@ pub(super) fn of(target: &str) -> Result<Parts, String> {
         let (name, version) = (of(package, "name"), of(package, "version"));
         inside.contains(&(&*name, &*version))
     });
-    let mut crates: Vec<Part> = packages
-        .map(|package| {
-            let (name, version) = (of(package, "name"), of(package, "version"));
-            let manifest = PathBuf::from(of(package, "manifest_path"));
-            Part {
-                id: of(package, "id"),
-                checksum: checksums.get(&(name.as_str(), version.as_str())).cloned(),
-                name,
-                version,
-                // A form that older manifests have.
-                licence: of(package, "license").replace('/', " OR "),
-                folder: manifest.parent().unwrap_or(Path::new("")).to_owned(),
-                is_ours: package["source"].is_null(),
-                uses: Vec::new(),
-            }
+    let crates = packages.map(|package| {
+        let (name, version) = (of(package, "name"), of(package, "version"));
+        let manifest = PathBuf::from(of(package, "manifest_path"));
+        Ok(Part {
+            id: of(package, "id"),
+            checksum: checksums.get(&(name.as_str(), version.as_str())).cloned(),
+            name,
+            version,
+            licence: expression(&of(package, "license")),
+            terms: terms_in(manifest.parent().unwrap_or(Path::new("")))?,
+            repository: of(package, "repository"),
+            is_ours: package["source"].is_null(),
+            uses: Vec::new(),
         })
-        .collect();
+    });
+    let mut crates = crates.collect::<Result<Vec<Part>, String>>()?;
     crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
     if crates.len() != inside.len() {
         return Err(format!(
@@ -101,10 +123,20 @@ pub(super) fn of(target: &str) -> Result<Parts, String> {
         ));
     }
     learn_uses(&mut crates, &metadata["resolve"]);
+    learn_terms(&mut crates)?;
     Ok(Parts {
         crates,
-        others: others(target)?,
+        others: others()?,
     })
+}
+
+/// The licence of a manifest as an expression that the list of SPDX knows.
+fn expression(licence: &str) -> String {
+    licence
+        // A form that older manifests have.
+        .replace('/', " OR ")
+        // Of the versions that may be chosen, this is the one whose terms are passed on.
+        .replace("MPL-2.0+", "MPL-2.0")
 }
 
 /// Reads `name v1.2.3 (..)`, a row of `cargo tree`.
@@ -155,8 +187,36 @@ fn learn_uses(crates: &mut [Part], resolve: &Json) {
     }
 }
 
+/// Gives a crate without terms of its own those of its repository: another crate may have them, or this repository does.
+fn learn_terms(crates: &mut [Part]) -> Result<(), String> {
+    let mut known: BTreeMap<String, Vec<String>> = TERMS_ELSEWHERE
+        .iter()
+        .map(|(repository, text)| ((*repository).to_owned(), vec![(*text).to_owned()]))
+        .collect();
+    for part in crates.iter().filter(|part| !part.terms.is_empty()) {
+        known.insert(part.home().to_owned(), part.terms.clone());
+    }
+    let mut faults = Vec::new();
+    for part in crates.iter_mut() {
+        if part.terms.is_empty() {
+            part.terms = known.get(part.home()).cloned().unwrap_or_default();
+        }
+        if part.terms.is_empty() || part.licence.is_empty() {
+            faults.push(format!(
+                "{} {} ({}) has no file with its terms: add those of {} to `TERMS_ELSEWHERE`",
+                part.name, part.version, part.licence, part.repository
+            ));
+        }
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(faults.join("\n"))
+    }
+}
+
 /// The code in the program that comes with the tools of its build.
-fn others(target: &str) -> Result<Vec<Other>, String> {
+fn others() -> Result<Vec<Other>, String> {
     let rustc = said(Command::new("rustc").arg("--version"))?;
     let mut others = vec![Other {
         name: "rust-std",
@@ -164,39 +224,26 @@ fn others(target: &str) -> Result<Vec<Other>, String> {
         licence: "MIT OR Apache-2.0",
         about: "The terms of the standard library and of what is in it are in RUST.html.\n".into(),
     }];
-    if target.ends_with("musl") {
-        others.push(Other {
-            name: "musl",
-            version: "1.2".into(),
-            licence: "MIT",
-            about: build::licence_of_musl()?,
-        });
-        others.push(Other {
-            name: "llvm-libunwind",
-            version: "of zig".into(),
-            licence: "Apache-2.0 WITH LLVM-exception",
-            about: "Part of LLVM. Compiled code may be passed on without its terms.\n".into(),
-        });
-    }
+    let zig = build::zig_in_the_program()?;
+    others.extend(zig.parts.into_iter().map(|(name, licence, about)| Other {
+        name,
+        version: format!("of zig {}", zig.version),
+        licence,
+        about,
+    }));
     Ok(others)
 }
 
 impl Parts {
     /// The terms of all parts, each text once, with the parts that it belongs to.
-    pub(super) fn notices(&self) -> Result<String, String> {
+    pub(super) fn notices(&self) -> String {
         let mut list = String::new();
         let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for part in self.crates.iter().filter(|part| !part.is_ours) {
             let named = format!("{} {}", part.name, part.version);
-            let terms = terms_in(&part.folder)?;
-            let bare = if terms.is_empty() {
-                " (has no file with its terms)"
-            } else {
-                ""
-            };
-            let _ = writeln!(list, "{named}: {}{bare}", part.licence);
-            for text in terms {
-                texts.entry(text).or_default().push(named.clone());
+            let _ = writeln!(list, "{named}: {}", part.licence);
+            for text in &part.terms {
+                texts.entry(text.clone()).or_default().push(named.clone());
             }
         }
         for other in &self.others {
@@ -206,7 +253,7 @@ impl Parts {
         }
         let mut page = format!(
             "The program steersman {VERSION} contains code of the following packages. Behind the list come the terms under which they are \
-             passed on.\nSQLite, which is in libsqlite3-sys, is in the public domain.\n\n{list}"
+             passed on.\nNone of them is changed. Their source code is in the registry of Rust's packages, under these names and versions.\nSQLite, which is in libsqlite3-sys, is in the public domain.\n\n{list}"
         );
         let mut texts: Vec<(String, Vec<String>)> = texts.into_iter().collect();
         texts.sort_by(|a, b| a.1.cmp(&b.1));
@@ -215,7 +262,20 @@ impl Parts {
             let (names, text) = (names.join(", "), text.trim());
             let _ = write!(page, "\n{line}\n{names}\n{line}\n\n{text}\n");
         }
-        Ok(page)
+        page
+    }
+
+    /// Compares the crates with those that the compiler made for the program, by cargo's ids.
+    pub(super) fn are(&self, compiled: &BTreeSet<String>) -> Result<(), String> {
+        let listed: BTreeSet<String> = self.crates.iter().map(|part| part.id.clone()).collect();
+        if listed == *compiled {
+            return Ok(());
+        }
+        let more: Vec<&str> = compiled.difference(&listed).map(String::as_str).collect();
+        let less: Vec<&str> = listed.difference(compiled).map(String::as_str).collect();
+        Err(format!(
+            "the lists of crates are wrong: compiled, but not listed: {more:?}; listed, but not compiled: {less:?}"
+        ))
     }
 
     /// The bill of materials: CycloneDX 1.5 as JSON.
@@ -288,23 +348,33 @@ impl Part {
     }
 }
 
-/// The texts of the files with terms in a folder.
+/// The texts of the files with terms in a folder and below: a crate may have the code of others in folders with terms of their own.
 fn terms_in(folder: &Path) -> Result<Vec<String>, String> {
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .map_err(at(folder))?
+    let entries = fs::read_dir(folder).map_err(at(folder))?;
+    let mut paths: Vec<PathBuf> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let name = name.to_uppercase();
-            path.is_file() && TERMS.iter().any(|begin| name.starts_with(begin))
-        })
         .collect();
-    files.sort();
-    let texts = files.iter().map(|file| {
-        let bytes = fs::read(file).map_err(at(file))?;
-        Ok(String::from_utf8_lossy(&bytes).replace("\r\n", "\n"))
-    });
-    texts.collect()
+    paths.sort();
+    let mut texts = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            texts.extend(terms_in(&path)?);
+        } else if path
+            .file_name()
+            .is_some_and(|name| has_terms(&name.to_string_lossy()))
+        {
+            let bytes = fs::read(&path).map_err(at(&path))?;
+            texts.push(String::from_utf8_lossy(&bytes).replace("\r\n", "\n"));
+        }
+    }
+    Ok(texts)
+}
+
+/// Returns true if a file has terms, by its name.
+fn has_terms(name: &str) -> bool {
+    let name = name.to_uppercase();
+    let mut rests = TERMS.iter().filter_map(|begin| name.strip_prefix(begin));
+    rests.any(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']))
 }
 
 #[cfg(test)]
@@ -319,11 +389,56 @@ mod tests {
         assert_eq!(found.get(&("a", "2.0.0")), None);
     }
 
+    #[test]
+    fn files_with_terms_are_known_by_their_names() {
+        for name in ["LICENSE", "license-mit", "COPYING.txt", "NOTICE"] {
+            assert!(has_terms(name), "{name}");
+        }
+        for name in ["copyrights.yml", "copy.rs", "README.md", "licensed.rs"] {
+            assert!(!has_terms(name), "{name}");
+        }
+    }
+
+    fn part(name: &str, repository: &str, terms: &[&str]) -> Part {
+        Part {
+            id: name.into(),
+            name: name.into(),
+            version: "1.0.0".into(),
+            licence: "MIT".into(),
+            terms: terms.iter().map(|text| (*text).to_owned()).collect(),
+            repository: repository.into(),
+            is_ours: false,
+            checksum: None,
+            uses: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_crate_without_terms_has_those_of_its_repository() {
+        let mut crates = [part("a", "r", &["Do."]), part("b", "r", &[])];
+        learn_terms(&mut crates).unwrap();
+        assert_eq!(crates[1].terms, ["Do."]);
+        let fault = learn_terms(&mut [part("c", "s", &[])]).unwrap_err();
+        assert!(fault.contains("c 1.0.0 (MIT) has no file"), "{fault}");
+    }
+
+    #[test]
+    fn the_list_has_the_crates_that_were_compiled() {
+        let parts = Parts {
+            crates: vec![part("a", "r", &["Do."]), part("b", "r", &["Do."])],
+            others: Vec::new(),
+        };
+        let compiled = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        parts.are(&compiled(&["a", "b"])).unwrap();
+        assert!(parts.are(&compiled(&["a"])).is_err());
+        assert!(parts.are(&compiled(&["a", "b", "c"])).is_err());
+    }
+
     /// Each crate is named with its terms, and the bill names its users.
     #[test]
     fn the_program_has_notices_and_a_bill_of_materials() {
-        let parts = of(&build::this_machine().unwrap()).unwrap();
-        let (notices, bill) = (parts.notices().unwrap(), parts.sbom());
+        let parts = of(build::this_machine().unwrap()).unwrap();
+        let (notices, bill) = (parts.notices(), parts.sbom());
         for name in ["serde", "ring", "libsqlite3-sys", "imbl"] {
             let part = parts.crates.iter().find(|part| part.name == name).unwrap();
             assert!(
@@ -334,6 +449,10 @@ mod tests {
                 !part.licence.is_empty() && part.checksum.is_some(),
                 "{name}"
             );
+        }
+        // C code and the code of others in the folders of crates has terms of its own.
+        for owner in ["Daan Leijen", "the fiat-crypto authors"] {
+            assert!(notices.contains(owner), "{owner}");
         }
         assert!(
             !notices.contains("serde_derive"),

@@ -46,9 +46,13 @@ pub(super) fn staged(
     for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         copied(&root().join(name), &documents.join(name))?;
     }
+    let readme = documents.join("README.md");
+    let text = fs::read_to_string(&readme).map_err(at(&readme))?;
+    let is_there = |target: &str| documents.join(target).exists();
+    write(&readme, &linked(&text, is_there))?;
     let terms = build::sysroot()?.join("share/doc/rust/COPYRIGHT-library.html");
     copied(&terms, &documents.join("RUST.html"))?;
-    write(&documents.join("NOTICES.txt"), &parts.notices()?)?;
+    write(&documents.join("NOTICES.txt"), &parts.notices())?;
     write(
         &documents.join("sbom.cdx.json"),
         &format!("{:#}\n", parts.sbom()),
@@ -78,4 +82,53 @@ pub(super) fn plain(folder: &Path) -> Result<(), String> {
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(at(path))
+}
+
+/// Returns a text in Markdown in which links to files that are not there are their words alone. Links within the text and to other
+/// hosts stay.
+fn linked(text: &str, is_there: impl Fn(&str) -> bool) -> String {
+    let mut linked = String::new();
+    let mut rest = text;
+    while let Some(open) = rest.find('[') {
+        let Some((words, target, end)) = link(&rest[open..]) else {
+            linked.push_str(&rest[..=open]);
+            rest = &rest[open + 1..];
+            continue;
+        };
+        let file = target.split('#').next().unwrap_or_default();
+        let stays = file.is_empty() || target.contains("://") || is_there(file);
+        let before = &rest[..open];
+        if stays {
+            linked.push_str(&rest[..open + end]);
+        } else {
+            linked.push_str(before.strip_suffix('!').unwrap_or(before));
+            linked.push_str(words);
+        }
+        rest = &rest[open + end..];
+    }
+    linked.push_str(rest);
+    linked
+}
+
+/// Returns the words and the target of the link with which a text begins, and its length.
+fn link(text: &str) -> Option<(&str, &str, usize)> {
+    let (words, rest) = text.strip_prefix('[')?.split_once("](")?;
+    let (target, _) = rest.split_once(')')?;
+    let plain = !words.contains(['[', ']', '\n']) && !target.contains(char::is_whitespace);
+    let length = 1 + words.len() + 2 + target.len() + 1;
+    plain.then_some((words, target, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::linked;
+
+    #[test]
+    fn links_that_lead_nowhere_are_their_words() {
+        let text = "![A desk](docs/desk.svg) [the docs](docs/README.md), [here](#a) [b](LICENSE-MIT#x) [c] [d](https://e.example) `[f](g h)`";
+        let there =
+            "A desk the docs, [here](#a) [b](LICENSE-MIT#x) [c] [d](https://e.example) `[f](g h)`";
+        assert_eq!(linked(text, |file| file == "LICENSE-MIT"), there);
+        assert_eq!(linked(text, |_| true), text);
+    }
 }

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use steersman_machine::network::{McpAt, McpDef};
 use steersman_machine::values::expression::{Scope, Template};
 use steersman_runtime::Env;
@@ -87,23 +88,36 @@ impl Place {
     pub(super) async fn connect(
         &self,
         clients: &Clients,
+        limit: Duration,
         mask: &Mask,
     ) -> Result<Live, NoConnection> {
         let (said, changes) = (Said::default(), Arc::<AtomicU64>::default());
-        let service = match self {
-            Self::Http { url, headers } => {
-                let transport = http(url, headers, clients).map_err(permanent)?;
-                let watched = Watched::new(transport, changes.clone());
-                rmcp::serve_client(Client::default(), watched).await
-            }
-            Self::Process { argv, env, folder } => {
-                let command = command(argv, env, folder).map_err(permanent)?;
-                let pipe = Pipe::start(command, said.clone()).map_err(permanent)?;
-                let watched = Watched::new(pipe, changes.clone());
-                rmcp::serve_client(Client::default(), watched).await
-            }
+        let greets = async {
+            Ok::<_, NoConnection>(match self {
+                Self::Http { url, headers } => {
+                    let transport = http(url, headers, clients).map_err(permanent)?;
+                    let watched = Watched::new(transport, changes.clone());
+                    rmcp::serve_client(Client::default(), watched).await
+                }
+                Self::Process { argv, env, folder } => {
+                    let command = command(argv, env, folder).map_err(permanent)?;
+                    let pipe = Pipe::start(command, said.clone()).map_err(permanent)?;
+                    let watched = Watched::new(pipe, changes.clone());
+                    rmcp::serve_client(Client::default(), watched).await
+                }
+            })
         };
-        match service {
+        let Ok(service) = tokio::time::timeout(limit, greets).await else {
+            let tail = said.last_words(mask).await;
+            let message = format!(
+                "the server did not greet within {limit:?} (`start_timeout` allows more){tail}"
+            );
+            return Err(NoConnection {
+                message: mask.first(&message, 4_000),
+                again: Some(0),
+            });
+        };
+        match service? {
             Ok(service) => Ok(Live {
                 service,
                 said,

@@ -52,6 +52,17 @@ struct Words {
     fault: Option<String>,
 }
 
+impl Words {
+    fn printed(&self, mask: &Mask) -> String {
+        let Some(line) = &self.garbage else {
+            return String::new();
+        };
+        let line = mask.piece(&String::from_utf8_lossy(line));
+        let line = mask.first(line.trim(), LINE_MAX);
+        format!("; on standard output it printed a line that is not a message: {line}")
+    }
+}
+
 impl Said {
     fn with<T>(&self, look: impl FnOnce(&mut Words) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -66,19 +77,18 @@ impl Said {
         self.tail(mask)
     }
 
+    /// Returns the last line that is not a message as the end of a sentence; empty if there is none.
+    pub(super) fn printed(&self, mask: &Mask) -> String {
+        self.with(|words| words.printed(mask))
+    }
+
     fn tail(&self, mask: &Mask) -> String {
         self.with(|words| {
             let mut tail = String::new();
             if let Some(fault) = &words.fault {
                 tail = format!("{tail}; {fault}");
             }
-            if let Some(line) = &words.garbage {
-                let line = mask.piece(&String::from_utf8_lossy(line));
-                let line = mask.first(line.trim(), LINE_MAX);
-                tail = format!(
-                    "{tail}; on standard output it printed a line that is not a message: {line}"
-                );
-            }
+            tail.push_str(&words.printed(mask));
             let error = mask.piece(&String::from_utf8_lossy(&words.error));
             if !error.trim().is_empty() {
                 tail = format!("{tail}; its last words on standard error: {}", error.trim());

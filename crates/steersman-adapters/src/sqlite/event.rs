@@ -77,7 +77,7 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
 
 /// Delivers an event to the waits that it matches, or puts it into the box. Returns false if its id is known.
 pub(super) fn deliver(conn: &Connection, state: &mut State, event: &BoxedEvent) -> Said<bool> {
-    let said = SaidHash::of(&event.message).0;
+    let said = SaidHash::of(&event.id, &event.message).0;
     let tenant = &event.scope.tenant;
     match seen::find(conn, tenant, &event.id)? {
         Ok(None) => {}

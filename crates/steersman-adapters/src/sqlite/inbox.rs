@@ -43,7 +43,7 @@ pub(super) fn deliver(
     message: &InboxMessage,
     said: Option<SaidHash>,
 ) -> Said<bool> {
-    let said = said.unwrap_or_else(|| SaidHash::of(&message.bytes));
+    let said = said.unwrap_or_else(|| SaidHash::of(&message.id, &message.bytes));
     let most = bounds::most_waiting(message);
     let said = salted(salt, said);
     let new = conn
@@ -87,7 +87,7 @@ pub(super) fn refused(
     message: &InboxMessage,
 ) -> rusqlite::Result<Option<StoreError>> {
     if let Some(before) = before(conn, *no, &message.id)? {
-        let said = salted(salt, SaidHash::of(&message.bytes));
+        let said = salted(salt, SaidHash::of(&message.id, &message.bytes));
         return Ok(not_new(&message.id, before, said).err());
     }
     let most = bounds::most_waiting(message);

@@ -15,6 +15,7 @@ use steersman_machine::context::Request;
 use steersman_machine::network::{CallStyle, ToolChoice};
 use steersman_machine::stored::outcome::Retry;
 use steersman_runtime::model::{Model, Transport};
+use steersman_runtime::trace::TraceParent;
 use tokio_util::sync::CancellationToken;
 
 const HELLO: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"},\"finish_reason\":null}]}\n\n";
@@ -214,6 +215,9 @@ async fn an_answer_that_was_begun_has_its_begin_once() {
     );
 }
 
+/// The span of a call.
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
 #[tokio::test]
 async fn the_call_may_name_another_address_and_model() {
     let server = Listener::new(vec![Reply::stream(&[HELLO, STOP, DONE])]).await;
@@ -223,6 +227,7 @@ async fn the_call_may_name_another_address_and_model() {
         model: Some("other".to_owned()),
         key: None,
     };
+    call.trace = TraceParent::parse(TRACE);
     let chat = chat("http://127.0.0.1:1");
     chat.call(&call, &Seen::default(), &CancellationToken::new())
         .await
@@ -230,6 +235,7 @@ async fn the_call_may_name_another_address_and_model() {
     let request = server.request();
     assert_eq!(request.line, "POST /api/v3/chat/completions HTTP/1.1");
     assert_eq!(request.header("authorization"), None);
+    assert_eq!(request.header("traceparent"), Some(TRACE));
     assert_eq!(request.json()["model"], "other");
 }
 

@@ -9,6 +9,7 @@ use steersman_machine::network::Network;
 use steersman_machine::view::mapping::Raw;
 use steersman_runtime::Env;
 use steersman_runtime::toolset::Toolset;
+use steersman_runtime::trace::TraceParent;
 use tokio_util::sync::CancellationToken;
 
 /// A network whose tool `t` has this `http:` and these further lines.
@@ -127,6 +128,21 @@ async fn forms_and_methods() {
     );
     assert_eq!(requests[0].header("idempotency-key"), None);
     assert_eq!(requests[2].header("x-key"), Some("k7wq.ab.21.1"));
+}
+
+#[tokio::test]
+async fn a_request_carries_the_trace_of_its_call() {
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let server = Listener::new(vec![ok(), ok()]).await;
+    let get = tool(r#"{ url: "{{ config.base }}/g" }"#, "effect: read");
+    let names = json!({ "args": { "id": "" } });
+    let mut call = run_of_t(&get, names, &envs(&server.url));
+    run(&HttpTools::default(), &call).await;
+    call.trace = TraceParent::parse(TRACE);
+    run(&HttpTools::default(), &call).await;
+    let requests = server.requests();
+    assert_eq!(requests[0].header("traceparent"), None);
+    assert_eq!(requests[1].header("traceparent"), Some(TRACE));
 }
 
 /// A value must not change where a request goes or what it says.

@@ -14,6 +14,7 @@ use steersman_machine::values::expression::Names;
 use steersman_machine::view::mapping::Raw;
 use steersman_runtime::process_env;
 use steersman_runtime::toolset::{Asked, Heard, Progress, ServerAsk, ToolRun, Toolset};
+use steersman_runtime::trace::TraceParent;
 use tokio_util::sync::CancellationToken;
 
 /// A temporary file that the server writes, which is removed when this is dropped.
@@ -448,8 +449,13 @@ async fn why_a_server_does_not_come_up_is_told() {
         call.starts_with("not performed: failed again after 0: the server ended"),
         "{call}"
     );
-    let mute = refuses(&tools, &scripted(&diary, "mute", "echo", "timeout: 300ms")).await;
-    assert_eq!(mute, "it did not say what it offers within 300ms");
+    let mute = refuses(
+        &tools,
+        &scripted(&diary, "mute", "echo", "start_timeout: 300ms"),
+    )
+    .await;
+    let told = "the server did not greet within 300ms (`start_timeout` allows more)";
+    assert!(mute.starts_with(told), "{mute}");
     let noise = refuses(&tools, &scripted(&diary, "noise", "echo", "timeout: 10s")).await;
     assert!(
         noise.contains("it prints nothing that is a message") && noise.contains("I am no server"),
@@ -486,6 +492,11 @@ async fn a_server_that_fails_again_and_again_is_left_alone_for_a_while() {
     refuses(&tools, &network).await;
     let second = refuses(&tools, &network).await;
     assert!(second.contains("before anything was answered"), "{second}");
+    // Whether there is another attempt is not known here, so none is promised.
+    assert!(
+        second.ends_with("is left alone for less than a second"),
+        "{second}"
+    );
     assert_eq!(diary.lines("started"), 1);
 }
 
@@ -548,6 +559,13 @@ async fn an_idempotent_call_carries_its_key() {
     assert_eq!(once(&tools, &network).await, r#"done: "with a key""#);
     let network = scripted(&diary, "", "key", "effect: read");
     assert_eq!(once(&tools, &network).await, r#"done: "without""#);
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let run = ToolRun {
+        trace: TraceParent::parse(trace),
+        ..call(&network)
+    };
+    let traced = tools.run(&run, &CancellationToken::new()).await;
+    assert_eq!(shown(&traced), r#"done: "with a trace""#);
 }
 
 #[tokio::test]

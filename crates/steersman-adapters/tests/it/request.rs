@@ -171,6 +171,7 @@ pub(crate) fn call_of(request: Request, key: Option<&str>) -> ModelCall {
             ..Transport::default()
         },
         seed: 0,
+        trace: None,
         encodings: Encodings::default(),
     }
 }

@@ -70,6 +70,7 @@ pub(crate) fn run_of(network: &Arc<Network>, tool: &str, names: Json, env: &Env)
         scope: Arc::new(scope.expect("the secrets are there")),
         steps: None,
         writes: None,
+        trace: None,
     }
 }
 

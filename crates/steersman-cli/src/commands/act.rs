@@ -8,6 +8,7 @@ use crate::place::{Place, typed_as};
 use crate::play::{self, Ended, Leaving, Play};
 use crate::printer::{Printer, dim, here};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use steersman::runtime::engine::{BranchView, EngineError, Inspection};
 use steersman::runtime::pending::{Pending, PendingId, PendingKind};
@@ -15,7 +16,9 @@ use steersman::runtime::session::Fate;
 use steersman::runtime::store::StoreError;
 use steersman::views::log::{self, Became};
 use steersman::views::reader::Stored;
+use steersman::views::why::Past;
 use steersman::{Act, By};
+use steersman_machine::stored::commit::Why;
 use steersman_machine::stored::ids::{Line, Name};
 
 /// Interval at which another owner is checked, and the total time to wait for it.
@@ -115,19 +118,51 @@ impl Target {
 
     /// Finds the open question: by its effect if one is given, otherwise the only one of these kinds. A person who may not
     /// decide it is refused here, before the session is claimed.
-    pub(crate) fn pending(
+    pub(crate) async fn pending(
         &self,
         effect: Option<&str>,
         kinds: &[PendingKind],
         what: &str,
         act: &Acting,
     ) -> Result<&Pending, CommandError> {
-        let pending = self.found(effect, kinds, what)?;
+        let pending = match self.found(effect, kinds, what) {
+            Ok(pending) => pending,
+            Err(error) => {
+                let decided = self.decided(effect, kinds).await?;
+                return Err(decided.into_iter().fold(error, CommandError::hint));
+            }
+        };
         if let Some(network) = &self.inspection.network {
             let may = pending.may(network, role(act));
             may.map_err(CommandError::usage)?;
         }
         Ok(pending)
+    }
+
+    /// Says who ended the newest question of these kinds, if it is over.
+    async fn decided(
+        &self,
+        effect: Option<&str>,
+        kinds: &[PendingKind],
+    ) -> Result<Option<String>, CommandError> {
+        let whys: Vec<Why> = kinds
+            .iter()
+            .filter_map(|kind| match kind {
+                PendingKind::Approval => Some(Why::Approval),
+                PendingKind::Repeat => Some(Why::Repeat),
+                PendingKind::Budget => Some(Why::Budget),
+                PendingKind::Input => Some(Why::Input),
+                PendingKind::Doubt => Some(Why::Doubt),
+                _ => None,
+            })
+            .collect();
+        let typed = effect.map(|effect| match effect.parse::<PendingId>() {
+            Ok(id) => id.effect.to_string(),
+            Err(()) => effect.to_owned(),
+        });
+        let log = self.place.log(&self.inspection.info.id).await?;
+        let past = Past::new(&log, BTreeMap::new());
+        Ok(past.decision(typed.as_deref(), &whys))
     }
 
     fn found(
@@ -321,7 +356,7 @@ pub(crate) async fn elsewhere<'a>(
 }
 
 /// Returns the line after `head` that took a message. A refusal is an error.
-async fn taken(
+pub(crate) async fn taken(
     place: &Place,
     session: &str,
     id: &Name,

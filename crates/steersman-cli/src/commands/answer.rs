@@ -40,7 +40,9 @@ pub(crate) async fn run(
     };
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let kinds = &[PendingKind::Question, PendingKind::Input];
-    let pending = target.pending(question, kinds, "question", &args.act)?;
+    let pending = target
+        .pending(question, kinds, "question", &args.act)
+        .await?;
     let act = Act::answer(pending.id(), &text, by(&args.act));
     target.deliver(act, &args.act.own, printer).await
 }

@@ -1,10 +1,10 @@
-//! `approve`: lets a held call run once, with exactly its arguments or with edited ones.
+//! `approve`: lets a held call run once, with exactly its arguments or with edited ones; a budget may get an amount.
 
 use crate::asked;
 use crate::cli::{Acting, Global};
 use crate::commands::act::{Target, by};
 use crate::error::{CommandError, Exit};
-use crate::printer::Printer;
+use crate::printer::{Printer, yellow};
 use crate::words;
 use steersman::Act;
 use steersman::runtime::pending::PendingKind;
@@ -26,6 +26,9 @@ pub(crate) struct ApproveArgs {
     /// Run it with another argument: `--edit cents=1200`. Only those that the definition lets be changed.
     #[arg(long, value_name = "NAME=VALUE")]
     edit: Vec<String>,
+    /// For a budget: allow this much more, in money or tokens as the limit counts, not only what the call may need.
+    #[arg(long, value_name = "AMOUNT", conflicts_with_all = ["edit", "repeat"])]
+    more: Option<String>,
     #[command(flatten)]
     act: Acting,
 }
@@ -43,7 +46,9 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
-    let pending = target.pending(args.effect.as_deref(), GRANTED, "approval", &args.act)?;
+    let pending = target
+        .pending(args.effect.as_deref(), GRANTED, "approval", &args.act)
+        .await?;
     // With edited arguments it is not a repetition; the edited call is judged as a new one.
     if let Some(before) = pending
         .repeats
@@ -63,10 +68,26 @@ pub(crate) async fn run(
             asked::approval(&args.session, pending)
         )));
     }
+    if args.more.is_some() && pending.kind != PendingKind::Budget {
+        return Err(CommandError::usage(format!(
+            "`--more` is for a budget, and this is the {} {}",
+            words::wait(pending.kind),
+            pending.effect
+        )));
+    }
+    let session = &target.inspection.info.id;
+    let elsewhere = asked::elsewhere(&target.place, session, std::slice::from_ref(pending)).await?;
+    for told in elsewhere.into_values().flatten() {
+        printer.talk(yellow(&format!("Also: {told}.")));
+    }
     let (of, by) = (pending.id(), by(&args.act));
     let network = target.inspection.network.as_deref();
     let tool = network.and_then(|network| network.tools.get(pending.tool.as_deref()?));
-    let act = match edited(&args.edit, &pending.edit, tool)? {
+    let edited = match &args.more {
+        Some(more) => Some(serde_json::json!({ "more": more })),
+        None => edited(&args.edit, &pending.edit, tool)?,
+    };
+    let act = match edited {
         Some(edited) => Act::approve_edited(of, &edited, by),
         None => Act::approve(of, by),
     };

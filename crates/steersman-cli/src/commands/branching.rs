@@ -15,7 +15,8 @@ use steersman::Act;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::session::Settled;
 use steersman::runtime::store::bounds;
-use steersman::views::effects::Effects;
+use steersman::views::effects::Effect;
+use steersman::views::elsewhere;
 use steersman::views::log::Log;
 use steersman_machine::stored::ids::{Id, Line};
 
@@ -47,10 +48,7 @@ impl Spot {
             Some(line) => {
                 let log = target.place.log(&inspection.info.id).await?;
                 let path = log.path(branch, &inspection.branches);
-                let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-                place::line(Some(line), &numbers, &path, |tool| {
-                    Log::first_call_of(&path, tool)
-                })?
+                place::line(Some(line), &path)?
             }
         };
         let (id, name) = (branch.id, branch_name(branch));
@@ -123,6 +121,21 @@ pub(crate) fn take_over(
         format!(", and leaves behind what the current branch did after @{at}")
     });
     Some((rewind, format!("continues with this branch{left}")))
+}
+
+/// Returns rows for some effects of a session.
+pub(crate) fn told(
+    log: &Log,
+    seen: &Inspection,
+    effects: impl IntoIterator<Item = Id>,
+) -> Vec<String> {
+    let all = elsewhere::of(log, seen);
+    let found = |id: Id| all.all().find(|effect| effect.id == id);
+    let row = |effect: &Effect| {
+        let args = words::line(&words::arguments(&effect.args), words::width());
+        format!("{} {}({args}) is {}", effect.id, effect.tool, effect.word())
+    };
+    effects.into_iter().filter_map(found).map(row).collect()
 }
 
 /// The process that continues a new branch.
@@ -230,18 +243,8 @@ impl Begun {
 
     /// Lists effects on the superseded lines that touched the world, or may have.
     pub(crate) fn left(&self) -> Vec<String> {
-        let mut effects = Effects::of(&self.log.lines, &self.log.texts, None);
-        effects.driven(self.inspection.info.owner.is_some());
-        let found = |id: &Id| effects.all().find(|effect| effect.id == *id);
         let listed = self.log.listed(self.line);
-        listed
-            .iter()
-            .filter_map(found)
-            .map(|d| {
-                let args = words::line(&words::arguments(&d.args), words::width());
-                format!("{} {}({args}) is {}", d.id, d.tool, d.word())
-            })
-            .collect()
+        told(&self.log, &self.inspection, listed)
     }
 
     /// Reports the result of the branch; its answer goes to standard output. If no message was sent and nothing runs, there
@@ -250,7 +253,7 @@ impl Begun {
         let branch = self.branch();
         if printer.is_json() {
             let info = &self.inspection.info;
-            let mut document = play::document(&info.id, branch.head, &self.settled);
+            let mut document = play::document(&info.id, branch.head, &self.settled, None);
             document["branch"] = self.name().into();
             document["from"] = self.from.0.into();
             document["dry"] = branch.snapshot.dry.into();
@@ -273,8 +276,9 @@ impl Begun {
         match &self.settled {
             Settled::Answered { text, .. } => printer.whole(&**text)?,
             Settled::Asks(all) | Settled::Doubt(all) | Settled::Waits(all) => {
+                let elsewhere = asked::elsewhere_in(&self.log, &self.inspection, all);
                 for pending in all {
-                    for row in asked::frame(pending, self.now, words::talk_width()) {
+                    for row in asked::frame(pending, &elsewhere, self.now, words::talk_width()) {
                         printer.talk(row);
                     }
                     for command in asked::commands(&self.short, pending) {

@@ -224,7 +224,7 @@ async fn in_one(
         seen.settled
     };
     if printer.is_json() {
-        printer.json(&play::document(&info.id, seen.info.head, &settled))?;
+        printer.json(&play::document(&info.id, seen.info.head, &settled, None))?;
     }
     let short = place.short(&info.id).await?;
     let exit = match &settled {

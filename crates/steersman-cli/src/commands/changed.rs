@@ -149,14 +149,24 @@ pub(crate) async fn rebind(
         printer.talk(format!("The session follows its definition to {folder}."));
     }
     done.map_err(|error| match error {
-        steersman::Error::Refused(why) => CommandError::new(
-            Exit::Store,
-            format!("session `{short}` does not take the new definition: {why}"),
-        )
-        .hint(format!(
-            "it goes on with the one that it is bound to: steersman run --resume {short}"
-        ))
-        .hint("a new session takes the new one: steersman run"),
+        steersman::Error::Refused(why) => {
+            let error = CommandError::new(
+                Exit::Store,
+                format!("session `{short}` does not take the new definition: {why}"),
+            )
+            .hint(format!(
+                "it goes on with the one that it is bound to: steersman run --resume {short}"
+            ));
+            let mut branches = seen.branches.iter().filter(|branch| !branch.superseded);
+            let open = branches.find(|branch| branch.snapshot.is_open());
+            match open {
+                Some(branch) => error.hint(format!(
+                    "to end what is open, and then take the new one: steersman cancel {}",
+                    crate::place::typed_as(short, (branch.id != seen.current).then_some(branch))
+                )),
+                None => error.hint("a new session takes the new one: steersman run"),
+            }
+        }
         other => other.into(),
     })
 }

@@ -68,6 +68,7 @@ pub(crate) async fn run(
     let checked = network.checked();
     let warnings = from_here(&args.definition, network.warnings().to_vec());
     let told = Shown::of(&warnings);
+    let programs = missing_programs(&network);
     if printer.is_json() {
         printer.json(&json!({
             "ok": true,
@@ -81,7 +82,11 @@ pub(crate) async fn run(
             "tests": network.tests().collect::<Vec<_>>(),
             "diagnostics": all(told.first),
             "more": told.more,
+            "missing": programs,
         }))?;
+        return Ok(Exit::Answered);
+    }
+    if printer.is_quiet() {
         return Ok(Exit::Answered);
     }
     for diagnostic in told.first {
@@ -90,7 +95,11 @@ pub(crate) async fn run(
     if let Some(rest) = told.rest() {
         printer.complain(format!("{rest}.\n"));
     }
-    for row in proved(checked, network.tests().count()) {
+    for missing in &programs {
+        printer.complain(format!("warning: {missing}\n"));
+    }
+    let all_reached = !warnings.iter().any(Diagnostic::is_of_reach);
+    for row in proved(checked, network.tests().count(), all_reached) {
         printer.data(row)?;
     }
     let place = shown(&args.definition);
@@ -287,8 +296,44 @@ fn named(network: &network::Network) -> impl Iterator<Item = &ToolDef> {
     network.tools.values().filter(move |tool| !implied(tool))
 }
 
+/// Returns the programs of `command` that are paths from the definition's folder and cannot be started, each with the reason. A program
+/// that is looked for in PATH may be there when it is needed.
+pub(crate) fn missing_programs(network: &Network) -> Vec<String> {
+    let Some(folder) = network.folder() else {
+        return Vec::new();
+    };
+    let tools = network.checked().tools.values().filter_map(|tool| {
+        let Source::Command { argv, .. } = &tool.source else {
+            return None;
+        };
+        let program = &*argv.first()?.source;
+        let is_path = program.contains('/') && !program.contains('{');
+        let why = startable(&folder.join(program)).err().filter(|_| is_path)?;
+        Some(format!(
+            "`{program}`, the program of the tool `{}`, {why}",
+            tool.name
+        ))
+    });
+    tools.collect()
+}
+
+/// Checks that a file is there and may be run.
+fn startable(path: &Path) -> Result<(), &'static str> {
+    let Ok(data) = std::fs::metadata(path) else {
+        return Err("is not there");
+    };
+    if data.is_dir() {
+        return Err("is a folder");
+    }
+    #[cfg(unix)]
+    if std::os::unix::fs::PermissionsExt::mode(&data.permissions()) & 0o111 == 0 {
+        return Err("may not be run: chmod +x makes it a program");
+    }
+    Ok(())
+}
+
 /// Renders one screen with everything that the check proved.
-fn proved(network: &network::Network, tests: usize) -> Vec<String> {
+fn proved(network: &network::Network, tests: usize, all_reached: bool) -> Vec<String> {
     let mut parts = vec![
         count(network.agents.len() as u64, "agent"),
         count(named(network).count() as u64, "tool"),
@@ -300,10 +345,15 @@ fn proved(network: &network::Network, tests: usize) -> Vec<String> {
         });
     }
     let mut rows = vec![format!(
-        "{}{}: {}. All reachable, all names known, all typed.",
+        "{}{}: {}. {} names known, all typed.",
         bold(&network.name),
         digest(network).map_or_else(String::new, |digest| format!(" {}", digest.short())),
-        parts.join(", ")
+        parts.join(", "),
+        if all_reached {
+            "All reachable, all"
+        } else {
+            "Not all reachable; all"
+        }
     )];
     let mut row = |name: &str, text: String| rows.push(format!("  {name:<11} {text}"));
     row("entry", network.entry.join(", "));

@@ -4,6 +4,7 @@
 //! calls.
 
 use crate::cli::Global;
+use crate::commands::check;
 use crate::commands::pending::listed;
 use crate::commands::servers::renamed;
 use crate::error::{CommandError, Exit};
@@ -32,7 +33,7 @@ use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE, sealer, would_be_made}
 use steersman_adapters::stores::SealedWith;
 use steersman_machine::network::budget::BudgetOf;
 use steersman_machine::network::manifest::Manifest;
-use steersman_machine::network::{Network as CheckedNetwork, Source};
+use steersman_machine::network::{Network as CheckedNetwork, Provider, Source};
 use steersman_machine::stored::ids::Time;
 use steersman_machine::view::iso;
 
@@ -43,6 +44,17 @@ pub(crate) const LISTED: &str = "Say what is there: keys, models, the store, ver
 pub(crate) struct DoctorArgs {
     /// A definition, or a folder with a steersman.yaml: also what its models mean here.
     definition: Option<PathBuf>,
+    /// Answers of models that the definition calls `scripted`, from a file: they need no other model.
+    #[arg(long, value_name = "FILE", requires = "definition")]
+    script: Option<PathBuf>,
+    /// Answers of all models from a file: the definition needs no model.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "definition",
+        conflicts_with = "script"
+    )]
+    script_all: Option<PathBuf>,
     /// Drive a store again that opens for reading only: a copy, one that was moved or restored, one that lost lines.
     #[arg(long)]
     accept_store: bool,
@@ -108,14 +120,26 @@ pub(crate) async fn run(
     kept(&mut findings, &file).await;
     sealing(&mut findings, &file).await;
     keys(&mut findings);
-    models(&mut findings, args.definition.as_deref()).await?;
+    models(&mut findings, &args).await?;
     if let Some(path) = args.definition.as_deref() {
+        programs(&mut findings, path);
         servers(&mut findings, path).await?;
         spent(&mut findings, path, &file).await?;
     }
     tell(printer, &findings)?;
     let bad = findings.0.iter().any(|f| f.health == Health::Bad);
     Ok(if bad { Exit::Failed } else { Exit::Answered })
+}
+
+/// Reports the programs of `command` in the definition's folder that cannot be started.
+fn programs(findings: &mut Findings, path: &Path) {
+    // A definition with errors is reported with its models.
+    let Ok(network) = check::load(path) else {
+        return;
+    };
+    for missing in check::missing_programs(&network) {
+        findings.add("tools", Health::Bad, missing);
+    }
 }
 
 /// Accepts the store as it is, on a person's word.
@@ -235,11 +259,10 @@ async fn spent(
     }
     let sessions = store.sessions(&SessionQuery::default()).await?;
     for name in network.budgets.keys() {
-        let told = format!("`{name}`");
         let waits = |info: &&SessionInfo| {
             let pending = listed(info).unwrap_or_default();
-            let mut budgets = pending.iter().filter(|p| p.kind == PendingKind::Budget);
-            budgets.any(|p| p.text.contains(&told))
+            let mut calls = pending.iter().filter(|p| p.kind == PendingKind::Budget);
+            calls.any(|p| budgets::named_in(&p.text) == Some(name))
         };
         let waiting = sessions.iter().filter(waits).count() as u64;
         if waiting > 0 {
@@ -247,7 +270,10 @@ async fn spent(
             let text = format!("{} {wait} for `{name}`", count(waiting, "session"));
             findings
                 .add("budget", Health::Note, text)
-                .hint("steersman pending --where \"kind = budget\"");
+                .hint(format!(
+                    "steersman release --budget {name} --where \"network = {}\" lets these calls through",
+                    network.name
+                ));
         }
     }
     Ok(())
@@ -456,7 +482,8 @@ fn keys(findings: &mut Findings) {
 }
 
 /// Reports the models that a definition uses here, or the model that `auto` chooses, and whether their servers answer.
-async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<(), CommandError> {
+async fn models(findings: &mut Findings, args: &DoctorArgs) -> Result<(), CommandError> {
+    let definition = args.definition.as_deref();
     let network = match definition {
         Some(path) => Network::from_path(locate::definition(path)?)?
             .build()
@@ -478,7 +505,13 @@ async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<()
     let named = bind::config(network, &env, &BTreeMap::new())
         .and_then(|config| bind::named_models(network, &config, &BTreeMap::new()));
     let resolved = match named {
-        Ok(named) => catalog.resolve(&named, &env, &folder).await,
+        Ok(mut named) => {
+            scripts(findings, args, &mut named);
+            if named.models.is_empty() {
+                return Ok(());
+            }
+            catalog.resolve(&named, &env, &folder).await
+        }
         Err(error) => {
             findings.add("model", Health::Bad, error.to_string());
             return Ok(());
@@ -534,6 +567,36 @@ async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Takes the models out of a definition that answer from a script which was given, and reports them.
+fn scripts(findings: &mut Findings, args: &DoctorArgs, network: &mut CheckedNetwork) {
+    let Some(script) = args.script.as_ref().or(args.script_all.as_ref()) else {
+        return;
+    };
+    let shown = script.display();
+    match std::fs::metadata(script) {
+        Ok(found) if !found.is_dir() => {}
+        Ok(_) => {
+            findings.add(
+                "model",
+                Health::Bad,
+                format!("the script `{shown}` is a folder"),
+            );
+        }
+        Err(error) => {
+            let text = format!("the script `{shown}` cannot be read: {error}");
+            findings.add("model", Health::Bad, text);
+        }
+    }
+    network.models.retain(|name, model| {
+        let answers = args.script_all.is_some() || model.provider == Provider::Scripted;
+        if answers {
+            let text = format!("`{name}` answers from {shown}");
+            findings.add("model", Health::Well, text);
+        }
+        !answers
+    });
 }
 
 /// Reports the server of models on this computer that `--model local` would take. No other command looks for one unasked.

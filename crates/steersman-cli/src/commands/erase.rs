@@ -9,8 +9,11 @@ use crate::store::{Forgotten, Passed, forget};
 use crate::words::count;
 use serde_json::json;
 use std::path::Path;
+use steersman::runtime::engine::EngineError;
 use steersman::runtime::erase::{Erased, What, erased_artifacts};
-use steersman::runtime::store::{Memory, MemoryQuery, SessionQuery};
+use steersman::runtime::load::Load;
+use steersman::runtime::rerun::rerun_of;
+use steersman::runtime::store::{Memory, MemoryQuery, SessionId, SessionInfo, SessionQuery};
 use steersman_machine::stored::ids::{Id, Line};
 
 pub(crate) const LISTED: &str = "Erase what was said; all else still verifies";
@@ -26,6 +29,9 @@ pub(crate) struct EraseArgs {
     /// Also forget what it saved to memory, which is kept otherwise.
     #[arg(long, conflicts_with = "effect")]
     memory: bool,
+    /// Leave its reruns as they are. They hold the same texts.
+    #[arg(long)]
+    alone: bool,
     /// Do it. It cannot be undone.
     #[arg(long)]
     yes: bool,
@@ -54,71 +60,234 @@ pub(crate) async fn run(
                 .hint(format!("its last is {}", info.head)),
         );
     }
-    let short = place.short(&info.id).await?;
-    let erased = place
-        .engine()
-        .erase(&info.id, what, false)
-        .await
-        .map_err(|e| {
-            CommandError::from(e).hint(format!(
-                "let it come to its end or end it first: `steersman cancel {short}`"
-            ))
-        })?;
-    let mut all = count(erased.texts, "text");
-    if !erased.contents.is_empty() {
-        let contents = count(erased.contents.len() as u64, "content");
-        all = format!("{all} and {contents} of artifacts");
+    let plan = Plan::of(&args, info, what, &place).await?;
+    if args.yes {
+        return plan.carry_out(&args, place, printer).await;
     }
-    let saved = saved(&place, &info.id).await?;
-    if !args.yes {
-        if printer.is_json() {
-            printer
-                .json(&json!({ "session": &*info.id, "texts": erased.texts, "artifacts": erased.contents.len(), "memories": saved.len(), "erased": false }))?;
+    plan.tell(&args, printer)
+}
+
+/// Everything that is to be erased.
+struct Plan {
+    info: SessionInfo,
+    short: String,
+    what: What,
+    /// The reruns that are erased with the session, each with its id as people type it.
+    reruns: Vec<(SessionId, String)>,
+    /// The sums over all these sessions.
+    erased: Erased,
+    /// The memories that they saved.
+    saved: Vec<Memory>,
+    about: About,
+}
+
+impl Plan {
+    async fn of(
+        args: &EraseArgs,
+        info: SessionInfo,
+        what: What,
+        place: &Place,
+    ) -> Result<Self, CommandError> {
+        let short = place.short(&info.id).await?;
+        let erased = place.engine().erase(&info.id, what, false).await;
+        let mut erased = erased.map_err(|e| open(e, &short))?;
+        let mut with = Vec::new();
+        for id in &erased.reruns {
+            with.push((id.clone(), place.short(id).await?));
         }
+        let names: Vec<&str> = with.iter().map(|(_, short)| &**short).collect();
+        let names = names.join(", ");
+        if !with.is_empty() && !args.alone && what != What::All {
+            let what = format!("its reruns hold the same texts, at lines that may differ: {names}");
+            return Err(CommandError::usage(what).hint(format!(
+                "erase there what is to go (`steersman log RERUN` shows the lines), or the whole session (`steersman erase {short}`); \
+                 --alone leaves the reruns as they are"
+            )));
+        }
+        let reruns = if args.alone { Vec::new() } else { with };
+        let mut saved = saved_by(place, &info.id).await?;
+        for (id, short) in &reruns {
+            let more = place.engine().erase(id, What::All, false).await;
+            add(&mut erased, more.map_err(|e| open_rerun(e, short))?);
+            saved.extend(saved_by(place, id).await?);
+        }
+        let about = About {
+            names,
+            count: erased.reruns.len() as u64,
+            erases: !reruns.is_empty(),
+            origin: origin(place, &info).await?,
+        };
+        Ok(Self {
+            info,
+            short,
+            what,
+            reruns,
+            erased,
+            saved,
+            about,
+        })
+    }
+
+    /// Tells what would be erased.
+    fn tell(&self, args: &EraseArgs, printer: &Printer) -> Result<Exit, CommandError> {
+        let erased = &self.erased;
+        if printer.is_json() {
+            let reruns: Vec<&str> = self.reruns.iter().map(|(id, _)| &**id).collect();
+            printer.json(&json!({
+                "session": &*self.info.id,
+                "texts": erased.texts,
+                "artifacts": erased.contents.len(),
+                "memories": self.saved.len(),
+                "reruns": reruns,
+                "erased": false,
+            }))?;
+        }
+        let all = erased_words(erased);
         printer.talk(format!("{all} would be erased, for good."));
-        printer.talk(yellow(match what {
+        printer.talk(yellow(match self.what {
             What::All => "Models that go on with this session would see [erased], its state would be unset, its labels and its outcome gone from lists.",
             What::Line(_) | What::Effect(_) => "Models that go on with this session would see [erased] there; state that was written with it would be unset.",
         }));
-        remembered(&args, &saved, &short, printer);
+        self.about.tell(false, printer);
+        remembered(args, &self.saved, &self.short, printer);
         printer.talk(format!(
             "Next:  {}",
-            typed(&format!("{} --yes", typed_again(&args)))
+            typed(&format!("{} --yes", typed_again(args)))
         ));
-        return Ok(Exit::Answered);
+        Ok(Exit::Answered)
     }
-    let file = place.file.clone();
-    let erased = place.engine().erase(&info.id, what, true).await?;
-    let load =
-        steersman::runtime::load::Load::new(place.store().clone(), info.id.clone(), info.salt);
-    let report = load.inspect().await?;
-    let mut contents = erased.contents.clone();
-    if args.memory {
-        contents.extend(saved.iter().map(|memory| memory.hash));
-        let ids = saved.iter().map(|memory| memory.id).collect();
-        place.store().forget_memories(ids).await?;
+
+    async fn carry_out(
+        self,
+        args: &EraseArgs,
+        place: Place,
+        printer: &Printer,
+    ) -> Result<Exit, CommandError> {
+        let (engine, info) = (place.engine(), &self.info);
+        // The session itself comes last: if the command is interrupted, the same command still finds the reruns.
+        let mut erased = Erased::default();
+        for (id, _) in &self.reruns {
+            add(&mut erased, engine.erase(id, What::All, true).await?);
+        }
+        add(&mut erased, engine.erase(&info.id, self.what, true).await?);
+        let (mut lines, mut verifies) = (0, true);
+        for id in self.reruns.iter().map(|(id, _)| id).chain([&info.id]) {
+            let load = Load::new(place.store().clone(), id.clone(), info.salt);
+            let report = load.inspect().await?;
+            lines += report.lines as u64;
+            verifies &= report.damaged.is_empty();
+        }
+        let mut contents = erased.contents.clone();
+        if args.memory {
+            contents.extend(self.saved.iter().map(|memory| memory.hash));
+            let ids = self.saved.iter().map(|memory| memory.id).collect();
+            place.store().forget_memories(ids).await?;
+        }
+        let passed = passed(&place, &contents).await?;
+        let file = place.file.clone();
+        place.close();
+        let forgotten = forget(&file, &info.id, contents, passed).await?;
+        let done = Done {
+            all: erased_words(&self.erased),
+            erased,
+            reruns: self.reruns.into_iter().map(|(id, _)| id).collect(),
+            lines,
+            verifies,
+            forgotten,
+        };
+        self.about.tell(true, printer);
+        remembered(args, &self.saved, &self.short, printer);
+        let mut again = format!("{} --yes", typed_again(args));
+        if args.memory {
+            again += ", steersman gc --yes";
+        }
+        tell(done, (&info.id, &self.short), (&file, &again), printer)
     }
-    let passed = passed(&place, &contents).await?;
-    drop(load);
-    place.close();
-    let forgotten = forget(&file, &info.id, contents, passed).await?;
-    let done = Done {
-        all,
-        erased,
-        lines: report.lines as u64,
-        verifies: report.damaged.is_empty(),
-        forgotten,
+}
+
+/// Returns the error for a session in which something is open.
+fn open(error: EngineError, short: &str) -> CommandError {
+    CommandError::from(error).hint(format!(
+        "let it come to its end or end it first: `steersman cancel {short}`"
+    ))
+}
+
+/// Returns the error for a rerun in which something is open.
+fn open_rerun(error: EngineError, short: &str) -> CommandError {
+    let mut error = open(error, short);
+    error.message = format!("its rerun {short}: {}", error.message);
+    error.hint("--alone leaves its reruns as they are")
+}
+
+/// Adds what is erased of another session.
+fn add(all: &mut Erased, more: Erased) {
+    all.texts += more.texts;
+    all.blobs += more.blobs;
+    let new = more.contents.into_iter();
+    let new: Vec<_> = new.filter(|hash| !all.contents.contains(hash)).collect();
+    all.contents.extend(new);
+}
+
+fn erased_words(erased: &Erased) -> String {
+    let texts = count(erased.texts, "text");
+    if erased.contents.is_empty() {
+        return texts;
+    }
+    let contents = count(erased.contents.len() as u64, "content");
+    format!("{texts} and {contents} of artifacts")
+}
+
+/// The sessions that hold the same texts as the one that is erased.
+struct About {
+    /// Its reruns, as people type them.
+    names: String,
+    count: u64,
+    /// True if the reruns are erased with it.
+    erases: bool,
+    /// The session that it repeats, if it is a rerun, as people type it.
+    origin: Option<String>,
+}
+
+impl About {
+    fn tell(&self, is_done: bool, printer: &Printer) {
+        let (names, reruns) = (&self.names, count(self.count, "rerun"));
+        match (self.count, self.erases, is_done) {
+            (0, ..) => {}
+            (_, true, false) => printer.talk(format!(
+                "{reruns} of it would be erased with it: {names}. --alone leaves them as they are."
+            )),
+            (_, true, true) => printer.talk(format!("Erased with it: {names}, {reruns} of it.")),
+            (_, false, _) => printer.talk(yellow(&format!(
+                "{reruns} of it, which hold the same texts: kept. {names}"
+            ))),
+        }
+        if let Some(origin) = &self.origin {
+            printer.talk(yellow(&format!(
+                "It is a rerun of {origin}, which holds the same texts and stays: {}",
+                typed(&format!("steersman erase {origin}"))
+            )));
+        }
+    }
+}
+
+/// Returns the session that a rerun repeats, as people type it, if it is in the store.
+async fn origin(place: &Place, info: &SessionInfo) -> Result<Option<String>, CommandError> {
+    let Some(of) = rerun_of(info) else {
+        return Ok(None);
     };
-    remembered(&args, &saved, &short, printer);
-    let mut again = format!("{} --yes", typed_again(&args));
-    if args.memory {
-        again += ", steersman gc --yes";
+    let query = SessionQuery {
+        prefix: Some(of.to_owned()),
+        ..SessionQuery::default()
+    };
+    let found = place.store().sessions(&query).await?;
+    match found.iter().find(|info| &*info.id == of) {
+        Some(origin) => Ok(Some(place.short(&origin.id).await?)),
+        None => Ok(None),
     }
-    tell(done, (&info.id, &short), (&file, &again), printer)
 }
 
 /// Returns the memories that a session saved. They outlive the session, unless they are to be forgotten with it.
-async fn saved(place: &Place, session: &str) -> Result<Vec<Memory>, CommandError> {
+async fn saved_by(place: &Place, session: &str) -> Result<Vec<Memory>, CommandError> {
     let query = MemoryQuery {
         session: Some(session.into()),
         ..MemoryQuery::default()
@@ -149,6 +318,8 @@ fn remembered(args: &EraseArgs, saved: &[Memory], short: &str, printer: &Printer
 struct Done {
     all: String,
     erased: Erased,
+    /// The reruns that were erased with the session.
+    reruns: Vec<SessionId>,
     lines: u64,
     verifies: bool,
     forgotten: Forgotten,
@@ -163,6 +334,7 @@ fn tell(
     let Done {
         all,
         erased,
+        reruns,
         lines,
         verifies,
         forgotten,
@@ -172,6 +344,7 @@ fn tell(
             "session": session,
             "texts": erased.texts,
             "artifacts": forgotten.deleted(),
+            "reruns": reruns.iter().map(|id| &**id).collect::<Vec<_>>(),
             "erased": true,
             "verifies": verifies,
         }))?;
@@ -234,5 +407,6 @@ fn typed_again(args: &EraseArgs) -> String {
     let effect = args.effect.as_ref();
     let effect = effect.map_or_else(String::new, |effect| format!(" --effect {effect}"));
     let memory = if args.memory { " --memory" } else { "" };
-    format!("steersman erase {}{effect}{memory}", args.address)
+    let alone = if args.alone { " --alone" } else { "" };
+    format!("steersman erase {}{effect}{memory}{alone}", args.address)
 }

@@ -39,9 +39,28 @@ pub(crate) async fn run(
     if printer.is_json() {
         printer.json(&json!({ "code": code, "text": text }))?;
     } else {
-        printer.data(text.trim_end())?;
+        for row in rendered(text) {
+            printer.data(row)?;
+        }
     }
     Ok(Exit::Answered)
+}
+
+/// Returns the rows of a page that is written in Markdown: the title in bold, examples indented, without their fences.
+fn rendered(text: &str) -> Vec<String> {
+    let mut in_example = false;
+    let rows = text.trim_end().lines().filter_map(|row| {
+        if row.starts_with("```") {
+            in_example = !in_example;
+            return None;
+        }
+        Some(match row.strip_prefix("# ") {
+            Some(title) if !in_example => bold(title),
+            _ if in_example && !row.is_empty() => format!("    {row}"),
+            _ => row.to_owned(),
+        })
+    });
+    rows.collect()
 }
 
 /// Prints the causes of a code of a stop or failure, each with what to do.

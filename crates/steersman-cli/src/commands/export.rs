@@ -19,6 +19,7 @@ use steersman::runtime::artifact::{Artifacts, Version};
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::known::Known;
 use steersman::runtime::store::SessionInfo;
+use steersman::views::cause;
 use steersman_machine::search::reward::Reward;
 use steersman_machine::snapshot::Snapshot;
 
@@ -35,10 +36,18 @@ pub(crate) struct ExportArgs {
     /// All sessions that match.
     #[arg(long = "where", value_name = "FILTER", group = "exported")]
     filter: Option<String>,
-    /// Messages, calls, answers and rewards of each model call, one JSON object a line. Without it a session is one
-    /// document: all that `show` and `log` tell.
+    /// Reruns, too, which a filter leaves out otherwise unless it names `rerun` or `rerun_of`.
+    #[arg(long, conflicts_with = "session")]
+    reruns: bool,
+    /// Messages, calls, answers and rewards of each model call, one JSON object a line.
     #[arg(long)]
     trajectories: bool,
+    /// The form of a session: one document with all that `show` and `log` tell, or spans for tracing tools [default: document].
+    #[arg(long, value_enum, value_name = "FORM", conflicts_with_all = ["trajectories", "artifacts"])]
+    form: Option<Form>,
+    /// With `--form otlp`: the texts of messages, calls and results, too. Secrets that the session knows are masked.
+    #[arg(long, requires = "form")]
+    trace_content: bool,
     /// What a branch is worth: a value of its `outcome:` by name, or an expression over those names, `outcome`, `answer`,
     /// `state` and `calls`; a number or true or false [default: what a search judged it to be worth].
     #[arg(long, value_name = "EXPR", requires = "trajectories")]
@@ -51,15 +60,27 @@ pub(crate) struct ExportArgs {
     out: Option<PathBuf>,
 }
 
+/// Forms of an exported session.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    // Their descriptions are in that of the option.
+    Document,
+    #[cfg(feature = "otel")]
+    Otlp,
+}
+
 pub(crate) async fn run(
     args: ExportArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    // Without the feature there is one form, and it has no texts to leave out.
+    #[cfg(not(feature = "otel"))]
+    let _ = (args.form, args.trace_content);
     let place = Place::to_look(global).await?;
     let found = match &args.session {
         Some(session) => vec![place.session(&Address::parse(session)?.session).await?],
-        None => sessions::select(&place, &Filter::parse(args.filter.as_deref())?).await?,
+        None => matching(&args, &place, printer).await?,
     };
     if found.is_empty() {
         let filter = args.filter.as_deref().unwrap_or_default();
@@ -76,6 +97,12 @@ pub(crate) async fn run(
     for info in &found {
         let known = place.engine().secrets_of(&info.id).await?;
         missed(&known, info, printer);
+        #[cfg(feature = "otel")]
+        if args.form == Some(Form::Otlp) {
+            let _ = writeln!(text, "{}", spans(&args, &place, info).await?);
+            rows += 1;
+            continue;
+        }
         let documents = if args.trajectories {
             let reward = reward(&args, &place, info).await?;
             let worth = |seen: &Inspection, branch: &BranchView| match &reward {
@@ -118,6 +145,22 @@ pub(crate) async fn run(
         None => printer.bytes(text.as_bytes())?,
     }
     Ok(Exit::Answered)
+}
+
+/// Returns the sessions that match the filter, without reruns unless they are asked for.
+async fn matching(
+    args: &ExportArgs,
+    place: &Place,
+    printer: &Printer,
+) -> Result<Vec<SessionInfo>, CommandError> {
+    let filter = Filter::parse(args.filter.as_deref())?;
+    let found = sessions::select(place, &filter).await?;
+    let (found, reruns) = cause::work(found, args.reruns || filter.names_reruns());
+    if reruns > 0 {
+        let reruns = count(reruns as u64, "rerun");
+        printer.talk(format!("{reruns} not written: --reruns"));
+    }
+    Ok(found)
 }
 
 /// Parses `--reward`, if it is given, and checks it against the session's definition.
@@ -176,6 +219,21 @@ fn missed(known: &Known, info: &SessionInfo, printer: &Printer) {
             info.id
         )));
     }
+}
+
+/// Returns the spans of a session as one document of OTLP.
+#[cfg(feature = "otel")]
+async fn spans(
+    args: &ExportArgs,
+    place: &Place,
+    info: &SessionInfo,
+) -> Result<String, CommandError> {
+    use steersman::adapters::otel;
+    use steersman::views::spans::Tracer;
+    let reader = std::sync::Arc::new(place.reader(&info.id));
+    let spans = Tracer::all(reader, &info.id, args.trace_content).await?;
+    let service = otel::service(&steersman::runtime::process_env());
+    Ok(otel::json(&spans, &service))
 }
 
 /// Returns a session as one document: what `show` prints, and the lines under `log`.

@@ -212,10 +212,7 @@ async fn of_session(place: &Place, address: &Address) -> Result<Graph, CommandEr
     let log = place.log(&inspection.info.id).await?;
     let branch = &inspection.branches[at];
     let path = log.path(branch, &inspection.branches);
-    let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-    let line = place::line(address.line.as_ref(), &numbers, &path, |tool| {
-        Log::first_call_of(&path, tool)
-    })?;
+    let line = place::line(address.line.as_ref(), &path)?;
     let upto = line.unwrap_or(branch.head);
     let path: Vec<&Arc<LogLine>> = path.into_iter().filter(|l| l.n <= upto).collect();
     let snapshot = match line {

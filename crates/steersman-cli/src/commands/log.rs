@@ -1,5 +1,6 @@
 //! `log`: prints a session line by line, or with `--json` its events; `-f` follows new lines.
 
+use crate::address::LineName;
 use crate::cli::{Global, Times};
 use crate::error::{CommandError, Exit};
 use crate::place::{self, Place, branch_name};
@@ -42,10 +43,12 @@ pub(crate) async fn run(
     let only = sight.named().map(|branch| branch.id);
     let lines: Vec<Line> = sight.log.lines.iter().map(|l| l.n).collect();
     let all: Vec<_> = sight.log.lines.iter().collect();
-    let from = place::line(sight.address.line.as_ref(), &lines, &all, |tool| {
-        sight.log.first_call(tool)
-    })?
-    .unwrap_or(Line::NONE);
+    // The lines of all branches are shown if none is named, so a number may be that of any line.
+    let from = match &sight.address.line {
+        Some(LineName::First(_)) => sight.line()?,
+        line => place::line(line.as_ref(), &all)?,
+    };
+    let from = from.unwrap_or(Line::NONE);
     let (head, name) = (sight.branch().head, branch_name(sight.branch()));
     let wanted = |line: &LogLine| line.n >= from && only.is_none_or(|b| line.branch == b);
     let mut output = Output {

@@ -63,7 +63,7 @@ pub(crate) async fn run(
         .await
 }
 
-fn parsed(config: &[String]) -> Result<BTreeMap<Name, Json>, CommandError> {
+pub(super) fn parsed(config: &[String]) -> Result<BTreeMap<Name, Json>, CommandError> {
     let mut values = BTreeMap::new();
     for given in config {
         let Some((name, value)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {

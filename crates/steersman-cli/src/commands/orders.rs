@@ -2,8 +2,9 @@
 //! match.
 
 use crate::cli::{Acting, Drive, Global, Own, Which};
-use crate::commands::act::{Reached, Target, by, elsewhere};
+use crate::commands::act::{Reached, Target, by, elsewhere, taken};
 use crate::commands::edit::values;
+use crate::commands::pending::listed;
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
@@ -15,9 +16,12 @@ use crate::words::{count, filter};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 use std::sync::Arc;
+use steersman::runtime::budgets::named_in;
 use steersman::runtime::engine::EngineError;
+use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::{Fate, Settled};
 use steersman::runtime::store::{SessionInfo, StoreError};
+use steersman::views::cause::Reason;
 use steersman::{Act, By};
 
 /// Number of sessions that are driven concurrently for an order to many.
@@ -52,6 +56,8 @@ pub(crate) struct Wanted {
     word: &'static str,
     /// True if the session is driven afterwards.
     goes_on: bool,
+    /// True if the order ends a pause. It changes nothing in a session that rests and is not paused.
+    resumes: bool,
     /// The command that ends the order.
     end: Option<String>,
 }
@@ -62,15 +68,29 @@ enum Given {
     Act(Act),
     /// An edit of entries of state, as they are typed. The types that a session declares tell the values.
     Edit(Vec<(String, String)>, By),
+    /// An approval of each model call that waits for the budget of this name.
+    Through(String, By),
 }
+
+/// All results of an order in one session, each with the word for a number of sessions. A session that took the order has the
+/// order's own word.
+const FATES: [(&str, &str); 5] = [
+    ("taken", ""),
+    ("unchanged", "unchanged"),
+    ("inbox", "in the inbox"),
+    ("refused", "refused"),
+    ("failed", "failed"),
+];
 
 /// The result of an order in one session.
 pub(crate) struct Outcome {
-    /// One of `taken`, `inbox`, `refused`, `failed`.
+    /// One of [`FATES`].
     pub(crate) fate: &'static str,
     /// The result in words.
     pub(crate) text: String,
     settled: Option<Arc<Settled>>,
+    /// The first cause, if the session failed or reached a limit.
+    first: Option<Reason>,
 }
 
 impl Outcome {
@@ -79,6 +99,16 @@ impl Outcome {
             fate,
             text: text.into(),
             settled: None,
+            first: None,
+        }
+    }
+
+    /// Returns the exit code of a command for this session alone.
+    fn exit(&self) -> Exit {
+        match &self.settled {
+            _ if self.is_bad() => Exit::Failed,
+            Some(settled) if self.fate == "taken" => play::exit(settled),
+            _ => Exit::Answered,
         }
     }
 
@@ -103,9 +133,14 @@ impl Outcome {
         }
     }
 
-    /// Returns true if the session did not carry out the order.
+    /// Returns true if the session did not accept the order.
     pub(crate) fn is_bad(&self) -> bool {
         matches!(self.fate, "refused" | "failed")
+    }
+
+    /// Returns true if the text is the reason why the order has no effect, or none yet.
+    fn is_reason(&self) -> bool {
+        self.fate != "taken"
     }
 }
 
@@ -116,6 +151,7 @@ impl Wanted {
             given: Given::Act(act),
             word,
             goes_on: false,
+            resumes: false,
             end: end.map(str::to_owned),
         }
     }
@@ -126,6 +162,26 @@ impl Wanted {
             given: Given::Act(act),
             word,
             goes_on: true,
+            resumes: false,
+            end: None,
+        }
+    }
+
+    /// Creates the order that ends a pause, after which the session is driven.
+    pub(crate) fn resumes() -> Self {
+        Self {
+            resumes: true,
+            ..Self::drives(Act::resume(), "goes on")
+        }
+    }
+
+    /// Creates an approval of the model calls that wait for a budget over sessions, after which the session is driven.
+    pub(crate) fn lets_through(budget: String, by: By) -> Self {
+        Self {
+            given: Given::Through(budget, by),
+            word: "let through",
+            goes_on: true,
+            resumes: false,
             end: None,
         }
     }
@@ -136,13 +192,32 @@ impl Wanted {
             given: Given::Edit(state, by),
             word: "edited",
             goes_on: true,
+            resumes: false,
             end: None,
         }
     }
 
-    /// Returns the act for a session.
+    /// Returns the act for a session. Further acts are put into its inbox.
     async fn act(&self, place: &Place, session: &str) -> Result<Act, CommandError> {
         Ok(match &self.given {
+            Given::Through(budget, by) => {
+                let seen = place.engine().inspect(session).await?;
+                let mut acts = seen
+                    .pending
+                    .iter()
+                    .filter(|pending| waits_for(pending, budget))
+                    .map(|pending| Act::approve(pending.id(), by.clone()));
+                let Some(first) = acts.next() else {
+                    let what = format!("no call of it waits for a budget `{budget}`");
+                    return Err(CommandError::usage(what).hint(
+                        "steersman pending --where \"kind = budget\" lists those that wait",
+                    ));
+                };
+                for act in acts {
+                    place.steersman.deliver(session, act).await?;
+                }
+                first
+            }
             Given::Act(act) => act.clone(),
             Given::Edit(state, by) => {
                 let seen = place.engine().inspect(session).await?;
@@ -234,10 +309,19 @@ impl Wanted {
         global: &Global,
         printer: &Printer,
     ) -> Result<Exit, CommandError> {
-        let Some((place, found)) = chosen(which, global, &own.drive, printer).await? else {
+        let waiting = |info: &SessionInfo| match &self.given {
+            Given::Through(budget, _) => {
+                let waits = listed(info);
+                waits.is_none_or(|waits| waits.iter().any(|waits| waits_for(waits, budget)))
+            }
+            Given::Act(_) | Given::Edit(..) => true,
+        };
+        let Some((place, found)) = chosen(which, global, (&own.drive, waiting), printer).await?
+        else {
             return Ok(Exit::Answered);
         };
-        let mut bad = 0;
+        let mut fates: Vec<&str> = Vec::new();
+        let (mut failed, mut exit) = (0, Exit::Answered);
         for some in found.chunks(AT_ONCE) {
             let mut tasks = Vec::new();
             for info in some {
@@ -246,26 +330,36 @@ impl Wanted {
             // The results are printed in the order of the list.
             let outcomes = join_all(tasks).await;
             for (info, outcome) in some.iter().zip(outcomes) {
-                bad += u64::from(outcome.is_bad());
+                fates.push(outcome.fate);
+                failed += u64::from(!outcome.is_bad() && outcome.exit() == Exit::Failed);
+                exit = worse(exit, outcome.exit());
                 let short = shortest(&info.id, found.iter().map(|i| &*i.id));
                 self.print(short, info, &outcome, printer)?;
             }
         }
-        let all = found.len() as u64;
-        printer.talk(format!(
-            "{}: {} {}.",
-            count(all, "session"),
-            all - bad,
-            self.word
-        ));
+        printer.talk(self.sum(&fates, failed));
         if let Some(end) = &self.end {
             let filter = filter(which.filter.as_deref().unwrap_or_default());
             printer.next(format!("steersman {end} --where {filter}"), "ends it");
         }
-        if bad == 0 {
-            return Ok(Exit::Answered);
+        Ok(exit)
+    }
+
+    /// Returns the number of sessions of each result, and of those that took the order and failed afterwards.
+    fn sum(&self, fates: &[&str], failed: u64) -> String {
+        let of = |fate: &str| fates.iter().filter(|one| **one == fate).count();
+        let numbers = FATES.iter().filter_map(|&(fate, word)| {
+            let word = if word.is_empty() { self.word } else { word };
+            // The first number is always shown.
+            let n = Some(of(fate)).filter(|n| *n > 0 || fate == "taken")?;
+            Some(format!("{n} {word}"))
+        });
+        let mut numbers: Vec<String> = numbers.collect();
+        if failed > 0 {
+            numbers.insert(1, format!("of these {failed} failed"));
         }
-        Ok(Exit::Failed)
+        let all = count(fates.len() as u64, "session");
+        format!("{all}: {}.", numbers.join(", "))
     }
 
     fn print(
@@ -277,11 +371,13 @@ impl Wanted {
     ) -> Result<(), CommandError> {
         if printer.is_json() {
             let mut document = match &outcome.settled {
-                Some(settled) => play::document(&info.id, info.head, settled),
+                Some(settled) => {
+                    play::document(&info.id, info.head, settled, outcome.first.as_ref())
+                }
                 None => json!({ "session": &*info.id, "status": self.status(outcome) }),
             };
             document["fate"] = outcome.fate.into();
-            if outcome.is_bad() {
+            if outcome.is_reason() {
                 document["why"] = outcome.text.as_str().into();
             }
             return printer.json(&document);
@@ -326,11 +422,30 @@ impl Wanted {
                 let settled = session.settled().await;
                 session.stop().await;
                 let settled = settled?;
-                Ok(Outcome {
-                    text: format!("{}: {}", self.word, settled.word()),
-                    fate: "taken",
-                    settled: Some(settled),
-                })
+                if let Fate::Waits(why) = fate {
+                    let line = taken(place, &info.id, &receipt.id, info.head).await;
+                    match line {
+                        Ok(Some(_)) => {}
+                        Ok(None) => {
+                            let text = format!("stored in its inbox, and waits: {why}");
+                            return Ok(Outcome {
+                                settled: Some(settled),
+                                ..Outcome::new("inbox", text)
+                            });
+                        }
+                        Err(error) if error.exit == Exit::Usage => {
+                            return Ok(Outcome::refused(error.message));
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                let first = match &*settled {
+                    Settled::Failed { .. } | Settled::Limit { .. } => {
+                        Reason::of(&place.engine().inspect(&info.id).await?)
+                    }
+                    _ => None,
+                };
+                Ok(self.came_to(info, settled, first))
             }
             Err(steersman::Error::Engine(EngineError::Store(StoreError::Owned {
                 process,
@@ -342,18 +457,49 @@ impl Wanted {
             Err(error) => Err(error.into()),
         }
     }
+
+    /// Returns the result in a session that took the order and was driven until it settled.
+    fn came_to(&self, info: &SessionInfo, settled: Arc<Settled>, first: Option<Reason>) -> Outcome {
+        let (was, is) = (&*info.state.status, settled.word());
+        let rests = matches!(was, "answered" | "failed" | "limit" | "cancelled");
+        let outcome = if self.resumes && rests && was == is {
+            Outcome::new("unchanged", format!("was not paused: {is} as before"))
+        } else {
+            let why = first.as_ref().map(|first| format!(" ({})", first.told()));
+            let why = why.unwrap_or_default();
+            Outcome::new("taken", format!("{}: {is}{why}", self.word))
+        };
+        Outcome {
+            settled: Some(settled),
+            first,
+            ..outcome
+        }
+    }
 }
 
-/// Returns the sessions that match, after a confirmation. `None` means that the person said no, or that no session matches.
+/// Returns true for a model call that waits for the budget over sessions of this name.
+fn waits_for(pending: &Pending, budget: &str) -> bool {
+    pending.kind == PendingKind::Budget && named_in(&pending.text) == Some(budget)
+}
+
+/// Returns the code that tells more of what is left to do. A failure comes first, then a doubt, a limit, and a wait.
+fn worse(a: Exit, b: Exit) -> Exit {
+    const ORDER: [Exit; 4] = [Exit::Failed, Exit::Doubt, Exit::Limit, Exit::Waits];
+    let worst = ORDER.into_iter().find(|exit| *exit == a || *exit == b);
+    worst.unwrap_or(Exit::Answered)
+}
+
+/// Returns the sessions that match, and that `also` lets pass, after a confirmation. `None` means that the person said no, or that no session matches.
 pub(crate) async fn chosen(
     which: &Which,
     global: &Global,
-    drive: &Drive,
+    (drive, also): (&Drive, impl Fn(&SessionInfo) -> bool),
     printer: &Printer,
 ) -> Result<Option<(Place, Vec<SessionInfo>)>, CommandError> {
     let matching = Filter::parse(which.filter.as_deref())?;
     let place = Place::required(global, drive).await?;
-    let found = sessions::select(&place, &matching).await?;
+    let mut found = sessions::select(&place, &matching).await?;
+    found.retain(also);
     if found.is_empty() {
         printer.talk("No session matches.");
         return Ok(None);

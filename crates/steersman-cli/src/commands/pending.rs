@@ -9,10 +9,11 @@ use crate::place::{Place, shortest};
 use crate::printer::{Printer, bold, dim, typed, yellow};
 use crate::words::{ago, arguments, count, due, left as left_until, list, people, wait};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use steersman::runtime::inbox::{DecodeError, Message, Wanted};
 use steersman::runtime::pending::{self, Pending as Waits, PendingKind};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
+use steersman::views::cause;
 use steersman_machine::stored::ids::{Name, Time};
 
 pub(crate) const LISTED: &str = "Show what waits for a person, an event or time, in all sessions";
@@ -49,6 +50,7 @@ pub(crate) async fn run(
     let mut broken: Vec<CommandError> = damage(&place).await?.into_iter().collect();
     let all = place.store().sessions(&SessionQuery::default()).await?;
     filter.known_among(sessions::label_names(&all))?;
+    roles_are_known(&place, &filter, &all).await?;
     let now = place.now();
     let mut found: Vec<(&SessionInfo, Waits)> = Vec::new();
     let mut unseen: Vec<&str> = Vec::new();
@@ -218,7 +220,7 @@ impl Mail {
 /// Returns the sessions that were at work when their process died. What they began may have happened.
 fn dead(all: &[SessionInfo]) -> impl Iterator<Item = &SessionInfo> {
     all.iter()
-        .filter(|info| sessions::status(info) == "interrupted")
+        .filter(|info| sessions::status(info) == "interrupted" && !cause::is_left_rerun(info))
 }
 
 /// Returns true for a user message, which is taken only when nothing else is open.
@@ -423,12 +425,51 @@ fn what(pending: &Waits) -> String {
     };
     match (&pending.tool, &pending.args) {
         (Some(tool), Some(args)) => format!("{kind} {tool}({}){left}", arguments(args)),
+        // A question of the engine itself has no tool; its text names the agent.
+        (Some(own), None) if own.contains('/') => format!("{kind} {}", pending.text),
         (Some(tool), None) => format!("{kind} {tool}"),
         (None, _) => match &pending.place {
             Some(place) => format!("{kind} {place}"),
             None => format!("{kind} {}", pending.text),
         },
     }
+}
+
+/// Refuses a role that no definition of these sessions has: it would select nothing, or with `!=` everything.
+async fn roles_are_known(
+    place: &Place,
+    filter: &Filter,
+    all: &[SessionInfo],
+) -> Result<(), CommandError> {
+    let always = ["user", "any", "anybody", "-"];
+    let mut wanted = filter
+        .values("for")
+        .filter(|role| !always.contains(role) && !role.contains('*'))
+        .peekable();
+    if wanted.peek().is_none() {
+        return Ok(());
+    }
+    let mut roles: BTreeSet<Name> = BTreeSet::from(["user".into()]);
+    let mut seen = BTreeSet::new();
+    for info in all {
+        if !seen.insert(&info.state.definition) {
+            continue;
+        }
+        // A session that cannot be read may have any role.
+        let Ok(inspection) = place.engine().inspect(&info.id).await else {
+            return Ok(());
+        };
+        let people = inspection.network.iter().flat_map(|n| n.people.values());
+        roles.extend(people.map(|person| person.role.clone()));
+    }
+    let Some(unknown) = wanted.find(|role| !roles.contains(*role)) else {
+        return Ok(());
+    };
+    let known: Vec<&str> = roles.iter().map(|role| &**role).collect();
+    Err(CommandError::usage(format!(
+        "no definition has a person in the role `{unknown}`"
+    ))
+    .hint(format!("roles are {}", known.join(", "))))
 }
 
 fn field(info: &SessionInfo, now: i64, pending: &Waits, name: &str) -> Option<Field> {

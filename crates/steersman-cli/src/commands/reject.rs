@@ -36,7 +36,9 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
-    let pending = target.pending(args.effect.as_deref(), HELD, "approval", &args.act)?;
+    let pending = target
+        .pending(args.effect.as_deref(), HELD, "approval", &args.act)
+        .await?;
     let act = Act::reject(pending.id(), args.say.as_deref(), by(&args.act));
     target.deliver(act, &args.act.own, printer).await
 }

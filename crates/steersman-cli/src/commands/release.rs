@@ -1,17 +1,22 @@
-//! `release`: lets the effects begin that `hold` prevents.
+//! `release`: lets the effects begin that `hold` prevents, or the calls that wait for a budget.
 
 use crate::cli::Global;
+use crate::commands::act::by;
 use crate::commands::orders::{Held, Wanted};
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
+use clap::builder::NonEmptyStringValueParser;
 
 pub(crate) const LISTED: &str = "Let them begin again";
 
-/// Let effects begin again that `hold` keeps.
+/// Let effects begin again that `hold` keeps, or let model calls through that wait for a budget over sessions.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReleaseArgs {
     #[command(flatten)]
     held: Held,
+    /// Instead of effects: the model calls that wait for this budget over sessions. Each is made now, as `approve` would do.
+    #[arg(long, value_name = "NAME", conflicts_with = "tool", value_parser = NonEmptyStringValueParser::new())]
+    budget: Option<String>,
 }
 
 pub(crate) async fn run(
@@ -19,7 +24,10 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let wanted = Wanted::drives(args.held.release(), "released");
+    let wanted = match args.budget {
+        Some(budget) => Wanted::lets_through(budget, by(&args.held.act)),
+        None => Wanted::drives(args.held.release(), "released"),
+    };
     let (which, own) = (&args.held.which, &args.held.act.own);
     wanted.carry_out(which, own, global, printer).await
 }

@@ -1,10 +1,11 @@
 //! `rerun`: runs a session again with something changed; or many sessions, with a table of the changes.
 
+mod idle;
 mod many;
 
 use crate::address::Address;
 use crate::cli::{Drive, Global, Grading, model_set};
-use crate::commands::{changed, check, diff};
+use crate::commands::{changed, check, diff, migrate};
 use crate::error::{CommandError, Exit};
 use crate::grading::{self, Sheet};
 use crate::place::{self, Place, branch_name};
@@ -12,17 +13,18 @@ use crate::printer::{Printer, typed, yellow};
 use crate::step;
 use crate::words::{self, count, digits, money};
 use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
+use idle::{Idle, elsewhere};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use steersman::grading::{Case, Judges};
 use steersman::runtime::session::Settled;
+use steersman::views::cause::Reason;
 use steersman::views::grade::{Graded, Verdict};
-use steersman::views::log::Log;
 use steersman::views::rerun::{Reran, differs};
 use steersman::{Diff, Network, People, Rerun, Rerunned};
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::ids::{Id, Line, Name};
 
 pub(crate) const LISTED: &str =
     "Run sessions again with something changed, dry, and say what differs";
@@ -44,6 +46,9 @@ pub(crate) struct RerunArgs {
     /// Ask this model: short for `--set models.default.model=NAME`; `local` is any model of a server on this computer.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// Bind another value of `config` than the session took when it began. May be given more than once.
+    #[arg(long, value_name = "NAME=VALUE")]
+    config: Vec<String>,
     /// Another definition: a file, or a folder with a steersman.yaml.
     #[arg(long, value_name = "FILE")]
     definition: Option<PathBuf>,
@@ -104,7 +109,7 @@ pub(crate) async fn run(
     };
     let mut worst = Exit::Answered;
     for n in 0..args.repeat {
-        let rerun = changes.rerun(&args, &spot, &place, printer).await?;
+        let (rerun, mut idle) = changes.rerun(&args, &spot, &place, printer).await?;
         let ran = tokio::select! {
             ran = place.steersman.rerun(&spot.session, rerun) => {
                 ran.map_err(|e| changes.hinted(e.into()))?
@@ -120,7 +125,9 @@ pub(crate) async fn run(
         }
         let sides = ((&*spot.session, Some(spot.branch)), (&*ran.session, None));
         let found = place.steersman.diff(sides.0, sides.1).await?;
-        tell(&ran, &found, &spot, &place, &args, printer).await?;
+        idle.extend(changes.without_effect(&ran, &found, &idle));
+        tell(&ran, &found, &idle, (&spot, &place, &args), printer).await?;
+        changes.say(&idle, printer);
         if let (Some(grades), Some(sheet)) = (&grades, &mut sheet) {
             sheet.add(grades.measure(&ran, &spot.session, &place).await?, printer)?;
         }
@@ -242,15 +249,9 @@ impl Spot {
             None => None,
             Some(line) => {
                 let log = place.log(&seen.info.id).await?;
-                let path = log.path(branch, &seen.branches);
-                let numbers: Vec<Line> = path
-                    .iter()
-                    .filter(|l| l.commit.is_some())
-                    .map(|l| l.n)
-                    .collect();
-                place::line(Some(line), &numbers, &path, |tool| {
-                    Log::first_call_of(&path, tool)
-                })?
+                let mut path = log.path(branch, &seen.branches);
+                path.retain(|line| line.commit.is_some());
+                place::line(Some(line), &path)?
             }
         };
         let short = place.short(&seen.info.id).await?;
@@ -270,9 +271,13 @@ impl Spot {
 /// The changes that are applied to each session.
 struct Changes {
     definition: Option<Network>,
+    /// The values of `--set` in their order, then that of `--model`.
     values: Vec<(String, Json)>,
+    /// Number of values of `--set`.
+    typed: usize,
+    config: BTreeMap<Name, Json>,
     people: People,
-    /// Paths for which the warning about modes was printed.
+    /// Paths for which a warning was printed.
     warned: Mutex<BTreeSet<String>>,
 }
 
@@ -293,6 +298,7 @@ impl Changes {
             };
             values.push((path.to_owned(), words::value(value)));
         }
+        let typed = values.len();
         if let Some(model) = &args.model {
             values.push(model_set(model));
         }
@@ -304,29 +310,40 @@ impl Changes {
         Ok(Self {
             definition,
             values,
+            typed,
+            config: migrate::parsed(&args.config)?,
             people,
             warned: Mutex::default(),
         })
     }
 
-    /// Warns about a value that is set for an agent but overridden by its modes, or for a model that nothing asks. Each path is
-    /// reported once.
+    /// Warns about a value that is set for an agent but overridden by its modes, or for a model that nothing asks. There is one
+    /// warning for each path.
     fn warn(&self, network: &Network, printer: &Printer) {
         for (path, _) in &self.values {
-            let modes = network.overridden(path);
-            let text = if modes.is_empty() {
-                not_asked(path, network)
-            } else {
-                Some(format!(
-                    "`{path}` means nothing in modes that set it anew; set there, too: {}",
-                    modes.join(", ")
-                ))
-            };
-            let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(text) = text.filter(|_| warned.insert(path.clone())) {
-                printer.complain(yellow(&format!("warning: {text}")));
+            if let Some(text) = elsewhere(path, network) {
+                self.warn_once(path, &text, printer);
             }
         }
+    }
+
+    /// Says which values change nothing.
+    fn say(&self, idle: &[Idle], printer: &Printer) {
+        for Idle { path, why } in idle {
+            self.warn_once(path, why, printer);
+        }
+    }
+
+    fn warn_once(&self, path: &str, text: &str, printer: &Printer) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.insert(path.to_owned()) {
+            printer.complain(yellow(&format!("warning: {text}")));
+        }
+    }
+
+    fn was_warned_of(&self, path: &str) -> bool {
+        let warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        warned.contains(path)
     }
 
     /// Replaces the hints of an error about a model that `--set` names: scripts are not the cause.
@@ -349,9 +366,9 @@ impl Changes {
         }
     }
 
-    /// Returns true if no values are set in the sessions' definitions.
+    /// Returns true if the sessions' definitions and their values are not changed.
     fn is_plain(&self) -> bool {
-        self.values.is_empty()
+        self.values.is_empty() && self.config.is_empty()
     }
 
     /// Returns the definition for the rerun of a session, with the values set; `None` means the session's own. Without
@@ -360,24 +377,25 @@ impl Changes {
         Ok(match &self.definition {
             Some(network) if self.values.is_empty() => Some(network.clone()),
             Some(network) => Some(network.with_set(&self.values)?),
-            None if self.values.is_empty() => None,
+            None if self.is_plain() => None,
             None => Some(place.steersman.definition_of(session, &self.values).await?),
         })
     }
 
-    /// Returns the changes for one session.
+    /// Returns the changes for one session, and the values that cannot change anything in its rerun.
     async fn rerun(
         &self,
         args: &RerunArgs,
         spot: &Spot,
         place: &Place,
         printer: &Printer,
-    ) -> Result<Rerun, CommandError> {
+    ) -> Result<(Rerun, Vec<Idle>), CommandError> {
+        let idle = self.idle(spot, place).await?;
         let definition = self.network(&spot.session, place).await?;
         if let Some(network) = &definition {
             self.warn(network, printer);
         }
-        Ok(Rerun {
+        let rerun = Rerun {
             branch: Some(spot.branch),
             at: spot.at,
             definition,
@@ -386,12 +404,18 @@ impl Changes {
                 .iter()
                 .map(|model| ("default".to_owned(), model.clone()))
                 .collect(),
+            config: self
+                .config
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.clone()))
+                .collect(),
             say: args.say.clone(),
             live: args.live,
             people: self.people.clone(),
             name: args.name.clone(),
             steps: args.step.then(|| step::steps(place.engine(), printer)),
-        })
+        };
+        Ok((rerun, idle))
     }
 }
 
@@ -461,6 +485,18 @@ fn of_no_use(ran: &Rerunned, args: &RerunArgs) -> Option<String> {
     })
 }
 
+/// Returns the report of a rerun as JSON, with the values of `--set` that changed nothing.
+fn with_idle(reran: Reran, idle: &[Idle]) -> Json {
+    let mut document = serde_json::to_value(reran).unwrap_or_default();
+    if !idle.is_empty() {
+        let each = idle
+            .iter()
+            .map(|idle| json!({ "path": idle.path, "why": idle.why }));
+        document["no_effect"] = each.collect();
+    }
+    document
+}
+
 /// Lists the acts of people that were not repeated; `None` if all were.
 fn not_repeated(ran: &Rerunned) -> Option<String> {
     let all = &ran.not_repeated;
@@ -470,13 +506,13 @@ fn not_repeated(ran: &Rerunned) -> Option<String> {
 async fn tell(
     ran: &Rerunned,
     found: &Diff,
-    spot: &Spot,
-    place: &Place,
-    args: &RerunArgs,
+    idle: &[Idle],
+    (spot, place, args): (&Spot, &Place, &RerunArgs),
     printer: &Printer,
 ) -> Result<(), CommandError> {
     if printer.is_json() {
-        return printer.view(&Reran::of(ran, found, &spot.session, spot.at));
+        let reran = Reran::of(ran, found, &spot.session, spot.at);
+        return printer.view(&with_idle(reran, idle));
     }
     let short = place.short(&ran.session).await?;
     let how = if args.live {
@@ -486,10 +522,18 @@ async fn tell(
     };
     printer.talk(format!("{short} is a rerun of {}, {how}.", spot.name));
     printer.talk(format!("{}.", sentence(ran)));
+    if !ran.servers.is_empty() {
+        printer.complain(yellow(&format!(
+            "The servers list other tools now ({}); the rerun has those of the recording.",
+            ran.servers.join(", ")
+        )));
+    }
     if let Some(leaf) = &ran.leaf {
         printer.talk(format!("It ends at a leaf: {leaf}."));
     }
     if let (Settled::Failed { code, message }, Some(_)) = (&*ran.settled, &ran.diverged) {
+        let seen = place.engine().inspect(&ran.session).await?;
+        let code = Reason::of(&seen).map_or_else(|| code.to_string(), |first| first.told());
         let message = message.trim_end_matches('.');
         printer.talk(format!("It failed ({code}): {message}."));
     }

@@ -51,7 +51,9 @@ pub(crate) async fn run(
             ..of
         }
     } else {
-        let found = target.pending(effect, &[PendingKind::Doubt], "doubt", &args.act);
+        let found = target
+            .pending(effect, &[PendingKind::Doubt], "doubt", &args.act)
+            .await;
         let found = found.map_err(|error| match (&args.done, effect) {
                 // The text may be meant as the result. The command does not guess.
                 (Some(_), Some(effect)) if effect.parse::<Id>().is_err() => error.hint(

@@ -4,7 +4,6 @@ use crate::cli::{Global, Own, Which};
 use crate::commands::orders::Wanted;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
-use steersman::Act;
 
 pub(crate) const LISTED: &str = "End a pause, and go on";
 
@@ -22,7 +21,7 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let goes_on = Wanted::drives(Act::resume(), "goes on");
+    let goes_on = Wanted::resumes();
     let (which, own) = (&args.which, &args.own);
     goes_on.carry_out(which, own, global, printer).await
 }

@@ -1,10 +1,12 @@
 //! `rewind`: goes back to a line and leaves the lines after it behind.
 
 use crate::cli::{Global, Own};
-use crate::commands::branching::{Begun, Spot, branch_label};
+use crate::commands::branching::{Begun, Spot, branch_label, told};
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, typed, yellow};
 use steersman::Act;
+use steersman::views::elsewhere::behind;
+use steersman_machine::stored::ids::{Id, Line};
 
 pub(crate) const LISTED: &str = "Go back to a line; what came after stays readable";
 
@@ -23,6 +25,27 @@ pub(crate) struct RewindArgs {
     own: Own,
 }
 
+/// Returns the effects that the rewind leaves behind, before anything goes on from the line.
+async fn left_ahead(spot: &Spot, line: Line) -> Result<Vec<String>, CommandError> {
+    let seen = &spot.target.inspection;
+    let effects: Vec<Id> = behind(&seen.ledger, spot.branch, line).collect();
+    if effects.is_empty() {
+        return Ok(Vec::new());
+    }
+    let log = spot.target.place.log(&seen.info.id).await?;
+    Ok(told(&log, seen, effects))
+}
+
+/// Returns what is said of an effect that is left behind.
+fn stays(effect: &str) -> String {
+    let stands = if effect.ends_with(" is done") {
+        "and stays so"
+    } else {
+        "and is not taken back: `steersman effects` tells what is known of it"
+    };
+    format!("  {effect} there, {stands}")
+}
+
 pub(crate) async fn run(
     args: RewindArgs,
     global: &Global,
@@ -39,6 +62,13 @@ pub(crate) async fn run(
     };
     let (label, say) = (args.label.as_deref(), args.say.as_deref());
     let act = Act::rewind(Some(spot.branch), line, label, say);
+    let ahead = match act.refusal(&spot.target.inspection) {
+        None => left_ahead(&spot, line).await?,
+        Some(_) => Vec::new(),
+    };
+    for effect in &ahead {
+        printer.talk(yellow(&stays(effect)));
+    }
     let Some(begun) = Begun::reach(&spot, act, &args.own, printer, false).await? else {
         return Ok(Exit::Answered);
     };
@@ -48,13 +78,9 @@ pub(crate) async fn run(
         "Back at @{}: {name} is current. What came after on {} is left behind, and stays readable.",
         begun.from, spot.name
     ));
-    for effect in begun.left() {
-        let told = if effect.ends_with(" is done") {
-            "and stays so"
-        } else {
-            "and is not taken back: `steersman effects` tells what is known of it"
-        };
-        printer.talk(yellow(&format!("  {effect} there, {told}")));
+    // Those that began after the first look.
+    for effect in begun.left().iter().filter(|effect| !ahead.contains(effect)) {
+        printer.talk(yellow(&stays(effect)));
     }
     begun.report(args.say.is_some(), printer)?;
     for command in [

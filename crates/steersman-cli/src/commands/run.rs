@@ -412,8 +412,9 @@ async fn converse(
                     return Ok(Over::ToReport(Ended::Settled(settled.clone())));
                 }
                 let mut acted = false;
+                let elsewhere = asked::elsewhere(place, session.id(), all).await?;
                 for pending in mine {
-                    for row in asked::frame(pending, place.now(), words::talk_width()) {
+                    for row in asked::frame(pending, &elsewhere, place.now(), words::talk_width()) {
                         printer.talk(row);
                     }
                     acted |= tokio::select! {

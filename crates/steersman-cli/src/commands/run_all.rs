@@ -15,11 +15,13 @@ use std::sync::Arc;
 use steersman::machine::view::iso;
 use steersman::runtime::engine::{EngineError, Happened};
 use steersman::runtime::inbox::{Occasion, unread};
+use steersman::runtime::rerun::rerun_of;
 use steersman::runtime::session::{Session, Settled};
 use steersman::runtime::store::{ScheduleId, SessionId, SessionInfo, SessionQuery};
+use steersman::views::cause::Reason;
 use steersman::views::reader::{Reader as _, Stored};
 use steersman::views::story::Story;
-use steersman_machine::stored::ids::{Line, Name};
+use steersman_machine::stored::ids::{Line, Name, Time};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio_util::sync::CancellationToken;
 
@@ -53,6 +55,7 @@ pub(crate) async fn run(
     if printer.is_json() {
         printer.json(&json!({ "status": "driving", "sessions": all.len() }))?;
     }
+    clock_is_behind(&place, &all, printer);
     let (notices, mut happened) = channel(NOTICES);
     let engine = place.engine().clone();
     let until = stop.clone();
@@ -129,6 +132,26 @@ pub(crate) async fn run(
     });
     printer.next("steersman run --all", "goes on");
     Ok(Exit::Interrupted)
+}
+
+/// Time by which the clock may be behind that of another process, in milliseconds.
+const SKEW: i64 = 60_000;
+
+/// Warns if the clock is behind the times in the store: what is due by those times does not happen yet.
+fn clock_is_behind(place: &Place, all: &[SessionInfo], printer: &Printer) {
+    let times = all.iter().map(|info| info.state.updated.max(info.created));
+    let (now, newest) = (place.now(), times.max().unwrap_or_default());
+    if newest.0.saturating_sub(now) > SKEW {
+        printer.complain(yellow(&format!(
+            "the clock is at {}, and this store has changes of {}: messages are taken, but timers and schedules wait until the clock gets there",
+            clock_time(Time(now)),
+            clock_time(newest),
+        )));
+    }
+}
+
+fn clock_time(time: Time) -> String {
+    iso(time, "UTC").replace("+00:00", "Z")
 }
 
 /// Reports what is new in each session since the last report.
@@ -272,6 +295,15 @@ impl Teller<'_> {
                 self.progress();
                 Ok(())
             }
+            Happened::Left(id) => {
+                self.clear();
+                if let Some(progress) = &mut self.progress {
+                    progress.sessions.remove(&id);
+                }
+                self.left(&id).await?;
+                self.progress();
+                Ok(())
+            }
             Happened::Scheduled(schedule, session, occasion) => {
                 self.clear();
                 self.scheduled(&schedule, &session, &occasion).await?;
@@ -317,7 +349,7 @@ impl Teller<'_> {
         session: &SessionId,
         occasion: &Occasion,
     ) -> Result<(), CommandError> {
-        let due = iso(occasion.due, "UTC").replace("+00:00", "Z");
+        let due = clock_time(occasion.due);
         if self.printer.is_json() {
             return self.printer.json(&json!({
                 "status": "scheduled",
@@ -390,14 +422,22 @@ impl Teller<'_> {
             }
         }
         self.known.insert(id.clone(), last);
+        let first = match &**settled {
+            Settled::Failed { .. } | Settled::Limit { .. } => {
+                Reason::of(&self.place.engine().inspect(&id).await?)
+            }
+            _ => None,
+        };
         if self.printer.is_json() {
-            return self.printer.json(&play::document(&id, last, settled));
+            let document = play::document(&id, last, settled, first.as_ref());
+            return self.printer.json(&document);
         }
         match (self.rows, &**settled) {
             (true, _) => self
                 .printer
                 .data(dim(&format!("{short}  {}", settled.word()))),
             (false, Settled::Failed { code, message }) => {
+                let code = first.map_or_else(|| code.to_string(), |first| first.told());
                 let text = one_line(&format!("{short}  failed ({code}): {message}"), width());
                 self.printer.data(red(&text))
             }
@@ -463,6 +503,23 @@ impl Teller<'_> {
         let short = short(id, &self.listed().await?);
         self.printer
             .complain(red(&format!("{short}  is not driven: {why}")));
+        Ok(())
+    }
+
+    /// Reports a rerun that is not driven.
+    async fn left(&self, id: &SessionId) -> Result<(), CommandError> {
+        const WHY: &str =
+            "a rerun that is not live goes on only in its own command: begin it again";
+        if self.printer.is_json() {
+            let document = json!({ "session": &**id, "status": "left", "why": WHY });
+            return self.printer.json(&document);
+        }
+        let all = self.listed().await?;
+        let origin = all.iter().find(|info| info.id == *id).and_then(rerun_of);
+        let command = origin.map(|of| format!(": steersman rerun {}", short(of, &all)));
+        let (short, command) = (short(id, &all), command.unwrap_or_default());
+        self.printer
+            .complain(yellow(&format!("{short}  is left alone: {WHY}{command}")));
         Ok(())
     }
 

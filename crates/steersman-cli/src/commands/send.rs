@@ -28,7 +28,7 @@ pub(crate) struct SendArgs {
     /// Send an event of this name.
     #[arg(long, value_name = "NAME")]
     event: Option<String>,
-    /// Cancel what is open and say this instead.
+    /// Cancel what is open and say this first, before messages that wait.
     #[arg(long, conflicts_with = "event")]
     interrupt: bool,
     /// Set an entry of state with the message; `NAME=none` unsets it. An entry whose type says `expires: answer` ends with the answer. May be given more than once.
@@ -93,7 +93,7 @@ pub(crate) async fn run(
         let (place, id) = (&target.place, &target.inspection.info.id);
         let rested = follow(place, printer, id, branch, line).await?;
         return match rested {
-            Some(rested) => rested.report(place, printer, id),
+            Some(rested) => rested.report(place, printer, id).await,
             None => Ok(Exit::Answered),
         };
     }

@@ -30,6 +30,9 @@ pub(crate) struct ServeArgs {
     /// Time for which the server waits at its end for effects that have begun and must not be repeated.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::words::duration)]
     drain: Duration,
+    /// Show metrics at this address, as `GET /metrics` in the OpenMetrics format. They need no token.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     #[command(flatten)]
     drive: Drive,
 }
@@ -61,13 +64,17 @@ mod with_server {
     use serde_json::json;
     use std::collections::BTreeSet;
     use std::io::Write as _;
+    use std::net::SocketAddr;
     use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
+    use steersman::runtime::tap::Tap;
     use steersman::{Happened, Network, Scope};
     use steersman_machine::stored::by::USER;
     use steersman_machine::stored::ids::Name;
-    use steersman_server::{NewToken, Options, Permission, Server, make_token, serve};
+    use steersman_server::{
+        Metrics, NewToken, Options, Permission, Server, make_token, serve, serve_metrics,
+    };
     use tokio::net::TcpListener;
     use tokio::signal::unix::{Signal, SignalKind, signal};
     use tokio::time::timeout;
@@ -111,21 +118,14 @@ mod with_server {
         global: &Global,
         printer: &Printer,
     ) -> Result<Exit, CommandError> {
-        if !args.listen.ip().is_loopback() && args.host.is_empty() {
-            return Err(CommandError::usage(format!(
-                "`{}` can be reached from other computers, and no --host says under which name",
-                args.listen
-            ))
-            .hint("name it: --host desk.example; and put a proxy with TLS in front of it"));
-        }
+        is_named(&args)?;
         let paths = paths(&args.definitions);
         let definitions = read(&paths, printer)?;
         let mut signals = Signals::listen()?;
-        let place = Place::open(global, &args.drive).await?;
-        let listener = TcpListener::bind(args.listen).await.map_err(|error| {
-            CommandError::usage(format!("`{}`: {error}", args.listen))
-                .hint("another address: --listen 127.0.0.1:0 takes a free port")
-        })?;
+        let metrics = args.metrics.map(|address| (address, Metrics::new()));
+        let tap = metrics.clone().map(|(_, metrics)| metrics as Arc<dyn Tap>);
+        let place = Place::tapped(global, &args.drive, tap).await?;
+        let listener = bound(args.listen, "--listen").await?;
         let address = listener.local_addr()?;
         let token = first_token(&place, &definitions).await?;
         let number = definitions.len() as u64;
@@ -139,9 +139,19 @@ mod with_server {
                     .collect(),
                 origins: args.origin.clone(),
                 log: Some(Arc::new(move |line| requests.talk(dim(&line.to_string())))),
+                metrics: metrics.as_ref().map(|(_, metrics)| metrics.clone()),
                 ..Options::default()
             },
         );
+        let counted = match metrics {
+            Some((address, metrics)) => {
+                let listener = bound(address, "--metrics").await?;
+                let (server, address) = (server.clone(), listener.local_addr()?);
+                tokio::spawn(async move { serve_metrics(&server, metrics, listener).await });
+                Some(address)
+            }
+            None => None,
+        };
         let serving = server.clone();
         let drain = args.drain;
         let mut serving = tokio::spawn(async move { serve(&serving, listener, drain).await });
@@ -154,7 +164,13 @@ mod with_server {
             };
             driving.drive(told).await
         });
-        announce(printer, &place, address, number, token.as_deref())?;
+        announce(
+            printer,
+            &place,
+            (address, counted),
+            number,
+            token.as_deref(),
+        )?;
         let driven = loop {
             tokio::select! {
                 biased;
@@ -200,6 +216,18 @@ mod with_server {
         }
         printer.talk("Stopped. Nothing is lost.");
         Ok(Exit::Answered)
+    }
+
+    /// Refuses an address that others reach, unless the arguments say under which name they do.
+    fn is_named(args: &ServeArgs) -> Result<(), CommandError> {
+        if args.listen.ip().is_loopback() || !args.host.is_empty() {
+            return Ok(());
+        }
+        Err(CommandError::usage(format!(
+            "`{}` can be reached from other computers, and no --host says under which name",
+            args.listen
+        ))
+        .hint("name it: --host desk.example; and put a proxy with TLS in front of it"))
     }
 
     /// Returns the definitions to serve: those that were named, otherwise the one here.
@@ -295,10 +323,19 @@ mod with_server {
         writeln!(open, "{text}")
     }
 
+    /// Listens on an address that an option names.
+    async fn bound(address: SocketAddr, option: &str) -> Result<TcpListener, CommandError> {
+        TcpListener::bind(address).await.map_err(|error| {
+            CommandError::usage(format!("`{address}`: {error}")).hint(format!(
+                "another address: {option} 127.0.0.1:0 takes a free port"
+            ))
+        })
+    }
+
     fn announce(
         printer: &Printer,
         place: &Place,
-        address: std::net::SocketAddr,
+        (address, metrics): (SocketAddr, Option<SocketAddr>),
         definitions: u64,
         token: Option<&str>,
     ) -> Result<(), CommandError> {
@@ -306,6 +343,7 @@ mod with_server {
             printer.json(&json!({
                 "status": "serving",
                 "address": format!("http://{address}"),
+                "metrics": metrics.map(|metrics| format!("http://{metrics}/metrics")),
                 "definitions": definitions,
                 "token": token,
             }))?;
@@ -315,6 +353,9 @@ mod with_server {
             locate::shown(&place.file),
             count(definitions, "definition"),
         ));
+        if let Some(metrics) = metrics {
+            printer.talk(format!("Metrics: http://{metrics}/metrics"));
+        }
         match token {
             Some(token) => printer.talk(format!("The token that may do everything: {token}")),
             None => printer.next("steersman token new", "makes a token"),

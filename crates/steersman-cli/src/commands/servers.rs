@@ -41,7 +41,7 @@ pub(crate) async fn run(network: &Network, printer: &Printer) -> Result<Exit, Co
     let fits = network.checked().with_manifest(&manifest);
     let exit = match (&fits, failed.is_empty()) {
         (Err(_), _) => Exit::Definition,
-        (Ok(_), false) => Exit::Usage,
+        (Ok(_), false) => Exit::Failed,
         (Ok(_), true) => Exit::Answered,
     };
     if printer.is_json() {

@@ -79,9 +79,10 @@ pub(crate) async fn run(
     }
     let now = place.now();
     let found = select(&place, &filter).await?;
+    let reruns = args.reruns || filter.names_reruns();
     let limit = if args.all { found.len() } else { args.limit };
     if let Some(by) = args.by {
-        return sums(&place, &found, by, args.reruns, printer).await;
+        return sums(&place, found, by, reruns, printer).await;
     }
     let mut shown = Vec::new();
     for info in found.iter().take(limit) {
@@ -126,8 +127,8 @@ pub(crate) async fn run(
     for told in places(&shown) {
         printer.data(told)?;
     }
-    let (counted, reruns) = counted(&found, args.reruns);
-    printer.talk(dim(&summary(&counted, reruns)));
+    let (counted, left_out) = cause::work(found.clone(), reruns);
+    printer.talk(dim(&summary(&counted, left_out)));
     if args.filter.is_none() {
         schedules(&place, printer).await?;
     }
@@ -232,6 +233,9 @@ impl Seen {
     }
 
     fn why(&self, info: &SessionInfo) -> String {
+        if cause::is_left_rerun(info) {
+            return "left: a rerun goes on only if it is live".to_owned();
+        }
         let reason = self.reason.as_ref().map(Reason::told);
         reason
             .or_else(|| self.stuck.clone())
@@ -262,23 +266,17 @@ pub(crate) async fn stuck(
     Ok(cause::stuck(info, last, now))
 }
 
-/// Returns the sessions that count, and the number of reruns that do not.
-fn counted(found: &[SessionInfo], reruns: bool) -> (Vec<&SessionInfo>, usize) {
-    let counted: Vec<&SessionInfo> = found
-        .iter()
-        .filter(|info| reruns || !cause::is_rerun(info))
-        .collect();
-    let left = found.len() - counted.len();
-    (counted, left)
-}
-
 /// Returns the sums of a list in one line: `5 sessions: 3 answered, 2 failed; 0.0120, 4,211 tokens`.
-fn summary(counted: &[&SessionInfo], reruns: usize) -> String {
+fn summary<'a>(
+    counted: impl IntoIterator<Item = &'a SessionInfo> + Clone,
+    reruns: usize,
+) -> String {
     let mut sums = Sums::default();
-    for info in counted {
+    for info in counted.clone() {
         sums.add(info);
     }
-    let by = counted.iter().map(|info| (*info, status(info).to_owned()));
+    let by = counted.into_iter();
+    let by = by.map(|info| (info, status(info).to_owned()));
     let by = Sums::by(by);
     let by: Vec<String> = by
         .iter()
@@ -305,14 +303,14 @@ fn summary(counted: &[&SessionInfo], reruns: usize) -> String {
 /// Prints sums by status, code or network.
 async fn sums(
     place: &Place,
-    found: &[SessionInfo],
+    found: Vec<SessionInfo>,
     by: By,
     reruns: bool,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let (counted, reruns) = counted(found, reruns);
+    let (counted, reruns) = cause::work(found, reruns);
     let mut named = Vec::new();
-    for info in counted {
+    for info in &counted {
         named.push((
             info,
             match by {
@@ -351,8 +349,8 @@ async fn sums(
     for (i, row) in table(&heading, &rows).into_iter().enumerate() {
         printer.data(if i == 0 { dim(&row) } else { row })?;
     }
-    let counted: Vec<&SessionInfo> = named.iter().map(|(info, _)| *info).collect();
-    printer.talk(dim(&summary(&counted, reruns)));
+    let counted = named.iter().map(|(info, _)| *info);
+    printer.talk(dim(&summary(counted, reruns)));
     Ok(Exit::Answered)
 }
 

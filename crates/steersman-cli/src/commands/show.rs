@@ -15,11 +15,14 @@ use crate::words::{ago, count, digits, money, width, wrap};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steersman::runtime::rerun::rerun_of;
 use steersman::views::cause::Reason;
+use steersman::views::context;
 use steersman::views::page::{BranchRow, Page, Subject};
 use steersman::views::story::Row;
 use steersman_machine::network::Network;
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Id, Line, Name};
 
 pub(crate) const LISTED: &str = "Show a session: its branches, state, effects and agents";
 
@@ -210,8 +213,10 @@ impl Screen<'_> {
         rows.extend(self.tree());
         rows.push(String::new());
         rows.extend(self.facts());
+        let elsewhere =
+            asked::elsewhere_in(self.subject.log, self.subject.seen, self.subject.pending());
         for pending in self.subject.pending() {
-            rows.extend(asked::frame(pending, now, self.form.width));
+            rows.extend(asked::frame(pending, &elsewhere, now, self.form.width));
         }
         rows
     }
@@ -365,20 +370,37 @@ impl Screen<'_> {
         }
     }
 
+    /// Returns all lines that led to the head of the branch.
+    fn path(&self) -> Vec<&Arc<LogLine>> {
+        let Subject {
+            log, branch, seen, ..
+        } = self.subject;
+        log.history(branch, &seen.branches)
+    }
+
+    /// Returns the tool of the newest effect, if a model called it and was asked before its first call: only then is the command that
+    /// names the tool of use.
+    fn called(&self, path: &[&Arc<LogLine>]) -> Option<&Name> {
+        let mut effects = self.page.effects.iter().rev();
+        effects.find_map(|effect| {
+            let line = context::first_call_of_model(path, &effect.tool)?;
+            context::is_known(path, Some(line)).then_some(&effect.tool)
+        })
+    }
+
     fn next(&self, printer: &Printer) {
         let (short, name) = (self.short, &self.name);
         if let Some(line) = self.subject.line {
             printer.talk("");
-            for (command, why) in [
-                (
-                    format!("steersman context {name}@{line}"),
-                    "what the model saw there",
-                ),
-                (
-                    format!("steersman log {name}@{line}"),
-                    "each line from there on",
-                ),
-            ] {
+            let mut rows = vec![(
+                format!("steersman log {name}@{line}"),
+                "each line from there on",
+            )];
+            if context::is_known(&self.path(), Some(line)) {
+                let command = format!("steersman context {name}@{line}");
+                rows.insert(0, (command, "what the model saw there"));
+            }
+            for (command, why) in rows {
                 printer.talk(format!("{}   {}", typed(&command), dim(why)));
             }
             return;
@@ -395,22 +417,31 @@ impl Screen<'_> {
             rows.extend(commands.map(|command| (command, String::new())));
         }
         if self.page.row.status == "interrupted" {
-            rows.push((
-                format!("steersman run --resume {short}"),
-                "continues where it stopped".to_owned(),
-            ));
+            let seen = self.subject.seen;
+            let of = rerun_of(&seen.info).filter(|_| seen.ledger.is_dry_rerun());
+            rows.push(match of {
+                Some(of) => (
+                    format!("steersman rerun {of}"),
+                    "begins it again: a rerun that is not live does not go on".to_owned(),
+                ),
+                None => (
+                    format!("steersman run --resume {short}"),
+                    "continues where it stopped".to_owned(),
+                ),
+            });
         }
-        let called = self.page.effects.last().map(|effect| &effect.tool);
-        rows.push(match called {
-            Some(tool) => (
+        let path = self.path();
+        if let Some(tool) = self.called(&path) {
+            rows.push((
                 format!("steersman context {name}@{tool}"),
                 format!("what the model saw before it called {tool}"),
-            ),
-            None => (
+            ));
+        } else if context::is_known(&path, None) {
+            rows.push((
                 format!("steersman context {name}"),
                 "what the model saw".to_owned(),
-            ),
-        });
+            ));
+        }
         rows.push((format!("steersman log {name}"), log::SHOWS.to_owned()));
         printer.talk("");
         for branch in self.subject.seen.branches.iter().filter(|b| !b.superseded) {

@@ -8,6 +8,7 @@ use crate::printer::{Printer, bold, dim};
 use crate::tell::timeline::{svg, terminal};
 use crate::words::{count, length, money, width};
 use std::path::PathBuf;
+use steersman::views::list::status;
 use steersman::views::timeline::{Axis, Timeline, What};
 use steersman_machine::stored::ids::Time;
 
@@ -45,7 +46,11 @@ pub(crate) async fn run(
     });
     let mut timeline = Timeline::of(wanted.map(|line| &**line));
     if line.is_none() {
-        timeline.goes_on(Time(place.now()));
+        let now = Time(place.now());
+        match status(&sight.inspection.info) {
+            "interrupted" => timeline.stands(now),
+            _ => timeline.goes_on(now),
+        }
     }
     let axis = Axis::of(&timeline);
     if printer.is_json() {

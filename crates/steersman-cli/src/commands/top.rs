@@ -26,6 +26,9 @@ pub(crate) struct TopArgs {
     /// End after so many refreshes.
     #[arg(long, value_name = "N")]
     refreshes: Option<u64>,
+    /// Count reruns in sums, too.
+    #[arg(long)]
+    reruns: bool,
 }
 
 /// Shortest time between two refreshes.
@@ -52,10 +55,11 @@ pub(crate) async fn run(
         printer.next("steersman run", "");
         return Ok(Exit::Answered);
     };
-    let mut fleet = Fleet::default();
+    let mut fleet = Fleet::counting(args.reruns);
     let is_live = std::io::stdout().is_terminal() && !printer.is_json();
     if !is_live {
         look(&place, &mut fleet, true).await?;
+        measure(&place, &mut fleet).await?;
         let top = fleet.top(Time(place.now()));
         if printer.is_json() {
             printer.view(&top)?;
@@ -91,11 +95,14 @@ async fn watch(
 ) -> Result<(), CommandError> {
     let (mut drawn, mut all) = (0, None::<Instant>);
     loop {
-        let is_old = all.is_none_or(|all| all.elapsed() >= ALL);
+        let (is_first, is_old) = (all.is_none(), all.is_none_or(|all| all.elapsed() >= ALL));
         if is_old {
             all = Some(Instant::now());
         }
         look(place, fleet, is_old).await?;
+        if is_first {
+            measure(place, fleet).await?;
+        }
         let top = fleet.top(Time(place.now()));
         let height = height();
         control(HOME)?;
@@ -137,6 +144,34 @@ async fn look(place: &Place, fleet: &mut Fleet, all: bool) -> Result<(), Command
     Ok(())
 }
 
+/// Number of lines that are read first to find those of the last minute.
+const LINES: u64 = 64;
+
+/// Reads from the logs what the sessions spent in the last minute.
+async fn measure(place: &Place, fleet: &mut Fleet) -> Result<(), CommandError> {
+    let now = Time(place.now());
+    for (session, head) in fleet.recent(now) {
+        let mut most = LINES;
+        loop {
+            let before = Line(head.0.saturating_sub(most));
+            let lines = place.engine().feed(&session, before).lines().await?;
+            let reaches_back = lines
+                .first()
+                .is_none_or(|line| now.0.saturating_sub(line.at.0) >= MINUTE);
+            if reaches_back || before == Line::NONE {
+                let known = lines.iter().filter(|line| line.n <= head);
+                fleet.spent(known.map(|line| &**line), now);
+                break;
+            }
+            most = most.saturating_mul(4);
+        }
+    }
+    Ok(())
+}
+
+/// A minute in milliseconds.
+const MINUTE: i64 = 60_000;
+
 /// Number of rows that each table has at most, if the screen is high enough for all of them.
 const EACH: usize = 10;
 /// Rows of the screen that are no rows of tables: sums, headings and blank lines.
@@ -163,11 +198,15 @@ fn rows(top: &Top, fleet: &Fleet, now: i64, height: Option<usize>) -> Vec<String
     let statuses: Vec<String> = statuses
         .map(|(status, count)| format!("{} {status}", digits(*count)))
         .collect();
+    let left_out = match top.reruns {
+        0 => String::new(),
+        n => format!("; {} not counted: --reruns", count(n, "rerun")),
+    };
     let wide = width();
     let mut rows = vec![
         one_line(
             &format!(
-                "{}: {}",
+                "{}: {}{left_out}",
                 count(all.sessions, "session"),
                 statuses.join(", ")
             ),
@@ -175,12 +214,12 @@ fn rows(top: &Top, fleet: &Fleet, now: i64, height: Option<usize>) -> Vec<String
         ),
         one_line(
             &format!(
-                "{} calls, {} tokens, cost {};  now {:.0} calls/min, {:.0} tokens/min, {:.4}/h",
+                "{} calls, {} tokens, cost {};  now {} calls/min, {} tokens/min, {:.4}/h",
                 digits(all.model_calls),
                 digits(all.tokens),
                 money(all.micros),
-                top.rates.model_calls,
-                top.rates.tokens,
+                digits(top.rates.model_calls),
+                digits(top.rates.tokens),
                 top.rates.cost,
             ),
             wide,

@@ -10,6 +10,7 @@ use crate::words::{fold, width};
 use serde_json::json;
 use std::sync::Arc;
 use steersman::views::cause::Reason;
+use steersman::views::context;
 use steersman::views::log::Log;
 use steersman::views::why::{Act, Past, Step};
 use steersman_machine::stored::commit::LogLine;
@@ -55,10 +56,7 @@ pub(crate) async fn run(
     let log = Log::read(&reader).await?;
     let branch = &inspection.branches[at];
     let path = log.history(branch, &inspection.branches);
-    let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-    let line = place::line(address.line.as_ref(), &numbers, &path, |tool| {
-        Log::first_call_of(&path, tool)
-    })?;
+    let line = place::line(address.line.as_ref(), &path)?;
     let path: Vec<&Arc<LogLine>> = match line {
         Some(line) => path.into_iter().filter(|l| l.n <= line).collect(),
         None => path,
@@ -101,12 +99,17 @@ pub(crate) async fn run(
             }
         }
     }
-    tell(&past, &others, &short, &steps, printer);
+    let seen = steps
+        .iter()
+        .find(|step| matches!(step.kind, "answer" | "route"))
+        .map(|step| Line(step.line))
+        .filter(|line| context::is_known(&path, Some(*line)));
+    tell(&past, &others, &short, seen, printer);
     Ok(Exit::Answered)
 }
 
-/// Prints commands for the other acts of the line, and for the context of the first answer or decision.
-fn tell(past: &Past<'_>, others: &[Act], short: &str, steps: &[Step], printer: &Printer) {
+/// Prints commands for the other acts of the line, and for the context of a model call at the line `seen`.
+fn tell(past: &Past<'_>, others: &[Act], short: &str, seen: Option<Line>, printer: &Printer) {
     printer.talk("");
     for act in others.iter().rev().take(OTHERS) {
         let (id, what) = past.short(*act);
@@ -119,11 +122,8 @@ fn tell(past: &Past<'_>, others: &[Act], short: &str, steps: &[Step], printer: &
             None => printer.talk(dim(&format!("At that line, too: {what}"))),
         }
     }
-    if let Some(step) = steps
-        .iter()
-        .find(|step| matches!(step.kind, "answer" | "route"))
-    {
-        let command = format!("steersman context {short}@{}", step.line);
+    if let Some(line) = seen {
+        let command = format!("steersman context {short}@{line}");
         printer.talk(format!(
             "{}   {}",
             typed(&command),

@@ -102,13 +102,15 @@ fn rests(seen: &Inspection, branch: &BranchView) -> bool {
 
 impl Rested {
     /// Reports the status of the branch, as if this process had driven it.
-    pub(crate) fn report(
+    pub(crate) async fn report(
         self,
         place: &Place,
         printer: &Printer,
         session: &str,
     ) -> Result<Exit, CommandError> {
-        let told = Told::of(self.name, self.settled);
+        let told = Told::of(self.name, self.settled)
+            .beside(place, session)
+            .await?;
         report(printer, session, self.line, &told, place.now())
     }
 }

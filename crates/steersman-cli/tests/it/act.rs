@@ -355,7 +355,11 @@ agents:
     assert!(ran.err.contains("--as 'head of finance'"), "{ran:?}");
     let listed = |filter: &str| world.json_lines(&["pending", "--where", filter]).len();
     assert_eq!(listed("for = \"head of finance\""), 1);
-    assert_eq!(listed("for = clerk"), 0);
+    // The person is `clerk` in the definition, and no role has this name.
+    let ran = world.run(&["pending", "--where", "for = clerk"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let known = "roles are head of finance, user";
+    assert!(ran.err.contains(known), "{ran:?}");
     let refused = world.run(&["approve", "last", "--as", "clerk"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     let ran = world.run(&["approve", "last", "--as", "head of finance"]);
@@ -428,6 +432,31 @@ fn a_name_in_a_script_that_no_agent_has_is_found_before_anything_is_said() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("the script answers for `desc`"), "{ran:?}");
     assert!(world.json_lines(&["sessions"]).is_empty());
+
+    // Instances may have any name, but not one that is nearly that of an agent for which nothing else is written.
+    world.write(
+        "steersman.yaml",
+        "name: desk\nagents:\n  desk: { system: You help., tools: [ { agent: searcher, named: true } ] }\n  searcher: { description: Looks., system: You look. }\nentry: desk\n",
+    );
+    let run = |script: &str| {
+        world.write("script.yaml", script);
+        world.run(&["run", "--script-all", "script.yaml", "--input", "Hi."])
+    };
+    let ran = run("desk: [ One. ]\nsearchr: [ Two. ]\n");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err.contains("the script answers for `searchr`"),
+        "{ran:?}"
+    );
+    let ran = run("desk: [ One. ]\ndesc/costs: [ Two. ]\n");
+    assert!(
+        ran.err.contains("the script answers for `desc/costs`"),
+        "{ran:?}"
+    );
+    for fine in ["costs", "desk/searchr", "searcher", "desk/costs"] {
+        let ran = run(&format!("desk: [ One. ]\n{fine}: [ Two. ]\n"));
+        assert_eq!(ran.code, Some(0), "{fine}: {ran:?}");
+    }
 }
 
 /// If two effects of a tool are in doubt, its name does not settle either, and the hint does not suggest the name as a

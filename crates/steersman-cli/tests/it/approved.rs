@@ -212,3 +212,77 @@ fn an_entry_of_text_takes_what_is_typed() {
         assert_eq!(shown["state"]["order"], order, "{shown}");
     }
 }
+
+const BOUNDED: &str = r#"name: desk
+state: { limit: { type: integer, default: 100 } }
+tools:
+  refund:
+    description: Refunds.
+    parameters: { cents: integer }
+    effect: unsafe
+    requires: { that: args.cents <= state.limit, else: That is too much. }
+    approve: { by: clerk, edit: [cents] }
+    command: [sh, -c, "echo $1 >> book; echo ok", refund, "{{ args.cents }}"]
+agents:
+  clerk: { person: { role: clerk } }
+  desk: { system: You refund., tools: [refund] }
+entry: desk
+"#;
+
+fn bounded() -> World {
+    let world = World::new();
+    world.write("steersman.yaml", BOUNDED);
+    let script = "desk: [ { call: { refund: { cents: 90 } } }, \"{{ request.last }}\" ]\n";
+    world.write("script.yaml", script);
+    let ran = world.run(&["run", "--input", "Refund.", "--script-all", "script.yaml"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    world
+}
+
+/// Arguments that may not run are refused to the person who gives them, and the question stays.
+#[test]
+fn arguments_that_fail_a_guard_are_refused_to_the_approver() {
+    let world = bounded();
+    let pending = world.json_lines(&["pending"]);
+    let approve = ["approve", "last", "--as", "clerk", "--edit"];
+    let ran = world.run(&[&approve[..], &["cents=101"]].concat());
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("That is too much."), "{ran:?}");
+    assert_eq!(world.json_lines(&["pending"])[0]["id"], pending[0]["id"]);
+    let ran = world.run(&[&approve[..], &["cents=80"]].concat());
+    assert_eq!((ran.code, &*book(&world)), (Some(0), "80\n"), "{ran:?}");
+    let effects = world.run(&["effects", "last"]).out;
+    assert!(!effects.contains("as edited"), "{effects}");
+    // A question that is over says who ended it, with what, and where.
+    for typed in [
+        &["approve", "last", "--as", "clerk"][..],
+        &["reject", "last", "refund", "--as", "clerk"],
+    ] {
+        let ran = world.run(typed);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let said = "was given with other arguments by clerk, @";
+        assert!(ran.err.contains("the approval of `refund`"), "{ran:?}");
+        assert!(ran.err.contains(said), "{ran:?}");
+    }
+}
+
+/// If the guard closes while the approval is on its way, `effects` has what the approver decided, and why it did not run.
+#[test]
+fn what_an_approver_edited_is_shown_if_it_is_refused_later() {
+    let world = bounded();
+    let ran = world.run(&["edit", "last", "--state", "limit=10", "--no-run"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let edit = [
+        "approve", "last", "--as", "clerk", "--edit", "cents=80", "--no-run",
+    ];
+    let ran = world.run(&edit);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = world.run(&["run", "--resume", "last"]);
+    assert_eq!(book(&world), "", "{ran:?}");
+    let effects = world.run(&["effects", "last"]).out;
+    assert!(
+        effects.contains("refused as edited: That is too much."),
+        "{effects}"
+    );
+    assert!(effects.contains("refund(cents: 80)"), "{effects}");
+}

@@ -37,14 +37,18 @@ const PLAYED: [&str; 18] = [
 /// Pages whose Rust other tests build, and compare with the page: `built.rs`, `service.rs` and `guide.rs` of the library.
 const BUILT: [&str; 3] = ["guides/building", "guides/embedding", "guides/testing"];
 
-/// Blocks of one kind that other tests compare with what runs: `service.rs` and `guide.rs` of the library, and `served.rs`.
-const COMPARED: [(&str, &str); 6] = [
+/// Blocks of one kind that other tests compare with what runs: `service.rs` and `guide.rs` of the library, `served.rs`,
+/// `openai_clients.rs` and `opentelemetry.rs`.
+const COMPARED: [(&str, &str); 9] = [
     ("guides/embedding", "http"),
     ("guides/embedding", "toml"),
     ("guides/embedding", "yaml"),
     ("guides/serving", "http"),
     ("guides/serving", "json"),
+    ("guides/serving", "python"),
     ("guides/serving", "yaml"),
+    ("guides/tracing", "text"),
+    ("guides/tracing", "yaml"),
 ];
 
 /// The pages that people read, without decisions and tables that programs write.

@@ -242,6 +242,90 @@ fn a_rewind_leaves_a_future_that_stays_readable_and_lists_what_it_did() {
     insta::assert_snapshot!(world.page(&["show", "last"]));
 }
 
+const REFUNDS: &str = r#"name: desk
+tools:
+  refund:
+    description: Refunds.
+    parameters: { cents: integer }
+    effect: unsafe
+    approve: { by: clerk, ask: "Refund {{ args.cents }}?" }
+    command: [sh, -c, "echo refunded >> book; echo ok"]
+agents:
+  clerk: { person: { role: clerk } }
+  desk: { system: You refund., tools: [refund] }
+entry: desk
+"#;
+
+/// A refund that is only a little different from one on a branch that was left is no equal effect. The person who goes back is told what was done before
+/// anything goes on, and the person who approves is told of the first refund.
+#[test]
+fn who_approves_is_told_what_the_same_tool_did_on_a_branch_that_was_left() {
+    let world = World::new();
+    world.write("steersman.yaml", REFUNDS);
+    let script = "desk: [ { call: { refund: { cents: 45 } } }, { call: { refund: { cents: 40 } } }, Done. ]\n";
+    world.write("script.yaml", script);
+    assert_eq!(
+        scripted(&world, &["run", "--input", "Refund it."]).code,
+        Some(5)
+    );
+    // Before anything is left there is nothing to be told.
+    let shown = world.run(&["show", "last"]);
+    assert!(!shown.out.contains("which was left"), "{shown:?}");
+    let ran = scripted(&world, &["approve", "last", "--as", "clerk"]);
+    assert!(
+        ran.err.contains("Refund 40?") && !ran.err.contains("which was left"),
+        "{ran:?}"
+    );
+
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { refund: { cents: 40 } } }, Done., Done. ]\n",
+    );
+    let ran = scripted(&world, &["rewind", "last@1", "--say", "It is 40."]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let (done, asked) = (
+        "refund(cents: 45) is done there, and stays so",
+        "Refund 40?",
+    );
+    let (said, question) = (ran.err.find(done), ran.err.find(asked));
+    assert!(said.is_some() && said < question, "{ran:?}");
+    let told = "with (cents: 45) is done on main, which was left";
+    let folded = |text: &str| {
+        text.replace(['|', '\n'], " ")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert!(folded(&ran.err).contains(told), "{ran:?}");
+    for ran in [
+        world.run(&["show", "last"]),
+        scripted(&world, &["run", "--resume", "last"]),
+    ] {
+        let told_here = folded(&format!("{}{}", ran.out, ran.err)).contains(told);
+        assert!(told_here, "{ran:?}");
+    }
+    let (_, shown) = world.json(&["show", "last"]);
+    let beside = &shown["holds"][0]["elsewhere"];
+    assert_eq!(
+        beside[0]["args"],
+        serde_json::json!({ "cents": 45 }),
+        "{shown:#}"
+    );
+    assert_eq!(beside.as_array().unwrap().len(), 1, "{shown:#}");
+    let ran = scripted(&world, &["approve", "last", "--as", "clerk"]);
+    assert!(
+        ran.err.contains("Also: refund of ") && ran.err.contains(told),
+        "{ran:?}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(world.folder.join("book"))
+            .unwrap()
+            .lines()
+            .count(),
+        2
+    );
+}
+
 #[test]
 fn branches_are_joined() {
     let world = paid();

@@ -315,3 +315,129 @@ fn many_mistakes_are_counted() {
         .sum();
     assert_eq!(more, 201);
 }
+
+/// What `check` says at the end is true with what it warned of.
+#[test]
+fn all_is_called_reachable_only_if_it_is() {
+    let world = World::new();
+    let desk = |more: &str| {
+        format!(
+            "name: n\nagents:\n  a: {{ system: x, description: a }}\n  b: {{ system: x, description: b }}\n  c: {{ system: x, description: c }}\n  \
+             desk: {{ route: {{ handoff: {{ a: [b], b: [], c: [a] }}, start: {more} }} }}\nentry: desk\n"
+        )
+    };
+    world.write("steersman.yaml", &desk("a"));
+    let ran = world.run(&["check"]);
+    assert!(ran.all().contains("W0201"), "{ran:?}");
+    let said = "no member of `desk` hands over to `c`";
+    assert!(ran.all().contains(said), "{ran:?}");
+    assert!(
+        ran.out.contains("Not all reachable; all names known"),
+        "{ran:?}"
+    );
+    world.write("steersman.yaml", &desk("c"));
+    let ran = world.run(&["check"]);
+    assert!(!ran.all().contains("W0201"), "{ran:?}");
+    assert!(
+        ran.out.contains("All reachable, all names known"),
+        "{ran:?}"
+    );
+    let forgotten = format!(
+        "{}  z: {{ system: x }}\n",
+        desk("c").replace("entry: desk\n", "")
+    );
+    world.write("steersman.yaml", &format!("{forgotten}entry: desk\n"));
+    let ran = world.run(&["check"]);
+    assert!(ran.out.contains("Not all reachable"), "{ran:?}");
+}
+
+/// A program in the definition's folder is looked for before a session needs it.
+#[test]
+fn a_program_that_is_not_there_is_told() {
+    let world = World::new();
+    let desk = "name: desk\ntools:\n  find: { description: Finds., effect: read, command: [./shop.sh, find] }\n  list: { description: Lists., effect: read, command: [ls] }\nagents: { desk: { system: x, tools: [find, list] } }\n";
+    world.write("steersman.yaml", desk);
+    let missing = "`./shop.sh`, the program of the tool `find`, is not there";
+    let ran = world.run(&["check"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains(missing), "{ran:?}");
+    let ran = world.run(&["doctor", "."]);
+    assert!(ran.all().contains(missing), "{ran:?}");
+    let path = world.folder.join("shop.sh");
+    std::fs::write(&path, "#!/bin/sh\n").unwrap();
+    let ran = world.run(&["check"]);
+    assert!(ran.err.contains("may not be run"), "{ran:?}");
+    let may = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, may).unwrap();
+    let ran = world.run(&["check"]);
+    assert!(!ran.err.contains("shop.sh"), "{ran:?}");
+}
+
+/// One mistake is one error, and not also what follows from it.
+#[test]
+fn what_follows_from_a_wrong_key_is_not_reported() {
+    let world = World::new();
+    let desk = "name: desk\nstate: { n: { type: integer, default: 0 } }\ntools:\n  add: { description: Adds., set: { n: \"{{ state.n + 1 }}\" } }\nagents:\n  boss: { person: { role: boss } }\n  desk: { system: \"{{ state.n }}\", tools: [add, boss] }\nentry: desk\n";
+    world.write("steersman.yaml", desk);
+    assert_eq!(world.run(&["check"]).code, Some(0));
+    for (key, typo) in [
+        ("agents:", "agent:"),
+        ("tools:\n", "tool:\n"),
+        ("state: {", "stat: {"),
+    ] {
+        world.write("steersman.yaml", &desk.replacen(key, typo, 1));
+        let ran = world.run(&["check"]);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert!(ran.err.contains("did you mean"), "{ran:?}");
+        assert!(ran.err.contains("1 error."), "{ran:?}");
+    }
+    // A file of tests is no definition.
+    world.write("steersman.yaml", desk);
+    world.write("tests/desk.yaml", "tests:\n  one: { script: { desk: [Hi.] }, steps: [ { say: Hi. } ], expect: [ { that: state.n == 0 } ] }\n");
+    assert_eq!(world.run(&["check"]).code, Some(0));
+    let ran = world.run(&["check", "tests/desk.yaml"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("this is a file of tests, and no definition"),
+        "{ran:?}"
+    );
+    assert!(ran.err.contains("1 error."), "{ran:?}");
+}
+
+#[test]
+fn what_is_not_there_is_told_with_what_is() {
+    let world = World::new();
+    let desk = "name: desk\nagents:\n  boss: { description: b, person: { role: boss } }\n  a: { system: x, description: a }\n  desk: { route: { handoff: { a: [boss] } } }\nentry: desk\n";
+    world.write("steersman.yaml", desk);
+    let ran = world.run(&["check"]);
+    assert!(
+        ran.err.contains("`boss` is no member of this handoff"),
+        "{ran:?}"
+    );
+    assert!(ran.err.contains("add `boss: []`"), "{ran:?}");
+    world.write(
+        "steersman.yaml",
+        &desk.replace("a: [boss]", "a: [boss], boss: []"),
+    );
+    assert_eq!(world.run(&["check"]).code, Some(0));
+    world.write(
+        "steersman.yaml",
+        "name: desk\nagents: { desk: { system: \"{{ args.message | frobnicate }}\" } }\n",
+    );
+    let ran = world.run(&["check"]);
+    assert!(
+        ran.err
+            .contains("there is no filter `frobnicate`; there are abs,"),
+        "{ran:?}"
+    );
+}
+
+/// A page of `explain` has no marks of Markdown on a terminal.
+#[test]
+fn explain_shows_examples_without_fences() {
+    let ran = World::new().run(&["explain", "W0201"]);
+    assert!(!ran.out.contains("```"), "{ran:?}");
+    assert!(!ran.out.contains("# W0201"), "{ran:?}");
+    assert!(ran.out.contains("\n    agents:\n"), "{ran:?}");
+}

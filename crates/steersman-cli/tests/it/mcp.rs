@@ -36,7 +36,7 @@ fn check_asks_servers_where_it_is_told_to() {
     pages.push(world.page(&["run", "--script-all", "script.yaml", "--input", "hi"]));
     assert_snapshot!(pages.join("\n"));
     let (code, document) = world.json(&["check", "--servers"]);
-    assert_eq!((code, &document["ok"]), (Some(2), &false.into()));
+    assert_eq!((code, &document["ok"]), (Some(1), &false.into()));
 }
 
 #[test]
@@ -51,6 +51,69 @@ fn a_session_calls_a_server_and_is_shown_without_it() {
     pages.push(world.page(&["show", "last"]));
     pages.push(world.page(&["context", "last"]));
     assert_snapshot!(pages.join("\n"));
+}
+
+/// A rerun has the list of tools that was recorded: a server that lists others now, or that is gone, changes no request.
+#[test]
+fn a_rerun_has_the_recorded_list_of_a_server() {
+    let definition = CLERK.replace(
+        "agents: { clerk: { system: You help., tools: [\"desk.*\"] } }",
+        "agents:\n  clerk: { system: You help., tools: [\"desk.*\", critic] }\n  critic: { description: Judges., system: You judge. }\nentry: clerk",
+    );
+    let world = world(&definition);
+    world.write(
+        "script.yaml",
+        r#"clerk: [ { call: { desk__echo: { x: a } } }, "It says {{ request.last }}." ]"#,
+    );
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "hi"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let session = world.json_lines(&["sessions"])[0]["session"].clone();
+    let session = session.as_str().unwrap();
+    let rerun = |world: &World| {
+        let set = "agents.critic.system=Be strict.";
+        let args = [
+            "rerun",
+            session,
+            "--set",
+            set,
+            "--script-all",
+            "script.yaml",
+        ];
+        let (code, json) = world.json(&args);
+        assert_eq!(code, Some(0), "{json:#}");
+        assert_eq!(json["model_calls"]["recorded"], 2, "{json:#}");
+        assert_eq!(json["model_calls"]["live"], 0, "{json:#}");
+        json["servers"].clone()
+    };
+    assert!(rerun(&world).is_null());
+    let server = std::fs::read_to_string(world.folder.join("server.sh")).unwrap();
+    world.write("server.sh", &server.replace("Does %s.", "Will %s."));
+    let told = rerun(&world);
+    assert_eq!(told[0], "`desk.echo` has another description", "{told}");
+    std::fs::remove_file(world.folder.join("server.sh")).unwrap();
+    assert!(rerun(&world).is_null());
+}
+
+/// A server dies in each call. The model reads how often the call was tried, and of no further attempt.
+#[test]
+fn a_failed_read_says_how_often_it_was_tried() {
+    let definition = CLERK
+        .replace("echo, structured", "die")
+        .replace("annotations", "read, retry: 1");
+    let world = world(&definition);
+    let server = std::fs::read_to_string(world.folder.join("server.sh")).unwrap();
+    world.write("server.sh", &server.replace("$(tool fail)", "$(tool die)"));
+    world.write(
+        "script.yaml",
+        r#"clerk: [ { call: { desk__die: {} } }, "It says {{ request.last }}." ]"#,
+    );
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "hi"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("(2 attempts in "), "{ran:?}");
+    assert!(!ran.out.contains("tried again"), "{ran:?}");
+    let diary = std::fs::read_to_string(world.folder.join("diary")).unwrap();
+    // Once for the list and the first call, once for the second call.
+    assert_eq!(diary.matches("started").count(), 2, "{diary}");
 }
 
 #[test]

@@ -172,6 +172,65 @@ fn what_an_outage_failed_is_taken_up_where_it_failed() {
     assert!(ran.err.contains("nothing failed here"), "{ran:?}");
 }
 
+/// Sessions that do not take an order, or in which it changes nothing, are named with the reason, and the sum counts them by themselves.
+#[test]
+fn each_session_of_many_is_named_with_what_became_of_the_order() {
+    let world = desk(1);
+    world.write("script.yaml", "desk: [ { error: provider_overloaded } ]\n");
+    assert_eq!(scripted(&world, &["run", "--input", "Hi."]).code, Some(1));
+    world.write("script.yaml", "desk: [ Well again. ]\n");
+    let all = ["--where", "network = desk", "--yes"];
+
+    // One has failed, the other one has not.
+    let ran = scripted(&world, &[&["retry"][..], &all].concat());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("nothing failed here"), "{ran:?}");
+    assert!(ran.out.contains("tried again: answered"), "{ran:?}");
+    assert!(
+        ran.err.contains("2 sessions: 1 tried again, 1 refused."),
+        "{ran:?}"
+    );
+
+    // One is paused, the other one is not.
+    assert_eq!(world.run(&["pause", "last"]).code, Some(0));
+    let ran = scripted(&world, &[&["resume"][..], &all].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("goes on: answered"), "{ran:?}");
+    assert!(
+        ran.out.contains("was not paused: answered as before"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.err.contains("2 sessions: 1 goes on, 1 unchanged."),
+        "{ran:?}"
+    );
+    let ran = scripted(&world, &[&["resume", "--json"][..], &all].concat());
+    for told in documents(&ran) {
+        assert_eq!(
+            (&told["fate"], &told["status"]),
+            (&"unchanged".into(), &"answered".into()),
+            "{told}"
+        );
+        assert_eq!(told["why"], "was not paused: answered as before", "{told}");
+    }
+
+    // Nothing is held, and nobody drives.
+    let ran = scripted(&world, &[&["release", "--tool", "pay"][..], &all].concat());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(
+        ran.out.matches("`pay` is not held here").count(),
+        2,
+        "{ran:?}"
+    );
+    assert!(ran.err.contains("2 sessions: 0 "), "{ran:?}");
+    let ran = world.run(&[&["resume", "--no-run"][..], &all].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.err.contains("2 sessions: 0 goes on, 2 in the inbox."),
+        "{ran:?}"
+    );
+}
+
 #[test]
 fn values_are_bound_anew_and_the_change_is_shown_first() {
     let world = desk(2);

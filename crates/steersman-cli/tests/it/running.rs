@@ -44,7 +44,14 @@ fn a_session_that_runs_or_was_killed_has_its_sums_and_its_effects() {
     let world = World::new();
     let mut run = looking(&world);
     let sums = |status: &str| {
-        let all = world.json_lines(&["sessions", "--where", "tokens > 0"]);
+        // A `read` tool may begin before the answer that asked for it is on disk.
+        let began = Instant::now();
+        let all = loop {
+            let all = world.json_lines(&["sessions", "--where", "tokens > 0"]);
+            if !all.is_empty() || began.elapsed() > Duration::from_mins(1) {
+                break all;
+            }
+        };
         assert_eq!(all.len(), 1, "{status}: {all:?}");
         assert_eq!(all[0]["status"], status, "{all:?}");
         assert_eq!(all[0]["model_calls"], 1, "{all:?}");
@@ -64,6 +71,17 @@ fn a_session_that_runs_or_was_killed_has_its_sums_and_its_effects() {
     sums("interrupted");
     stands("not finished");
     assert_eq!(world.run(&["fsck"]).code, Some(0));
+    // Nothing is at work without a process.
+    let (_, timeline) = world.json(&["timeline", "last"]);
+    let spans = timeline["lanes"][0]["spans"].as_array().unwrap();
+    let open: Vec<&str> = spans
+        .iter()
+        .filter(|span| span["open"] == true)
+        .filter_map(|span| span["what"].as_str())
+        .collect();
+    assert_eq!(open, ["unowned"], "{timeline:#}");
+    let drawn = world.run(&["timeline", "last"]);
+    assert!(drawn.all().contains("x no process drove it"), "{drawn:?}");
 }
 
 /// `show` names a line by a tool, and each command that it prints can be typed: names of tools on MCP servers have a dot.

@@ -16,9 +16,9 @@ entry: desk
 ";
 
 /// A server in a process of its own.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    at: String,
+    pub(crate) at: String,
     token: String,
     client: Client,
 }
@@ -31,7 +31,7 @@ impl Drop for Served {
 }
 
 impl Served {
-    fn start(world: &World) -> Self {
+    pub(crate) fn start(world: &World) -> Self {
         let args = [
             "serve",
             "--json",
@@ -93,7 +93,7 @@ impl Served {
     }
 }
 
-fn provider() {
+pub(crate) fn provider() {
     drop(rustls::crypto::ring::default_provider().install_default());
 }
 
@@ -369,7 +369,7 @@ async fn the_guide_to_serving_is_true() {
         }
         asked += 1;
     }
-    assert_eq!(asked, 4);
+    assert_eq!(asked, 5);
     for block in all.iter().filter(|block| block.fence == "sh") {
         for line in block
             .text

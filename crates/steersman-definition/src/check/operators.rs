@@ -16,6 +16,7 @@ const NEVER_EQUAL: &str = "unlike kinds are never equal";
 impl Walker<'_, '_> {
     pub(super) fn number(&mut self, known: &Known, node: &Node, operator: &str) {
         self.used(known, node);
+        self.fails_while_none(known, node);
         let family = known.kind.family();
         if family.is_some_and(|family| !matches!(family, Family::Number | Family::Secret)) {
             let at = self.place(node.span);
@@ -40,8 +41,10 @@ impl Walker<'_, '_> {
                 Known::of(Kind::Text)
             }
             BinaryOp::Add => {
-                self.used(&a, left);
-                self.used(&b, right);
+                for (known, node) in [(&a, left), (&b, right)] {
+                    self.used(known, node);
+                    self.fails_while_none(known, node);
+                }
                 let (Some(x), Some(y)) = (a.kind.family(), b.kind.family()) else {
                     return Known::any();
                 };

@@ -6,7 +6,9 @@ use super::super::keys::route;
 use super::Check;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeSet;
-use steersman_machine::network::{Desk, Does, ExitCause, ExitTo, Graph, RouteBy, Rule, RuleTo};
+use steersman_machine::network::{
+    Desk, Does, ExitCause, ExitTo, Graph, Handoff, RouteBy, Rule, RuleTo,
+};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::expression::ast::{Node as Ast, NodeKind};
 use steersman_machine::values::expression::{Expr, Names};
@@ -27,9 +29,30 @@ impl Check<'_> {
                 RouteBy::Rules(_)
                 | RouteBy::Sequence(_)
                 | RouteBy::Native { .. }
-                | RouteBy::Pick(_)
-                | RouteBy::Handoff(_) => {}
+                | RouteBy::Pick(_) => {}
+                RouteBy::Handoff(handoff) => self.never_handed_to(name, handoff),
             }
+        }
+    }
+
+    /// Reports members of a handoff that nobody hands over to and that do not begin.
+    fn never_handed_to(&mut self, agent: &Name, handoff: &Handoff) {
+        let mut open = vec![&handoff.start];
+        let mut seen = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            if seen.insert(name) {
+                open.extend(handoff.to.get(name).into_iter().flatten());
+            }
+        }
+        let written = self.written.agents.get(&**agent);
+        let members = each(written.and_then(|agent| agent.route()?.handoff()));
+        let never: Vec<_> = members
+            .map(|(key, _)| key)
+            .filter(|key| handoff.to.contains_key(&key.name) && !seen.contains(&key.name))
+            .map(|key| (self.place(key.span), key.name.clone()))
+            .collect();
+        for (at, member) in never {
+            self.say(Diagnostic::never_handed_to(at, agent, &member));
         }
     }
 

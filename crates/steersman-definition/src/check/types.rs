@@ -11,6 +11,7 @@ use super::Check;
 use super::kind::{Family, Kind, Known};
 use super::names::Root;
 use std::collections::BTreeSet;
+use steersman_machine::network::{AgentDef, Offer};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::expression::ast;
 use steersman_machine::values::expression::ast::{
@@ -71,12 +72,20 @@ impl Walker<'_, '_> {
                     let known = self.node(node, &Facts::new());
                     return self.fits(&known, node, ty, what, *declared);
                 }
-                if let (Wants::Value, Some(node)) = (&self.site.wants, template.single()) {
+                if let (Wants::Value | Wants::Fixed(..), Some(node)) =
+                    (&self.site.wants, template.single())
+                {
                     let known = self.node(node, &Facts::new());
                     self.shown(&known, node);
                     if let Some(path) = known.path.filter(|_| known.optional) {
                         let at = self.place(node.span);
-                        self.say(Diagnostic::left_out(at, &path));
+                        match &self.site.wants {
+                            Wants::Fixed(of, name, true) => {
+                                let why = format!("`{of}` needs `{name}`");
+                                self.call_fails(at, of, &path, &why);
+                            }
+                            _ => self.say(Diagnostic::left_out(at, &path)),
+                        }
                     }
                     return;
                 }
@@ -581,6 +590,44 @@ impl Walker<'_, '_> {
 
     pub(super) fn used(&mut self, known: &Known, node: &Node) {
         self.usable(known.clone(), node);
+    }
+
+    /// Warns of a fixed argument that cannot be evaluated while an operand is none.
+    pub(super) fn fails_while_none(&mut self, known: &Known, node: &Node) {
+        if let Wants::Fixed(of, name, _) = &self.site.wants
+            && known.optional
+        {
+            let path = known.path.clone().unwrap_or_else(|| self.part(node));
+            let at = self.place(node.span);
+            let why = format!("`args.{name}` cannot be evaluated then");
+            self.call_fails(at, of, &path, &why);
+        }
+    }
+
+    /// Warns of calls that fail while a value is none, unless a condition of the callee or of a use of it reads the value.
+    fn call_fails(&mut self, at: Option<Place>, of: &Name, path: &str, why: &str) {
+        let network = &self.check.lowered.network;
+        let models = network.agents.values().flat_map(AgentDef::models);
+        let uses = models.flat_map(|model| &model.tools);
+        let uses = uses.filter(
+            |used| matches!(&used.of, Offer::Tool(name) | Offer::Agent(name) if name == of),
+        );
+        let of_uses = uses.flat_map(|used| {
+            used.when
+                .iter()
+                .chain(used.requires.iter().map(|r| &r.that))
+        });
+        let tool = network.tools.get(of).into_iter();
+        let of_tool = tool.flat_map(|tool| tool.requires.iter().map(|r| &r.that));
+        let mut steps = path.split('.');
+        let (root, entry) = (
+            steps.next().unwrap_or_default(),
+            steps.next().unwrap_or_default(),
+        );
+        let mut conditions = of_uses.chain(of_tool);
+        if !conditions.any(|condition| condition.node().may_read(root, entry)) {
+            self.say(Diagnostic::call_fails(at, of, path, why));
+        }
     }
 
     /// Checks a value that is tested for truth.

@@ -362,6 +362,12 @@ impl Diagnostic {
             format!("this is left out while `{path}` is none"),
         )
     }
+    pub(crate) fn call_fails(at: At, of: &str, path: &str, why: &str) -> Self {
+        let what = format!("calls of `{of}` fail while `{path}` is none");
+        Self::new("W0412", at, what)
+            .note(why.to_owned())
+            .help("give it a value (`or` in the template, or a default where it is declared), or let `requires` say when the call may be made")
+    }
     pub(crate) fn no_price(at: At, model: &str, why: &str, limit: At) -> Self {
         Self::new(
             "E0406",

@@ -50,13 +50,19 @@ impl Diagnostic {
             .note("providers of models refuse names of tools with more than 64")
             .help("give it a shorter one: `{ tool: SERVER.TOOL, as: NAME }`")
     }
-    pub(crate) fn not_taken(at: At, server: &str, tool: &str, taken: &str) -> Self {
+    pub(crate) fn not_taken(
+        at: At,
+        server: &str,
+        tool: &str,
+        (taken, near): (&str, Option<&str>),
+    ) -> Self {
         Self::new(
             "E0212",
             at,
             format!("`{tool}` is none of the tools that are taken of `{server}`"),
         )
         .note(format!("`mcp.{server}.tools` takes {taken}"))
+        .near(tool, near)
     }
     pub(crate) fn unknown_field(
         at: At,
@@ -117,6 +123,24 @@ impl Diagnostic {
     }
     pub(crate) fn unreachable(at: At, what: &str, name: &str) -> Self {
         Self::new("W0201", at, format!("nothing leads to the {what} `{name}`"))
+    }
+    pub(crate) fn no_member(at: At, name: &str) -> Self {
+        Self::new(
+            "E0201",
+            at,
+            format!("`{name}` is no member of this handoff"),
+        )
+        .help(format!(
+            "each member is a key: add `{name}: []`, with those to whom it may hand over"
+        ))
+    }
+    pub(crate) fn never_handed_to(at: At, route: &str, member: &str) -> Self {
+        Self::new(
+            "W0201",
+            at,
+            format!("no member of `{route}` hands over to `{member}`"),
+        )
+        .help("name it in the list of a member that hands over to it, or `start` with it")
     }
     pub(crate) fn circle(at: At, names: &str, depth: u32) -> Self {
         Self::new(

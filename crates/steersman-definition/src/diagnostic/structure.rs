@@ -248,6 +248,11 @@ impl Diagnostic {
         let what = format!("`on_limit: {word}` cannot be for {of}");
         Self::new("E0123", at, what).note(format!("{why}; {can} can be"))
     }
+    pub(crate) fn only_tests(at: At) -> Self {
+        Self::new("E0107", at, "this is a file of tests, and no definition")
+            .note("a definition reads the files in the folder `tests/` next to it")
+            .help("name the definition: its folder, or its file")
+    }
     pub(crate) fn no_agents(at: At) -> Self {
         Self::new(
             "E0107",

@@ -146,7 +146,7 @@ section! {
         tool: Text<'a>, "A tool.", names Offer;
         agent: Name<'a>, "An agent.", names Agent;
         seen as "as": Name<'a> | "its name", "The name that the model sees.";
-        args: Map<'a, Data<'a>>, "Fixed arguments, hidden from the model: templates over the agent that makes the call.";
+        args: Map<'a, Data<'a>>, "Fixed arguments, hidden from the model: templates over the agent that makes the call. If one cannot be evaluated or does not fit, the call ends with an error.";
         requires: Many<'a, Requires<'a>>, "In addition.";
         approve: Approve<'a>, "In addition.";
         named: Flag<'a> = false, "An agent: the parameter `name` chooses the instance.";

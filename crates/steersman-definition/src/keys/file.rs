@@ -178,7 +178,9 @@ section! {
         effects: Map<'a, Word<'a, Class>>, "Class by tool, before `effect`.";
         render: Map<'a, Render<'a>>, "How calls and results look, by tool.";
         refresh: Word<'a, Refresh> = Refresh::Pinned, "Whether a changed list of tools is taken over.";
-        timeout: Millis<'a> = 60_000, "Of one attempt.";
+        start_timeout: Millis<'a> = 30_000, "Of its start, until it has greeted.";
+        timeout: Millis<'a> = 60_000, "Of one attempt of a call, once it has greeted.";
+        retry: Few<'a, 0> = 4, "Further attempts of a call at most.";
         overrides as "override": Flag<'a> = false, "Replaces one of an imported file.";
     }
     exactly one of &["url", "command"];

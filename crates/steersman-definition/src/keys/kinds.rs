@@ -517,18 +517,20 @@ fn size(text: &str) -> Option<usize> {
         .filter(|bytes| (1..=steersman_machine::stored::bounds::ARTIFACT).contains(bytes))
 }
 
-/// Parses an amount of money into millionths. At most four decimal places are allowed: no price needs more, and JSON writes
-/// some longer numbers differently.
+/// Parses an amount of money into millionths, which are the smallest part that is counted: at most six decimal places are allowed.
+/// JSON writes small numbers with an exponent.
 fn money(scalar: &Scalar) -> Option<u64> {
     match scalar.kind {
         Kind::Integer(_) | Kind::Number(_) => {}
         Kind::Null | Kind::Bool(_) | Kind::Text => return None,
     }
-    let places = scalar
-        .text
-        .split_once('.')
-        .map_or(0, |(_, part)| part.len());
-    price::micros(&scalar.text).filter(|micros| places <= 4 && *micros <= MONEY_MAX)
+    let text = if scalar.text.contains(['e', 'E']) {
+        scalar.text.parse::<f64>().ok()?.to_string()
+    } else {
+        scalar.text.to_string()
+    };
+    let places = text.split_once('.').map_or(0, |(_, part)| part.len());
+    price::micros(&text).filter(|micros| places <= 6 && *micros <= MONEY_MAX)
 }
 
 /// Maximum amount of money in millionths: a thousand million units. Sums of such amounts stay far from overflow.

@@ -2,11 +2,11 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::super::keys::agent::{self as keys, Effects, Enter, SharedView};
-use super::super::keys::kinds::{self, List, Map, Or, Read as _, Valued, Words as _, each};
+use super::super::keys::kinds::{self, List, Map, Or, Read as _, Valued, Words as _, each, sorted};
 use super::super::keys::tool::Tool;
 use super::super::keys::{Section as _, ShortType, is_name};
 use super::super::shape;
-use super::super::site::{Args, Scope};
+use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node};
 use super::builtin;
 use super::file::params;
@@ -21,6 +21,7 @@ use steersman_machine::stored::bounds::SEEN_MAX;
 use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::tick::branch::FORKS;
+use steersman_machine::values::expression::Data;
 use steersman_machine::values::types::{Parameters, Type};
 
 /// Name of a net that no definition may use.
@@ -542,9 +543,10 @@ impl Lower<'_> {
             },
             ..scope.clone()
         };
-        if let Some(args) = used.args() {
-            self.fixed_arguments(args, &name, sort);
-        }
+        let args = used.args();
+        let args = args.map_or_else(Vec::new, |args| {
+            self.fixed_arguments(args, &name, sort, scope)
+        });
         if let Some(when) = used.when() {
             let at = self.place(when.span);
             self.say(Diagnostic::moving_tools(at));
@@ -575,7 +577,7 @@ impl Lower<'_> {
         let seen = used.seen().and_then(|name| name.text().cloned());
         ToolUse {
             seen: seen.unwrap_or_else(|| name.clone()),
-            args: self.named_data(used.args(), scope),
+            args,
             requires: self.requires(used.requires(), &inner),
             approve: self.approve(used.approve(), &inner),
             named: used.named().value,
@@ -591,8 +593,14 @@ impl Lower<'_> {
         }
     }
 
-    /// Checks fixed arguments: each must be a parameter of the callee; the model gives the others.
-    fn fixed_arguments(&mut self, args: Map<'_, kinds::Data<'_>>, of: &Name, sort: Sort) {
+    /// Lowers fixed arguments: each must be a parameter of the callee; the model gives the others.
+    fn fixed_arguments(
+        &mut self,
+        args: Map<'_, kinds::Data<'_>>,
+        of: &Name,
+        sort: Sort,
+        scope: &Scope,
+    ) -> Vec<(Name, Data)> {
         let parameters = self.written_parameters(of, sort);
         let open: Vec<&str> = parameters
             .map_or(&[][..], Node::entries)
@@ -601,6 +609,13 @@ impl Lower<'_> {
             .chain(["message", "question"])
             .collect();
         self.arguments_fit(Some(args), Some(args.0), of, sort, &open);
+        let needed = self.needed_parameters(of, sort);
+        let lowered = sorted(Some(args)).into_iter().map(|(key, value)| {
+            let is_needed = needed.contains(&key.name);
+            let wants = Wants::Fixed(of.clone(), key.name.clone(), is_needed);
+            (key.name.clone(), self.data(&value, &wants, scope))
+        });
+        lowered.collect()
     }
 
     /// Parses the condition that ends a call which waits for branches.

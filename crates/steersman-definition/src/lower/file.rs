@@ -27,6 +27,9 @@ use steersman_machine::values::expression::{Expr, Template};
 use steersman_machine::values::price::Price;
 use steersman_machine::values::types::TypeKind;
 
+/// Labels that the engine gives a rerun. They decide what counts as work.
+const OWN_LABELS: [&str; 2] = ["rerun_of", "rerun"];
+
 impl Lower<'_> {
     /// Builds the whole network.
     pub(super) fn network(&mut self) -> Network {
@@ -466,6 +469,10 @@ impl Lower<'_> {
         };
         let mut labels = BTreeMap::new();
         for (key, label) in each(self.file.labels()) {
+            if OWN_LABELS.contains(&&*key.name) {
+                let at = self.place(key.span);
+                self.say(Diagnostic::reserved_name(at, &key.name));
+            }
             if let Some(label) = self.template(&label, Wants::Text, &scope) {
                 labels.insert(key.name.clone(), label);
             }

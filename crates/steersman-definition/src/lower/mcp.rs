@@ -67,7 +67,9 @@ impl Lower<'_> {
                 .map(|(tool, shown)| (tool.name.to_string(), self.server_render(shown)))
                 .collect(),
             follows: server.refresh().value == Refresh::Follow,
+            start_timeout: server.start_timeout().value,
             timeout: server.timeout().value,
+            retry: server.retry().value,
         }
     }
 
@@ -106,7 +108,10 @@ impl Lower<'_> {
             let taken: Vec<&str> = taken.map(|text| &**text).collect();
             if !taken.iter().any(|pattern| manifest::matches(pattern, tool)) {
                 let words = list_of(taken.iter().copied());
-                self.say(Diagnostic::not_taken(at, server, tool, &words));
+                // A pattern is no name.
+                let names = taken.iter().copied().filter(|name| !name.contains('*'));
+                let near = self.sources.near(tool, names);
+                self.say(Diagnostic::not_taken(at, server, tool, (&words, near)));
                 return None;
             }
         }

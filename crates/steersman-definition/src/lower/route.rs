@@ -582,6 +582,21 @@ impl Lower<'_> {
         Some(name)
     }
 
+    /// Returns the member of a handoff that a node names. An agent or a person that is no member of it yet is reported as such.
+    fn peer(&mut self, node: &Node, members: &Node) -> Option<Name> {
+        let name = node.as_text()?;
+        let is_member = members.entries().iter().any(|(key, _)| key.name == *name);
+        let sort = self.out.declared.get(name).map(|declared| declared.sort);
+        match sort {
+            Some(super::Sort::Agent | super::Sort::Person) if !is_member => {
+                let at = self.place(node.span);
+                self.say(Diagnostic::no_member(at, name));
+                None
+            }
+            _ => self.entry_named(node, members, "member"),
+        }
+    }
+
     fn handoff(
         &mut self,
         agent: &Name,
@@ -596,7 +611,7 @@ impl Lower<'_> {
             let peers: Vec<Name> = peers
                 .into_iter()
                 .filter_map(|peer| {
-                    let name = self.entry_named(&peer, written.0, "member")?;
+                    let name = self.peer(&peer, written.0)?;
                     let place = (agent.clone(), name.clone(), peer.span);
                     self.out.chosen.push(place);
                     Some(name)

@@ -632,6 +632,13 @@ impl<'a> Lower<'a> {
         }
     }
 
+    /// Returns the parameters without which a tool or agent cannot be called.
+    pub(super) fn needed_parameters(&self, of: &Name, sort: Sort) -> Vec<Name> {
+        let declared = self.declared_parameters(of, sort).into_iter().flatten();
+        let needed = declared.filter(|(_, ty)| ty.is_none_or(is_needed));
+        needed.map(|(name, _)| name).collect()
+    }
+
     /// Returns the parameters of a tool or agent, each with its type if that is written. `None` if the definition does
     /// not list them.
     fn declared_parameters(&self, of: &Name, sort: Sort) -> Option<Vec<(Name, Option<&'a Node>)>> {

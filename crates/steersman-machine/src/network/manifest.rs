@@ -214,7 +214,7 @@ fn tool_of(server: &McpDef, listed: &Listed) -> ToolDef {
             .cloned()
             .unwrap_or_else(Render::default),
         timeout: server.timeout,
-        retry: 4,
+        retry: server.retry,
         parallel: 8,
         reflect: None,
     }

@@ -24,8 +24,12 @@ pub struct McpDef {
     /// True if the session follows changes of the server's list of tools (`refresh: follow`). Otherwise it keeps the list with
     /// which it began.
     pub follows: bool,
-    /// Time limit of one attempt, in milliseconds.
+    /// Time limit of its start, until it has greeted, in milliseconds.
+    pub start_timeout: u64,
+    /// Time limit of one attempt, once the server has greeted, in milliseconds.
     pub timeout: u64,
+    /// Maximum number of further attempts of a call.
+    pub retry: u32,
 }
 
 /// Transport to an MCP server.

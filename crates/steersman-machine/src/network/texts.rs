@@ -33,7 +33,7 @@ pub(crate) const LIMIT: &Sentence = &sentence(
 );
 pub(crate) const MORE: &Sentence = &sentence(
     "more",
-    "The limit `{{ name }}` of {{ max }} is reached: {{ used }} used. Allow as much again from here?",
+    "{{ agent }}: the limit `{{ name }}` of {{ max }} is reached, {{ used }} used. Allow as much again from here?",
     "A person: `on_limit: ask`.",
 );
 pub(crate) const LAST_CALL: &Sentence = &sentence(

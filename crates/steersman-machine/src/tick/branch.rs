@@ -24,10 +24,10 @@ use crate::stored::ids::{Id, Line, Name, Path, Time};
 use crate::stored::interaction::{Artifact, Call, Cause, End, How, Interaction, Origin, Target};
 use crate::stored::outcome::{Mapped, Outcome};
 use crate::stored::words::{cause_word, end_word};
-use crate::tick::Tick;
 use crate::tick::effect::{BranchEnd, Fact, Known, Request, ToolWork, Until, Work};
 use crate::tick::join::{Stands, answers};
 use crate::tick::take::Taken;
+use crate::tick::{Tick, limits};
 use crate::values::expression::Data;
 use crate::values::types::{Parameters, TypeKind};
 use crate::view::mapping::{Fault, Raw, map};
@@ -603,7 +603,9 @@ impl Tick<'_> {
             // The agent went on after the end of its task.
             Some((End::Turn | End::Draft, _)) | None => Cause::Answer,
         };
-        self.ended(parent, call, cause, top.turn.answer, Vec::new());
+        let how = Self::result(cause, limits::has_answered(top));
+        let body = top.turn.answer;
+        self.ended(parent, call, how, body, Vec::new());
     }
 }
 

@@ -31,7 +31,7 @@ use crate::tick::Tick;
 use crate::tick::effect::Request;
 use crate::values::json::arguments;
 use crate::values::types::{Parameters, Type, TypeKind, arguments_misfit};
-use crate::view::artifact;
+use crate::view::{artifact, mapping};
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 
@@ -349,7 +349,7 @@ impl Tick<'_> {
             refused: Some(refused),
         };
         let Some(used) = self.offered(owner, model, &ask.name) else {
-            let mut text = unknown_text(model, &bounds::name(&ask.name));
+            let mut text = self.unknown_text(owner, model, &bounds::name(&ask.name));
             text.push_str(&self.elsewhere(owner, &ask.name));
             return unknown(refuse(Code::UnknownTool, text));
         };
@@ -442,28 +442,38 @@ impl Tick<'_> {
     /// Returns the use of a tool or agent that is offered under this name now.
     fn offered<'m>(&self, owner: Id, model: &'m ModelAgent, seen: &str) -> Option<&'m ToolUse> {
         let used = model.tools.iter().find(|u| u.is_called(seen))?;
-        let offered = match &used.when {
+        self.is_offered(owner, used).then_some(used)
+    }
+
+    fn is_offered(&self, owner: Id, used: &ToolUse) -> bool {
+        match &used.when {
             None => match self.network.floor_tool(used) {
                 Some(kind) => floor::offers(&self.cx(), &self.snapshot, owner, kind),
                 None => !used.implied || artifact::sees_any(&self.snapshot, owner),
             },
             // If the expression fails, the tool is not offered.
             Some(when) => self.view(owner).holds(when).unwrap_or(false),
-        };
-        offered.then_some(used)
+        }
+    }
+
+    fn unknown_text(&self, owner: Id, model: &ModelAgent, name: &str) -> String {
+        let offered = model
+            .tools
+            .iter()
+            .filter(|used| self.is_offered(owner, used))
+            .map(|used| crate::network::wire_name(&used.seen));
+        let offered: Vec<String> = offered.collect();
+        if offered.is_empty() || self.agent(owner).counters.last_call {
+            return format!("there is no tool `{name}`; none are offered");
+        }
+        let offered = offered.join(", ");
+        format!("there is no tool `{name}`; offered are {offered}")
     }
 
     /// Returns a refusal if the arguments of a model do not fit, or if no more agents may be started.
     fn misfit(&self, owner: Id, used: &ToolUse, args: &Map<String, Json>) -> Option<Mapped> {
         let bad = |text: String| Some(refuse(Code::Misfit, format!("misfit: {text}")));
-        let parameters = match &used.of {
-            Offer::Tool(name) => self.def(owner).parameters_of(self.network.tool(name)),
-            Offer::Agent(name) => match self.network.agents.get(name) {
-                Some(def) => Cow::Borrowed(&def.parameters),
-                None => Cow::Owned(message_parameter()),
-            },
-        };
-        let parameters = &*parameters;
+        let parameters = &*self.parameters_of(owner, used);
         let named = used.named && !declares(parameters, "name");
         let misfit = if named {
             if args
@@ -486,7 +496,12 @@ impl Tick<'_> {
             return bad(text);
         }
         match &used.of {
-            Offer::Agent(name) if self.network.agents.contains_key(name) => self.may_start(owner),
+            // A call that is refused here makes no agent.
+            Offer::Agent(name) if self.network.agents.contains_key(name) => {
+                let fault = self.fixed_fault(owner, used);
+                let ended = fault.map(|fault| mapping::plain(&fault));
+                ended.or_else(|| self.may_start(owner))
+            }
             Offer::Agent(_) | Offer::Tool(_) => None,
         }
     }
@@ -675,7 +690,7 @@ impl Tick<'_> {
         let (Some(tool), Some(code)) = (tool, code) else {
             return false;
         };
-        crate::view::mapping::handles(tool, code)
+        mapping::handles(tool, code)
     }
 }
 
@@ -736,21 +751,6 @@ pub(crate) fn message_parameter() -> Parameters {
         ask: None,
     };
     Parameters::Fields(vec![("message".into(), text)])
-}
-
-fn unknown_text(model: &ModelAgent, name: &str) -> String {
-    let offered = model.tools.iter().filter(|used| !used.implied);
-    let offered: Vec<String> = offered
-        .map(|used| crate::network::wire_name(&used.seen))
-        .collect();
-    if offered.is_empty() {
-        format!("there is no tool `{name}`; none are offered")
-    } else {
-        format!(
-            "there is no tool `{name}`; offered are {}",
-            offered.join(", ")
-        )
-    }
 }
 
 /// Counts a use, and refuses it above its `max`. For `fork`, `max` is the number of branches and is not checked here.

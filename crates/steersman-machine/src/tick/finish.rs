@@ -35,6 +35,8 @@ pub(crate) struct Finish<'a> {
     /// State writes of the end. They are stored with the result of the caller's call, or with the `Finished` if no caller acts on
     /// this branch.
     pub(crate) writes: Vec<Write>,
+    /// True if the text is an answer that a limit of the agent demanded. It succeeds, although the cause is the limit.
+    pub(crate) answers: bool,
 }
 
 impl<'a> Finish<'a> {
@@ -46,6 +48,7 @@ impl<'a> Finish<'a> {
             body,
             code,
             writes: Vec::new(),
+            answers: false,
         }
     }
 }
@@ -132,7 +135,7 @@ impl Tick<'_> {
             }
             self.mode_anew(agent);
         }
-        let reached = self.reached(agent);
+        let reached = self.demanded(agent).or_else(|| self.reached(agent));
         if reached.is_some_and(|reached| !self.limit(agent, &reached)) {
             return;
         }
@@ -314,7 +317,7 @@ impl Tick<'_> {
         let (limited, kind) = (self.agent(agent).counters.limited, self.agent(agent).kind);
         match reached.then {
             // The last call was made, and its answer did not end the agent.
-            OnLimit::Answer if limited => {
+            _ if limited => {
                 self.reach(agent, reached, End::Task, None);
                 false
             }
@@ -348,7 +351,7 @@ impl Tick<'_> {
                 false
             }
             OnLimit::Ask => {
-                let question = self.says_of_limit(agent, texts::MORE, reached);
+                let question = self.asks_for_more(agent, reached);
                 let args = json!({ "question": question, "options": ["yes", "no"] });
                 let user = Target::Person("user".into());
                 // After a refusal the agent comes to the same limit again, and the person is not asked again.
@@ -391,6 +394,7 @@ impl Tick<'_> {
                 body: Some(body),
                 code: Some(reached.name()),
                 writes: Vec::new(),
+                answers: false,
             },
         );
     }
@@ -558,10 +562,10 @@ impl Tick<'_> {
             _ => self.end_of(agent),
         };
         let mut cause = how.cause;
-        let mut code = match how.cause {
-            Cause::Limit => self.reached(agent).map(|r| r.name()),
-            _ => how.code,
-        };
+        let reached = (how.cause == Cause::Limit)
+            .then(|| self.demanded(agent).or_else(|| self.reached(agent)))
+            .flatten();
+        let mut code = reached.map_or(how.code, |reached| Some(reached.name()));
         match self.after_answer(agent, &how, body) {
             After::Judged => return,
             After::Final => {}
@@ -575,6 +579,7 @@ impl Tick<'_> {
                 body: Some(body),
                 code,
                 writes,
+                answers: reached.is_some_and(|reached| reached.own),
             },
         );
     }
@@ -644,7 +649,8 @@ impl Tick<'_> {
         // No further answer is asked for, so the end says what was wrong. Other limits are handled after the correction.
         if spent || state.counters.limited {
             let used = u64::from(state.counters.corrections);
-            let reached = Reached::new(Key::own("corrections"), limit, used);
+            let corrections = Reached::new(Key::own("corrections"), limit, used);
+            let reached = self.demanded(agent).unwrap_or(corrections);
             let body = self.body(text);
             self.reach(agent, &reached, End::Task, Some(body));
             return;
@@ -727,7 +733,24 @@ impl Tick<'_> {
             self.wake(agent);
         }
         if let Some((parent, call)) = caller {
-            self.ended(parent, call, how.cause, how.body, carried);
+            let (how, body) = (Self::result(how.cause, how.answers), how.body);
+            self.ended(parent, call, how, body, carried);
+        }
+    }
+
+    /// Returns how the caller's call closes when the called agent's task ends for this reason, and the code of its result.
+    /// `answers`: a limit demanded the answer.
+    pub(crate) fn result(cause: Cause, answers: bool) -> (How, Option<Code>) {
+        match cause {
+            Cause::Answer | Cause::Tool | Cause::Routed | Cause::NoRule | Cause::Rounds => {
+                (How::Finished, None)
+            }
+            Cause::Released => (How::Released, None),
+            Cause::Limit if answers => (How::Finished, None),
+            // If a limit of the router demanded the member's answer, the router reacts to it, too.
+            Cause::Limit => (How::Limit, Some(Code::EndedLimit)),
+            Cause::Cancelled => (How::Cancelled, Some(Code::EndedCancelled)),
+            Cause::Leaf | Cause::Failed | Cause::Deadlock => (How::Failed, Some(Code::EndedFailed)),
         }
     }
 
@@ -736,7 +759,7 @@ impl Tick<'_> {
         &mut self,
         parent: Id,
         call: Id,
-        cause: Cause,
+        (how, code): (How, Option<Code>),
         body: Option<Body>,
         writes: Vec<Write>,
     ) {
@@ -757,19 +780,8 @@ impl Tick<'_> {
             }
             return;
         }
-        let (how, code) = match cause {
-            Cause::Answer | Cause::Tool | Cause::Routed | Cause::NoRule | Cause::Rounds => {
-                (How::Finished, None)
-            }
-            Cause::Released => (How::Released, None),
-            Cause::Limit => (How::Limit, Some(Code::EndedLimit.text())),
-            Cause::Cancelled => (How::Cancelled, Some(Code::EndedCancelled.text())),
-            Cause::Leaf | Cause::Failed | Cause::Deadlock => {
-                (How::Failed, Some(Code::EndedFailed.text()))
-            }
-        };
         let ending = crate::tick::call::Ending {
-            code,
+            code: code.map(Code::text),
             said: body.map_or(Said::Nothing, Said::Body),
             writes,
             ..crate::tick::call::Ending::default()

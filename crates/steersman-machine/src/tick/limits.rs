@@ -1,12 +1,13 @@
 //! Limits of agents and sessions: the one that is reached, and the amounts that are left. Reaching a limit always has a visible
 //! outcome.
 
-use crate::network::{DEPTH, Limit, Limits, OnLimit};
+use crate::network::{DEPTH, Limit, Limits, OnLimit, texts};
 use crate::snapshot::{Agent, Counters, Snapshot, Span};
 use crate::stored::commit::{Kind, Period};
 use crate::stored::engine::Asked;
 use crate::stored::ids::{Id, Time};
 use crate::tick::Tick;
+use crate::tick::results::Results;
 use crate::values::price::money;
 use crate::view::Cx;
 
@@ -20,6 +21,8 @@ pub(crate) struct Reached {
     per: Period,
     /// The reaction to it.
     pub(crate) then: OnLimit,
+    /// False if an agent above has the limit.
+    pub(crate) own: bool,
 }
 
 /// Identifies a limit: its key in the definition, and `all` if it belongs to the session.
@@ -44,6 +47,7 @@ impl Reached {
             used,
             per: limit.per,
             then: limit.then,
+            own: true,
         }
     }
 
@@ -75,6 +79,21 @@ impl Reached {
         self.max
     }
 
+    /// Returns the party that asks for more: the path of the agent, as scripts name it (`lead/costs`), or the session.
+    pub(crate) fn asks(&self, snapshot: &Snapshot, agent: Id) -> String {
+        if self.key.all {
+            return "session".to_owned();
+        }
+        let above = std::iter::successors(Some(agent), |id| snapshot.agent(*id).family.parent);
+        let name = |id| {
+            let agent: &Agent = snapshot.agent(id);
+            agent.family.named.as_ref().unwrap_or(&agent.def)
+        };
+        let mut names: Vec<&str> = above.map(|id| &**name(id)).collect();
+        names.reverse();
+        names.join("/")
+    }
+
     /// Returns the key of the question by which a person is asked to allow more.
     pub(crate) fn question(&self) -> Asked {
         question(self.key, self.per)
@@ -87,7 +106,11 @@ impl Reached {
             OnLimit::Answer if is_at_work => OnLimit::Answer,
             _ => OnLimit::Fail,
         };
-        Self { then, ..self }
+        Self {
+            then,
+            own: false,
+            ..self
+        }
     }
 }
 
@@ -155,14 +178,43 @@ impl Tick<'_> {
     /// calls. A limit in the definition covers all that the agent started, so the limits of ancestors count, too. If one of those
     /// is reached, the agent ends, and the ancestor reacts at its own next move. Model calls count as soon as they begin.
     pub(crate) fn reached(&self, agent: Id) -> Option<Reached> {
+        self.reached_without(agent, 0)
+    }
+
+    /// Notes the limit that demanded an agent's last answer. The answer itself can reach another limit, which is not why the agent
+    /// had to answer. So this is called before the answer and its usage count.
+    pub(crate) fn note_demand(&mut self, agent: Id) {
+        if !self.agent(agent).counters.limited {
+            return;
+        }
+        let reached = self.reached_without(agent, 1);
+        self.results.entry(agent).or_default().demand(reached);
+    }
+
+    /// Returns the limit that demanded the answer that an agent gave in this tick.
+    pub(crate) fn demanded(&self, agent: Id) -> Option<Reached> {
+        self.results.get(&agent).and_then(Results::demanded)
+    }
+
+    /// Returns the question whether an agent may have more than a limit. Several agents can ask at once, so it names the agent.
+    pub(crate) fn asks_for_more(&self, agent: Id, reached: &Reached) -> String {
+        let (max, used) = (reached.most(), reached.used());
+        let asks = reached.asks(&self.snapshot, agent);
+        let of = [("agent", &*asks), ("name", reached.name())];
+        let values = [of[0], of[1], ("max", &*max), ("used", &*used)];
+        self.says(agent, texts::MORE, &values)
+    }
+
+    /// Does what [`Self::reached`] does, as if this many of the agent's model calls had not begun.
+    fn reached_without(&self, agent: Id, begun: u64) -> Option<Reached> {
         let (cx, now) = (self.cx(), self.now);
         let state = self.agent(agent);
         let limits = cx.network.limits_of(state);
-        let calls = self.calls(state, &limits.model_calls, false);
+        let calls = self.calls(state, &limits.model_calls, false, begun);
         own(state, limits, calls, now).or_else(|| {
             above(&cx, &self.snapshot, agent).find_map(|above| {
                 let (of, limits, all) = (above.agent, above.limits, above.all);
-                let calls = self.calls(of, &limits.model_calls, all);
+                let calls = self.calls(of, &limits.model_calls, all, begun);
                 let reached = covered(of, limits, calls, all);
                 if of.id != agent {
                     return reached.map(|reached| reached.of_another(above.routes));
@@ -176,8 +228,8 @@ impl Tick<'_> {
     }
 
     /// Returns the model calls that a limit counts: those that ended, and those that have begun since, also in this tick. Otherwise
-    /// agents that work at the same time would pass the limit together.
-    fn calls(&self, agent: &Agent, limit: &Limit, all: bool) -> u64 {
+    /// agents that work at the same time would pass the limit together. `without`: the number of calls that count as not begun.
+    fn calls(&self, agent: &Agent, limit: &Limit, all: bool, without: u64) -> u64 {
         let (c, snapshot) = (&agent.counters, &self.snapshot);
         let ended = count(c, limit, c.model_calls, |s| s.model_calls);
         let key = Key {
@@ -197,8 +249,15 @@ impl Tick<'_> {
         }
         let noted =
             thinkers.filter(|id| self.owes_thought(*id) && snapshot.is_under(*id, agent.id));
-        ended + snapshot.begun_calls(agent.id) + noted.count() as u64
+        let begun = snapshot.begun_calls(agent.id) + noted.count() as u64;
+        ended + begun.saturating_sub(without)
     }
+}
+
+/// Returns true if an agent whose turn is over ended by the answer that a limit demanded.
+pub(crate) fn has_answered(agent: &Agent) -> bool {
+    let turn = &agent.turn;
+    agent.counters.limited && turn.answer.is_some() && turn.answer == turn.said
 }
 
 /// Returns a reached limit of the agent itself. `calls`: the model calls that its limit counts.

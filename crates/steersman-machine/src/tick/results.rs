@@ -2,6 +2,7 @@
 
 use super::reflect::{JudgedResult, Reviewed};
 use crate::stored::ids::{Body, Name};
+use crate::tick::limits::Reached;
 
 /// Results of the calls of one agent that ended in this tick.
 #[derive(Default)]
@@ -13,6 +14,8 @@ pub(crate) struct Results {
     reviewed: Option<Reviewed>,
     /// True if a limit asked a person for more, and the person refused.
     declined: bool,
+    /// The limit that demanded the answer that the agent gave in this tick.
+    demanded: Option<Reached>,
 }
 
 /// The result that came last.
@@ -64,6 +67,16 @@ impl Results {
     /// Records that a person refused to allow more than a limit.
     pub(super) fn decline(&mut self) {
         self.declined = true;
+    }
+
+    /// Records the limit that demanded the agent's answer.
+    pub(super) fn demand(&mut self, reached: Option<Reached>) {
+        self.demanded = reached;
+    }
+
+    /// Returns the limit that demanded the agent's answer.
+    pub(super) fn demanded(&self) -> Option<Reached> {
+        self.demanded
     }
 
     /// Returns true if a person refused to allow more than a limit, and forgets the refusal.

@@ -448,6 +448,7 @@ impl Tick<'_> {
                     body: None,
                     code,
                     writes: Vec::new(),
+                    answers: false,
                 },
             );
         };

@@ -28,6 +28,8 @@ use std::sync::Arc;
 /// Error text for a value that is nested deeper than [`VALUE_DEPTH`].
 pub(crate) const TOO_DEEP: &str = "is nested more than 64 deep";
 const _: () = assert!(VALUE_DEPTH == 64, "the words say so");
+/// Maximum number of characters of a template in a message.
+const TOLD: usize = 80;
 
 /// The raw outcome of a tool, person or wait.
 #[derive(Clone, Debug, PartialEq)]
@@ -196,10 +198,9 @@ pub fn arguments(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Map<Strin
     let text = cx.bodies.text(open.edited.unwrap_or(open.call.args));
     let mut args = crate::values::json::read::<Map<String, Json>>(&text).unwrap_or_default();
     if open.edited.is_none() {
-        let seen = &open.call.called();
-        for (name, value) in fixed(cx, snapshot, open.owner, seen) {
-            args.insert(name, value);
-        }
+        // A call whose fixed arguments fail ends before it begins.
+        let fixed = fixed(cx, snapshot, open.owner, &open.call.called());
+        args.extend(fixed.unwrap_or_default());
     }
     let network = cx.network;
     let parameters = match network.tools.get(&open.call.name) {
@@ -213,21 +214,34 @@ pub fn arguments(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Map<Strin
 }
 
 /// Returns the arguments that the definition fixes for this use of a tool, over the names of the agent that uses it: `args` are
-/// the arguments of the agent. If the template of one fails, it is left out. Only the check after a hold
-/// ([`crate::tick::allowed`]) reports it as missing.
-pub fn fixed(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, seen: &str) -> Map<String, Json> {
+/// the arguments of the agent. An argument that is one `{{ expr }}` of null is left out.
+///
+/// # Errors
+/// The template of an argument cannot be evaluated. The call must not run without it.
+pub fn fixed(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    owner: Id,
+    seen: &str,
+) -> Result<Map<String, Json>, Fault> {
     let agent = snapshot.agents.get(&owner);
     let model = agent.and_then(|agent| cx.network.in_force(agent));
     let uses = model.map_or(&[][..], |model| &model.tools);
     let Some(used) = uses.iter().find(|u| *u.seen == *seen && !u.args.is_empty()) else {
-        return Map::new();
+        return Ok(Map::new());
     };
     let view = View::new(cx, snapshot, Some(owner));
-    let values = used.args.iter().filter_map(|(name, data)| {
-        let value = data.eval_field(&view).ok()??;
-        Some((name.to_string(), value))
-    });
-    values.collect()
+    let mut values = Map::new();
+    for (name, data) in &used.args {
+        let value = data.eval_field(&view).map_err(|why| {
+            let template = bounds::beginning(&why.source, TOLD);
+            let what =
+                format!("`args.{name}` of `{seen}`, which the definition fixes as `{template}`");
+            Fault::new(Code::Failed, format!("{what}, cannot be evaluated: {why}"))
+        })?;
+        values.extend(value.map(|value| (name.to_string(), value)));
+    }
+    Ok(values)
 }
 
 /// Returns the writes of an agent's end: its `output: state.NAME`, and its `set` over `result`. A value that does not fit its
@@ -580,6 +594,12 @@ fn entry<'a>(tool: &'a ToolDef, code: &str) -> Option<&'a OnError> {
 
 fn rendered(template: Option<&Template>, view: &View<'_>) -> Result<Option<String>, EvalError> {
     template.map(|t| t.render(view)).transpose()
+}
+
+/// Returns the end of a call that did not happen and that no definition handles.
+pub(crate) fn plain(fault: &Fault) -> Mapped {
+    let how = Code::named(&fault.code).map_or(How::Failed, Code::how);
+    plain_fault(how, &fault.code, &fault.message)
 }
 
 fn plain_fault(how: How, code: impl AsRef<str>, message: &str) -> Mapped {

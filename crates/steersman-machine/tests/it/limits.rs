@@ -240,3 +240,65 @@ tests:
         }
     }
 }
+
+/// Uses of tokens in a session: the sum, and the greatest of one call.
+fn used(at_once: usize, max: u64) -> (u64, u64) {
+    let calls = vec!["{ clerk: { message: go } }"; at_once].join(", ");
+    // The longest answers of both are 34 tokens long.
+    let look = format!("{{ call: {{ look: {{ what: {} }} }} }}", "x".repeat(121));
+    let (looks, last) = (vec![look; 8].join(", "), "x".repeat(136));
+    let results = vec!["a"; 8 * at_once].join(", ");
+    let text = format!(
+        "
+tools: {{ look: {{ description: Looks., parameters: {{ what: string }}, effect: read, native: 1 }} }}
+agents:
+  lead:
+    system: S.
+    tools: [ clerk ]
+    limits: {{ parallel: {at_once}, tokens: {{ max: {max}, per: task, on_limit: answer }} }}
+  clerk: {{ description: C., system: S., tools: [ look ] }}
+entry: lead
+tests:
+  together:
+    script: {{ lead: [ {{ call: [ {calls} ] }}, {last} ], clerk: [ {looks}, Well. ] }}
+    tools: {{ look: [ {results} ] }}
+    steps: [ {{ say: Go. }} ]
+"
+    );
+    let (compiled, found) = compile_with_tests(&Files::new("limits.yaml", text), None);
+    let Some(Compiled { network, tests, .. }) = compiled else {
+        panic!("{found:?}")
+    };
+    let ran = twice(&Arc::new(network), &tests["together"]).expect("it runs as before");
+    let commits = ran.world.lines().iter();
+    let usage = commits
+        .filter_map(|line| line.commit.as_ref())
+        .flat_map(|c| &c.usage);
+    let each: Vec<u64> = usage.map(|usage| usage.input + usage.output).collect();
+    (
+        each.iter().sum(),
+        each.into_iter().max().unwrap_or_default(),
+    )
+}
+
+/// A limit of an agent reserves nothing for calls that run. Each agent under it begins a call only while the sum is below the limit, so agents that work at the
+/// same time exceed it by less than one call of each, and `answer` adds one last call. The guide to models states this bound.
+#[test]
+fn agents_at_once_exceed_a_limit_of_tokens_by_less_than_one_call_each() {
+    for at_once in 1..=5 {
+        let mut nearest = u64::MAX;
+        for max in 1..=60 {
+            let (sum, most) = used(at_once, max);
+            let bound = max - 1 + (at_once as u64 + 1) * most;
+            assert!(
+                sum <= bound,
+                "{at_once} agents, at most {max}: {sum} of {bound}"
+            );
+            nearest = nearest.min(bound - sum);
+        }
+        assert_eq!(
+            nearest, 0,
+            "{at_once} agents: no limit is exceeded by so much"
+        );
+    }
+}

@@ -22,6 +22,7 @@ mod parts;
 mod policies;
 mod random;
 mod renders;
+mod rest;
 mod reward;
 mod table;
 mod traces;

@@ -22,7 +22,6 @@ use steersman_machine::tick::allowed;
 use steersman_machine::tick::effect::{Offered, Said, Start, Work};
 use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::values::expression::Data;
-use steersman_machine::values::types::{Parameters, equal, misfit};
 use steersman_machine::view::mapping::{Fault, Raw};
 
 /// Parses the tool that follows a join, with its arguments as given.
@@ -188,7 +187,7 @@ impl Job<'_, '_> {
             }
             Wanted::Pause(paused) => self.pause(&message, paused, by)?,
             Wanted::Hold { tool, held } => self.order(&message, tool, held, by)?,
-            Wanted::Retry(effect) => self.retry(&message, effect)?,
+            Wanted::Retry(effect) => self.retry(&message, effect, by)?,
             Wanted::Rebind(config) => self.rebind(&message, config)?,
             Wanted::Redefine(order) => self.redefine(&message, &order)?,
             Wanted::Fork {
@@ -457,13 +456,9 @@ impl Job<'_, '_> {
         args: Option<String>,
     ) -> Result<Acted, Stop> {
         let effect = of.effect;
-        let kinds = [Why::Repeat, Why::Approval, Why::Budget];
-        let why = match self.seen(of, &by.role, &kinds) {
+        let why = match self.seen(of, &by.role, &[Why::Repeat, Why::Approval, Why::Budget]) {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
-        };
-        let Some(out) = self.d.effects.out(effect) else {
-            return Ok(Err(not_open(effect)));
         };
         if why == Why::Approval
             && let Some(changed) = self.changed(effect)?
@@ -471,16 +466,24 @@ impl Job<'_, '_> {
             self.ask_anew(Some(message), effect, Some(by), Some(changed));
             return Ok(Ok(()));
         }
-        if let Some(args) = args {
-            if why != Why::Approval {
-                return Ok(Err("only an approval may change arguments".to_owned()));
+        let more = match (args, why) {
+            (None, _) => None,
+            (Some(args), Why::Approval) => {
+                return self.approve_edited(message, effect, by, &args);
             }
-            return Ok(self.approve_edited(message, effect, by, &args));
-        }
+            (Some(args), Why::Budget) => match self.allowed_more(effect, &args) {
+                Ok(more) => Some(more),
+                Err(refused) => return Ok(Err(refused)),
+            },
+            (Some(_), _) => return Ok(Err("only an approval may change arguments".to_owned())),
+        };
+        let Some(out) = self.d.effects.out(effect) else {
+            return Ok(Err(not_open(effect)));
+        };
         let mut draft = self.draft(out.branch);
         self.accepted(&mut draft, message);
         match why {
-            Why::Budget => self.granted(&mut draft, effect, by),
+            Why::Budget => self.granted(&mut draft, effect, by, more),
             Why::Approval
             | Why::Repeat
             | Why::Input
@@ -493,57 +496,6 @@ impl Job<'_, '_> {
         }
         self.write(draft)?;
         Ok(Ok(()))
-    }
-
-    /// Approves exactly the edited arguments: the machine checks them and wishes the call under a new effect.
-    fn approve_edited(&mut self, message: &InboxMessage, effect: Id, by: By, args: &str) -> Acted {
-        let out = self.d.effects.out(effect).ok_or_else(|| not_open(effect))?;
-        let tool = out.tool().ok_or_else(|| not_open(effect))?;
-        let hold = self.d.ledger.hold(effect, Why::Approval);
-        let asked = tool.next_approval(&out.approved);
-        let asked = asked.and_then(|asked| asked.asked(&hold?.by));
-        let asked = asked.ok_or_else(|| not_open(effect))?;
-        let (may, approver) = (asked.edit.clone(), asked.by.clone());
-        let given: Map<String, Json> = steersman_machine::values::json::read(args)
-            .map_err(|e| format!("the arguments are not a JSON object: {e}"))?;
-        let mut merged: Map<String, Json> =
-            steersman_machine::values::json::read(&tool.args).unwrap_or_default();
-        for (name, value) in given {
-            let changed = !merged.get(&name).is_some_and(|was| equal(was, &value));
-            if changed && !may.iter().any(|m| **m == *name) {
-                return Err(format!("the argument `{name}` may not be changed here"));
-            }
-            // a typing mistake does not use the approval up
-            let def = self.tool_def(&tool.tool);
-            let ty = def.and_then(|def| match &def.parameters {
-                Parameters::Fields(fields) => Some(&fields.iter().find(|(n, _)| **n == *name)?.1),
-                Parameters::Schema(_) => None,
-            });
-            if let Some(misfit) = ty.and_then(|ty| misfit(ty, &value)) {
-                return Err(misfit.under(&name).to_string());
-            }
-            merged.insert(name, value);
-        }
-        let text = Json::Object(merged).to_string();
-        let what = What::Offer(Box::new(Offered::Edited {
-            effect,
-            args: text.as_str().into(),
-            by: by.clone(),
-            approver,
-        }));
-        let mut offer = Offer::new(what);
-        offer.message = Some(message.clone());
-        offer.notes.push(Note::Released {
-            effect,
-            why: Why::Approval,
-            how: Release::Edited,
-            by: by.into(),
-            text: Some(text),
-        });
-        let branch = out.branch;
-        self.d.effects.offers_outcome(effect);
-        self.offer(branch, offer);
-        Ok(())
     }
 
     /// Lets an effect run after a decision: its requirements are checked again, then it passes to its next gate.

@@ -1,17 +1,21 @@
 //! The session as a person was asked about it. The attempts of a call read the session as of the line that asked for the call,
 //! and an approval counts only while what the call reads is as it was there: what a person approved is what runs.
 
+use super::act::not_open;
+use super::branches::Acted;
 use super::draft::{Again, Draft, Note, Offer};
 use super::{Job, Out, Stop, What};
 use crate::store::InboxMessage;
+use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::by::{By, Decider};
 use steersman_machine::stored::commit::{Release, Why};
-use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::tick;
 use steersman_machine::tick::Changed;
 use steersman_machine::tick::effect::{Offered, Wish, Work};
+use steersman_machine::values::types::{Parameters, equal, misfit};
 
 /// Maximum number of changes that are told.
 const TOLD: usize = 2;
@@ -99,6 +103,82 @@ impl Job<'_, '_> {
         offer.message = message.cloned();
         offer.changed = changed;
         self.offer(branch, offer);
+    }
+
+    /// Approves exactly the edited arguments: the machine wishes the call with them under a new effect. Arguments that may not run
+    /// now are refused to the person, and the question stays open.
+    pub(super) fn approve_edited(
+        &mut self,
+        message: &InboxMessage,
+        effect: Id,
+        by: By,
+        args: &str,
+    ) -> Result<Acted, Stop> {
+        let (approver, args) = match self.edited(effect, args) {
+            Ok(edited) => edited,
+            Err(why) => return Ok(Err(why)),
+        };
+        let Some(out) = self.d.effects.out(effect) else {
+            return Ok(Err(not_open(effect)));
+        };
+        let (branch, owner, call) = (out.branch, out.wish.agent, out.wish.call());
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
+        if let Some(call) = call
+            && let Err(refusal) = self.ask(|cx| tick::allowed(cx, snapshot, owner, call, &args))?
+        {
+            return Ok(Err(refusal.text));
+        }
+        let text = args.to_string();
+        let what = What::Offer(Box::new(Offered::Edited {
+            effect,
+            args: text.as_str().into(),
+            by: by.clone(),
+            approver,
+        }));
+        let mut offer = Offer::new(what);
+        offer.message = Some(message.clone());
+        offer.notes.push(Note::Released {
+            effect,
+            why: Why::Approval,
+            how: Release::Edited,
+            by: by.into(),
+            text: Some(text),
+        });
+        self.d.effects.offers_outcome(effect);
+        self.offer(branch, offer);
+        Ok(Ok(()))
+    }
+
+    /// Returns the person who is asked about an effect, and its arguments with these changes, if the person may make them.
+    fn edited(&self, effect: Id, args: &str) -> Result<(Name, Json), String> {
+        let out = self.d.effects.out(effect).ok_or_else(|| not_open(effect))?;
+        let tool = out.tool().ok_or_else(|| not_open(effect))?;
+        let hold = self.d.ledger.hold(effect, Why::Approval);
+        let asked = tool.next_approval(&out.approved);
+        let asked = asked.and_then(|asked| asked.asked(&hold?.by));
+        let asked = asked.ok_or_else(|| not_open(effect))?;
+        let (may, approver) = (asked.edit.clone(), asked.by.clone());
+        let given: Map<String, Json> = steersman_machine::values::json::read(args)
+            .map_err(|e| format!("the arguments are not a JSON object: {e}"))?;
+        let mut merged: Map<String, Json> =
+            steersman_machine::values::json::read(&tool.args).unwrap_or_default();
+        for (name, value) in given {
+            let changed = !merged.get(&name).is_some_and(|was| equal(was, &value));
+            if changed && !may.iter().any(|m| **m == *name) {
+                return Err(format!("the argument `{name}` may not be changed here"));
+            }
+            // a typing mistake does not use the approval up
+            let def = self.tool_def(&tool.tool);
+            let ty = def.and_then(|def| match &def.parameters {
+                Parameters::Fields(fields) => Some(&fields.iter().find(|(n, _)| **n == *name)?.1),
+                Parameters::Schema(_) => None,
+            });
+            if let Some(misfit) = ty.and_then(|ty| misfit(ty, &value)) {
+                return Err(misfit.under(&name).to_string());
+            }
+            merged.insert(name, value);
+        }
+        Ok((approver, Json::Object(merged)))
     }
 
     /// Notes in the line that takes an offer that the call of its effect is wished again, if it is. Returns the agent and its call.

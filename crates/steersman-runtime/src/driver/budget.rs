@@ -12,6 +12,7 @@ use super::draft::{Draft, NewHold};
 use super::{Job, Out, OutState, Stop};
 use crate::budgets::Used;
 use crate::ledger::Amount;
+use serde_json::{Map, Value as Json};
 use std::fmt;
 use steersman_machine::context;
 use steersman_machine::context::Request;
@@ -23,7 +24,7 @@ use steersman_machine::stored::commit::Period;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Usage, Why};
 use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_machine::stored::outcome::{Answer, Failure};
-use steersman_machine::values::price::{Price, Tokens, money};
+use steersman_machine::values::price::{Price, Tokens, digits, micros, money};
 
 /// Usage that a provider reported for a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -677,14 +678,56 @@ impl Job<'_, '_> {
         }
     }
 
-    /// Adds the amount that a call may cost to the limit: a person granted it. The call may begin. If it waits for a budget that
-    /// sessions share, which is the hold that ends by itself, nothing is added, and that budget does not hold it up any more.
-    pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: By) {
+    /// Reads the amount that a person allows above a limit: `{"more": AMOUNT}`, in tokens or money, as the limit counts. At least
+    /// what the call may need.
+    pub(super) fn allowed_more(&self, id: Id, args: &str) -> Result<Amount, String> {
+        let hold = self.d.ledger.hold(id, Why::Budget);
+        let wants = self.d.ledger.effect(id).map(|record| record.wants);
+        let wants = wants.filter(|_| hold.is_some_and(|hold| hold.due.is_none()));
+        let wants = wants.unwrap_or_default();
+        if wants.is_zero() {
+            let why =
+                "sessions share this budget: an approval lets the call through, and adds no amount";
+            return Err(why.to_owned());
+        }
+        let given = steersman_machine::values::json::read::<Map<String, Json>>(args);
+        let given = given.map_err(|e| format!("this is not a JSON object: {e}"))?;
+        let more = match given.get("more") {
+            Some(Json::String(text)) if given.len() == 1 => text.clone(),
+            Some(Json::Number(number)) if given.len() == 1 => number.to_string(),
+            _ => return Err("a question about a budget takes `more` alone, an amount".to_owned()),
+        };
+        let (amount, needs) = if wants.tokens > 0 {
+            let tokens = more.parse().ok();
+            let needs = format!("{} tokens", digits(wants.tokens));
+            (tokens.map(|tokens| Amount::new(tokens, 0)), needs)
+        } else {
+            let micros = micros(&more);
+            (
+                micros.map(|micros| Amount::new(0, micros)),
+                money(wants.micros),
+            )
+        };
+        let amount =
+            amount.ok_or_else(|| format!("`{more}` is no amount: the call may need {needs}"))?;
+        if wants.less(amount).is_zero() {
+            Ok(amount)
+        } else {
+            Err(format!(
+                "{more} more is not enough: the call may need {needs}"
+            ))
+        }
+    }
+
+    /// Adds the amount that a call may cost, or the larger amount `more`, to the limit: a person granted it. The call may begin. If
+    /// it waits for a budget that sessions share, which is the hold that ends by itself, nothing is added, and that budget does not
+    /// hold it up any more.
+    pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: By, more: Option<Amount>) {
         let hold = self.d.ledger.hold(id, Why::Budget);
         let is_shared = hold.is_some_and(|hold| hold.due.is_some());
         let wants = self.d.ledger.effect(id).filter(|_| !is_shared);
         let wants = wants.map(|record| record.wants);
-        let wants = wants.unwrap_or_default();
+        let wants = more.unwrap_or(wants.unwrap_or_default());
         draft.ledger.push(LedgerEntry::More {
             effect: id,
             tokens: wants.tokens,

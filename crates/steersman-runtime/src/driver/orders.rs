@@ -119,11 +119,12 @@ impl Job<'_, '_> {
     }
 
     /// Repeats something that failed, on request of a person: attempts that wait for a time, calls of a place that does not
-    /// answer, probes, or the model call whose failure ended the session.
+    /// answer or that did not fit into a budget which sessions share, probes, or the model call whose failure ended the session.
     pub(super) fn retry(
         &mut self,
         message: &InboxMessage,
         effect: Option<Id>,
+        by: By,
     ) -> Result<Acted, Stop> {
         let now = self.seen.now;
         let waiting: Vec<Id> = self
@@ -146,8 +147,14 @@ impl Job<'_, '_> {
             .map(|(id, _)| *id)
             .collect();
         let held = self.held_by_places(effect);
-        if !waiting.is_empty() || !held.is_empty() {
-            self.accept_with(message, Vec::new())?;
+        let unfit = self.held_by_periods(effect);
+        if !waiting.is_empty() || !held.is_empty() || !unfit.is_empty() {
+            let mut draft = self.draft(self.d.ledger.current);
+            for id in unfit {
+                self.draws_again(&mut draft, id, by.clone().into());
+            }
+            self.accepted(&mut draft, message);
+            self.write(draft)?;
             for id in waiting {
                 self.d.effects.tries_now(id, now);
             }
@@ -222,6 +229,20 @@ impl Job<'_, '_> {
             return Ok(Ok(commit.parent));
         }
         let session = self.d.who.session();
+        let limit = commit.pushes.iter().find_map(|push| match &push.what {
+            Interaction::Finished {
+                cause: Cause::Limit,
+                code,
+                ..
+            } => Some(code.as_deref().unwrap_or("limit").to_owned()),
+            _ => None,
+        });
+        if let Some(limit) = limit {
+            return Ok(Err(format!(
+                "what failed at line {last} was no model call: an agent reached its limit `{limit}`, and would reach it again; \
+                 raise it in the definition, then: steersman run --resume {session} --rebind --input \"...\""
+            )));
+        }
         let back = match commit.parent {
             Line::NONE => "begin another session".to_owned(),
             before => format!("go back to the line before it: steersman rewind {session}@{before}"),

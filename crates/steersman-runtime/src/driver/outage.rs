@@ -306,7 +306,7 @@ fn place_of(hold: &Hold) -> Option<Name> {
 }
 
 /// Formats a duration as `24 h`, `90 min` or `40 s`: in the largest unit that gives a whole number, otherwise in seconds.
-fn span(millis: u64) -> String {
+pub(super) fn span(millis: u64) -> String {
     let seconds = millis.div_ceil(1_000);
     match seconds {
         s if s > 0 && s.is_multiple_of(3_600) => format!("{} h", s / 3_600),

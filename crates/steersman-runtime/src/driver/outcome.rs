@@ -244,12 +244,30 @@ impl Job<'_, '_> {
                 return self.write(draft);
             }
         }
+        let raw = match wanted {
+            Some(_) if attempt > 1 => self.after_all(effect, attempt, raw),
+            _ => raw,
+        };
         if let (Raw::Unknown(_), Class::Unsafe) = (&raw, tool.class) {
             self.doubt(effect, attempt, raw)
         } else {
             self.answer_raw(effect, raw, notes);
             Ok(())
         }
+    }
+
+    /// Adds to the last failure how many attempts there were, over how long.
+    fn after_all(&self, effect: Id, attempts: u32, raw: Raw) -> Raw {
+        let since = self.d.effects.out(effect).map(|out| out.since);
+        let lasted = since.map_or(0, |since| since.until(self.seen.now));
+        raw.map_fault(|fault| Fault {
+            message: format!(
+                "{} ({attempts} attempts in {})",
+                fault.message,
+                super::outage::span(lasted)
+            ),
+            ..fault
+        })
     }
 
     /// If an earlier attempt may have happened, turns a proof that this one did not happen into `Unknown`.

@@ -228,6 +228,7 @@ impl Job<'_, '_> {
             folder: self.d.bound.values().folder(),
             artifacts: self.artifacts(of),
             steps: None,
+            trace: None,
             writes: None,
             scope: self.scope(of, Some(args)),
         };

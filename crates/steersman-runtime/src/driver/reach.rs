@@ -223,6 +223,7 @@ impl Job<'_, '_> {
             folder: self.d.bound.values().folder(),
             artifacts: self.artifacts(reach.of),
             steps: None,
+            trace: None,
             writes: None,
             scope: Arc::new(scope.with("question", question).with("person", person)),
         };

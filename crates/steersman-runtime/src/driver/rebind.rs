@@ -277,11 +277,12 @@ impl Job<'_, '_> {
     fn at_work(&self) -> Option<String> {
         let open = self.d.branches.live().iter().find_map(|(id, branch)| {
             let snapshot = &branch.snapshot;
-            let open = !snapshot.effects.is_empty() || !snapshot.calls.is_empty();
             let name = branch.label.clone();
             let name = name.unwrap_or_else(|| Arc::from(id.to_string()));
-            (open || self.d.branches.is_fresh(*id)).then(|| {
-                format!("`{name}` is at work or waits: it is bound anew when nothing of it is open")
+            (snapshot.is_open() || self.d.branches.is_fresh(*id)).then(|| {
+                format!(
+                    "`{name}` is at work or waits: it is bound anew when nothing of it is open; a cancel ends what is open"
+                )
             })
         });
         let unsettled = self.unsettled().next().map(|id| {

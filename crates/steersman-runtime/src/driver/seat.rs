@@ -20,10 +20,13 @@ impl Job<'_, '_> {
             acts.map(|(at, _)| at).min()
         };
         self.d.course.stops(stopping);
+        // Only a person's act continues a dry rerun.
+        let is_left = self.d.ledger.is_dry_rerun();
+        let place = self.place_out().filter(|_| !self.d.ledger.paused);
         Left {
             mail: self.d.mail.delivered(),
-            wants,
-            place: self.place_out().filter(|_| !self.d.ledger.paused),
+            wants: wants.filter(|_| !is_left),
+            place: place.filter(|_| !is_left),
             trouble: None,
         }
     }

@@ -4,8 +4,8 @@
 //! the time after which it is tried again. The call is then held until that time, or until a person lets it through.
 
 use super::budget::Bill;
-use super::draft::NewHold;
-use super::{Job, Stop};
+use super::draft::{Draft, NewHold};
+use super::{Job, OutState, Stop};
 use crate::budgets::{Share, Shares};
 use crate::model::{BoundModel, Transport};
 use steersman_machine::network::ANYBODY;
@@ -17,7 +17,8 @@ use steersman_machine::stored::ids::{Digest, Id};
 use steersman_machine::stored::outcome::{Failure, Retry};
 
 impl Job<'_, '_> {
-    /// Returns the budgets that count a call of a model.
+    /// Returns the budgets that count a call of a model. A rerun that is not live is no work of the sessions that share a budget: it
+    /// neither draws from it nor waits for it.
     pub(super) fn shares(
         &self,
         id: Id,
@@ -27,9 +28,11 @@ impl Job<'_, '_> {
     ) -> Result<Shares, Stop> {
         let network = self.network();
         let branch = self.d.effects.outs()[&id].branch;
-        let labels = &self.d.branches.live()[&branch].snapshot.labels;
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
+        let labels = &snapshot.labels;
         let mut shares = Vec::new();
-        for (name, def) in &network.budgets {
+        let counts = !(snapshot.dry && self.d.ledger.is_dry_rerun());
+        for (name, def) in network.budgets.iter().filter(|_| counts) {
             let share = match &def.of {
                 BudgetOf::Network => Share::of_network(name, def, network),
                 BudgetOf::Key => {
@@ -89,14 +92,26 @@ impl Job<'_, '_> {
     /// Lets a call try again that waited for the end of a period.
     pub(super) fn period_is_over(&mut self, id: Id) -> Result<(), Stop> {
         let mut draft = self.draft(self.d.effects.outs()[&id].branch);
-        draft.note(Self::released(
-            id,
-            Why::Budget,
-            Release::Go,
-            Decider::Timeout,
-        ));
+        self.draws_again(&mut draft, id, Decider::Timeout);
+        self.write(draft)
+    }
+
+    /// Returns the calls that wait because they did not fit into a budget that sessions share: this one, or all.
+    pub(super) fn held_by_periods(&self, effect: Option<Id>) -> Vec<Id> {
+        let outs = self.d.effects.outs().iter();
+        let held = outs.filter(|(id, out)| {
+            let hold = self.d.ledger.hold(**id, Why::Budget);
+            let is_shared = hold.is_some_and(|hold| hold.due.is_some());
+            let is_meant = effect.is_none_or(|wanted| wanted == **id);
+            is_meant && is_shared && matches!(out.state, OutState::Held)
+        });
+        held.map(|(id, _)| *id).collect()
+    }
+
+    /// Lets a call that did not fit into a budget draw from it again.
+    pub(super) fn draws_again(&mut self, draft: &mut Draft, id: Id, by: Decider) {
+        draft.note(Self::released(id, Why::Budget, Release::Go, by));
         self.d.effects.readies(id);
         draft.ready.push(id);
-        self.write(draft)
     }
 }

@@ -11,6 +11,7 @@ use crate::inbox::{Message, Wanted};
 use crate::limiter::{Ask, Limiter};
 use crate::model::{BoundModel, Encodings, Model, ModelCall, Transport};
 use crate::toolset::ToolRun;
+use crate::trace::{SpanId, SpanKind, TraceId, TraceParent};
 use std::sync::Arc;
 use steersman_machine::context;
 use steersman_machine::context::Request;
@@ -177,6 +178,7 @@ impl Job<'_, '_> {
             seed,
             request,
             transport,
+            trace: self.trace_of(id),
             encodings: Encodings::default(),
         };
         let (limiter, ask) = self.gate_of(&bound, &call.request, &call.transport);
@@ -188,6 +190,7 @@ impl Job<'_, '_> {
             bill,
             is_shown: self.is_shown(id),
             judged: self.judged_of(branch, agent),
+            waited: None,
             call,
         };
         self.begins(id, attempt, Task::Model(Box::new(task)));
@@ -458,7 +461,29 @@ impl Job<'_, '_> {
             scope,
             steps: None,
             writes: None,
+            trace: self.trace_of(id),
         }
+    }
+
+    /// Returns the place of an effect in the trace of its turn, for the server that it asks. `None` if nobody gets the spans.
+    fn trace_of(&self, id: Id) -> Option<TraceParent> {
+        if !self.seen.engine.0.options.is_traced {
+            return None;
+        }
+        let out = &self.d.effects.outs()[&id];
+        let snapshot = &self.d.branches.live().get(&out.branch)?.snapshot;
+        let began = snapshot.root_agent()?.turn.began;
+        let mark = self.d.ledger.mark_at(began)?;
+        let trace = TraceId::of(self.d.who.session(), mark, began);
+        let (kind, of) = match out.wish.call() {
+            Some(call) if !matches!(out.wish.work, Work::Model) => (SpanKind::Tool, call),
+            _ => (SpanKind::Model, id),
+        };
+        Some(TraceParent {
+            trace,
+            span: SpanId::of(trace, kind, out.branch, of),
+            is_sampled: true,
+        })
     }
 
     /// Returns the fault of a given secret that this machine's key does not open: without it the tool must not run.

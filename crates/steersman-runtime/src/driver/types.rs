@@ -17,6 +17,7 @@ use crate::store::{Batch, BoxedEvent, InboxMessage, StoreError};
 use crate::toolset::{StepEnd, ToolRun, Toolset};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use steersman_machine::network::Network;
 use steersman_machine::network::manifest::Manifest;
 use steersman_machine::stored::codec::Hash;
@@ -350,6 +351,8 @@ pub(crate) struct AskModel {
     pub(crate) is_shown: bool,
     /// Finds the parts of its answer that a schema describes.
     pub(crate) judged: Option<Judged>,
+    /// Place for the milliseconds for which its limiter keeps it back, if somebody wants to know.
+    pub(crate) waited: Option<Arc<AtomicU64>>,
 }
 
 /// A call of a tool.

@@ -2,13 +2,17 @@
 
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::Message;
-use crate::load::Load;
-use crate::store::{Batch, Claim, InboxMessage, Row, SessionInfo, Store, StoreError};
-use std::collections::BTreeSet;
+use crate::load::{Load, is_of_rerun, rerun_of};
+use crate::store::{
+    Batch, Claim, InboxMessage, Row, SessionId, SessionInfo, SessionQuery, Store, StoreError,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::codec::CodecError;
-use steersman_machine::stored::commit::{About, LedgerEntry, LogLine, Probing, Stepped, Text};
+use steersman_machine::stored::commit::{
+    About, Commit, LedgerEntry, LogLine, Probing, Stepped, Text,
+};
 use steersman_machine::stored::ids::{Body, Id, Line, Name};
 use steersman_machine::stored::interaction::Interaction;
 use steersman_machine::stored::parts::Part;
@@ -35,12 +39,16 @@ pub struct Erased {
     /// Hashes of the artifact contents that are to be erased. They are not texts of the log. The program that has the store to
     /// itself deletes those that nothing else names (`steersman_adapters::sqlite::forget`).
     pub contents: Vec<[u8; 32]>,
+    /// Sessions that were made from this one and may hold the same texts: its reruns, and their reruns. They are not erased with
+    /// it.
+    pub reruns: Vec<SessionId>,
 }
 
 impl Engine {
     /// Erases texts of a session. Nobody may drive the session, and nothing in it may be open: the input of an effect that is
-    /// about to run, or that a person is about to approve, is never erased. The values that the session is bound to stay. If
-    /// `apply` is false, nothing is written, and the result says what would be erased.
+    /// about to run, or that a person is about to approve, is never erased. The values that the session is bound to stay, and so do
+    /// the labels of a rerun that say what it repeats. If `apply` is false, nothing is written, and the result says what would be
+    /// erased. [`Erased::reruns`] names the sessions that hold the same texts.
     ///
     /// # Errors
     /// [`EngineError::Refused`] if something is open, with a message that names it; errors of the store.
@@ -49,13 +57,41 @@ impl Engine {
             let info = self.idle(id).await?.info;
             let load = Load::new(self.store().clone(), info.id.clone(), info.salt);
             let rows = read(self.store(), &load, id, info.head).await?;
-            return Ok(select(&rows, what)?.0);
+            let mut erased = select(&rows, what)?.0;
+            erased.reruns = self.reruns_of(id).await?;
+            return Ok(erased);
         }
         let claim = self.store().claim(id, self.worker().await?).await?;
         let before = claim.before.clone();
         let erased = self.erase_owned(&claim, what).await;
         self.store().release(claim, before).await?;
-        erased
+        let mut erased = erased?;
+        erased.reruns = self.reruns_of(id).await?;
+        Ok(erased)
+    }
+
+    /// Returns the sessions that were made from a session: its reruns, their reruns, and so on. Each begins with what was said in
+    /// that session.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    async fn reruns_of(&self, id: &str) -> Result<Vec<SessionId>, EngineError> {
+        let all = self.store().sessions(&SessionQuery::default()).await?;
+        let mut of: BTreeMap<&str, Vec<&SessionId>> = BTreeMap::new();
+        for info in &all {
+            if let Some(origin) = rerun_of(info) {
+                of.entry(origin).or_default().push(&info.id);
+            }
+        }
+        let (mut found, mut next) = (Vec::new(), vec![id]);
+        while let Some(origin) = next.pop() {
+            // An entry is removed, so a label that names a later session leads into no circle.
+            for rerun in of.remove(origin).unwrap_or_default() {
+                found.push(rerun.clone());
+                next.push(rerun);
+            }
+        }
+        Ok(found)
     }
 
     /// Reads a session in which nothing is open.
@@ -104,10 +140,16 @@ impl Engine {
             urgent: true,
             ..Batch::default()
         };
+        // A label whose text is a tombstone now must not be in lists either.
+        let still = left.labelled();
+        let labels = left.info.labels.iter();
+        let gone = labels.filter(|(name, text)| {
+            let stays = what != What::All || is_of_rerun(name);
+            !stays || still.get(name) != Some(text)
+        });
+        batch.labels = gone.map(|(name, _)| (name.clone(), None)).collect();
         if what == What::All {
             state.outcome = "{}".into();
-            let labels = left.info.labels.iter();
-            batch.labels = labels.map(|(name, _)| (name.clone(), None)).collect();
             batch.dropped = events.iter().map(|message| message.id.clone()).collect();
         }
         batch.info = Some(state);
@@ -167,13 +209,11 @@ fn open(seen: &Inspection) -> Option<String> {
         .iter()
         .filter(|b| !b.superseded)
         .find_map(|b| {
-            let snapshot = &b.snapshot;
             let name = b
                 .label
                 .clone()
                 .unwrap_or_else(|| Name::from(b.id.to_string()));
-            let open = !snapshot.effects.is_empty() || !snapshot.calls.is_empty();
-            open.then(|| {
+            b.snapshot.is_open().then(|| {
                 format!(
                     "`{name}` is at work or waits: inputs that are still needed cannot be erased"
                 )
@@ -206,11 +246,16 @@ async fn read(
     Ok(rows)
 }
 
-/// Returns the values that sessions are bound to. They are kept, because no program could load a session without them.
+/// Returns the texts that are kept: the values that sessions are bound to, because no program could load a session without them,
+/// and the labels of a rerun ([`is_of_rerun`]).
 fn kept(rows: &[(Row, LogLine)]) -> BTreeSet<Body> {
-    let commits = rows.iter().filter_map(|(_, line)| line.commit.as_ref());
-    let bindings = commits.filter_map(|commit| commit.binding.as_ref());
-    bindings.map(|binding| binding.values).collect()
+    let commits = || rows.iter().filter_map(|(_, line)| line.commit.as_ref());
+    let bindings = commits().filter_map(|commit| commit.binding.as_ref());
+    let values = bindings.map(|binding| binding.values);
+    let labels = commits().filter(|commit| !commit.parent.is_some());
+    let labels = labels.flat_map(Commit::labels);
+    let labels = labels.filter(|(name, _)| is_of_rerun(name));
+    values.chain(labels.filter_map(|(_, text)| text)).collect()
 }
 
 /// Returns the artifact contents to delete. Contents stay if the session is bound to them, or if an artifact that is not to be

@@ -31,6 +31,7 @@ use crate::store::{
 use crate::tools::artifact::ArtifactTools;
 use crate::tools::retrieval::Kept;
 use crate::toolset::Toolset;
+use crate::trace::TraceParent;
 use mail::Mail;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
@@ -91,6 +92,8 @@ pub struct StartOptions {
     pub event: Option<Message>,
     /// Role of the speaker, if it is not the user.
     pub by: Option<Name>,
+    /// The trace of the request that starts the session.
+    pub trace: Option<TraceParent>,
     /// Contents that come with the arguments or, if there are none, with the first message. They are artifacts from the
     /// beginning.
     pub files: Vec<Content>,
@@ -365,7 +368,7 @@ impl Engine {
         let models = inner.models.resolve(&begun, &inner.options.env, &folder);
         values.models = models.await.map_err(BindError::Model)?;
         bind::prices(&begun, &mut values.models)?;
-        let asked = servers::ask(self, &network, &values).await?;
+        let asked = servers::ask(self, &network, &values, Manifest::default()).await?;
         let (bound, manifest) = servers::bound(&network, asked)?;
         values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));
         let binding = bind::binding(&network, entry, &values);
@@ -374,7 +377,7 @@ impl Engine {
         getrandom::fill(&mut salt).expect("the operating system gives random bytes");
         let source: Arc<[u8]> = network.source.as_bytes().into();
         let source_hash = binding.source;
-        let begin = Wanted::Start(Box::new(Begin {
+        let mut begin = Wanted::Start(Box::new(Begin {
             binding,
             values: serde_json::to_string(&values).expect("values are JSON"),
             agent: options.agent,
@@ -387,11 +390,12 @@ impl Engine {
         }))
         .by(options.by)
         .with(&options.files);
+        begin.parent = options.trace.map(|trace| trace.to_string().into());
         let message = options.message_id.unwrap_or_else(random_id);
         // Everything is checked before anything is stored: a session that cannot begin is not created.
         let said = options.event.as_ref().map(|event| {
             let event = event.encode(message.clone(), Time::default());
-            SaidHash::of(&event.bytes)
+            SaidHash::of(&event.id, &event.bytes)
         });
         let new = NewSession {
             id: id.clone(),
@@ -699,6 +703,9 @@ pub enum Happened {
     Settled(Session, Arc<Settled>),
     /// The session cannot be driven, or is not driven any more. Other sessions go on.
     Failed(SessionId, Arc<EngineError>),
+    /// The session is a rerun that is not live, and its process is gone. It was released again and is not driven: it cannot follow its
+    /// recording any more, and only a message to it continues it.
+    Left(SessionId),
     /// An occurrence of a schedule began a session.
     Scheduled(ScheduleId, SessionId, Occasion),
     /// The session of an occurrence cannot begin. It is tried again until the next one is due.

@@ -3,6 +3,7 @@
 use crate::limiter::Limiters;
 use crate::past::DEFAULT_BOUND;
 use crate::retrieval::Retrieval;
+use crate::tap::Tap;
 use crate::{Boxed, Env};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -37,6 +38,10 @@ pub struct Options {
     /// Keeps nothing of a session in memory between two events but what no store holds: the session is read again for each event.
     /// Sessions store the same in both cases. It is slow, and is for tests.
     pub cold: bool,
+    /// Observes all sessions that the engine drives.
+    pub tap: Option<Arc<dyn Tap>>,
+    /// True if the spans of sessions go to a tracing tool: calls of models and tools then carry the trace to their servers.
+    pub is_traced: bool,
 }
 
 /// A process that owns sessions, as their logs name it.
@@ -120,6 +125,8 @@ impl Default for Options {
             process: Process::default(),
             past_bytes: DEFAULT_BOUND,
             cold: false,
+            tap: None,
+            is_traced: false,
         }
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::network::Network;
+use steersman_machine::network::manifest::Manifest;
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Digest, Name};
 
@@ -26,6 +27,8 @@ pub struct Redefine {
     /// Names of models at their providers, by the name in the definition. They take precedence over what the definition says and
     /// over what is bound.
     pub models: BTreeMap<Name, String>,
+    /// Values of `config`. They take precedence over those that are bound.
+    pub config: BTreeMap<Name, Json>,
 }
 
 /// Returns the values of `config` that stay bound: those that the other definition binds too, and that fit its types.
@@ -68,7 +71,9 @@ impl Engine {
                 "this session has not begun".to_owned(),
             ));
         };
-        let (binding, values) = self.bound_to(old, bound, &seen.values, &wanted).await?;
+        let (binding, values) = self
+            .bound_to(old, bound, &seen.values, &wanted, Manifest::default())
+            .await?;
         let order = Wanted::Redefine(Box::new(Redefinition {
             binding,
             values: serde_json::to_string(&values).expect("values are JSON"),
@@ -77,7 +82,7 @@ impl Engine {
     }
 
     /// Returns the binding of a session under another definition, and stores everything that it names. Values of `config` that
-    /// fit, and models that both definitions declare in the same way, stay bound.
+    /// fit, and models that both definitions declare in the same way, stay bound, and so do the lists of these servers (`lists`).
     ///
     /// # Errors
     /// Something that the definition needs is not available here.
@@ -87,12 +92,18 @@ impl Engine {
         bound: &Binding,
         bound_values: &Values,
         wanted: &Redefine,
+        lists: Manifest,
     ) -> Result<(Binding, Values), EngineError> {
         let network = wanted.network.clone();
         let nets = self.nets(&network)?;
         let env = &self.0.options.env;
+        for (name, value) in &wanted.config {
+            bind::fits_bound(&network, name, value)?;
+        }
+        let mut config = kept(&network, bound_values);
+        config.extend(wanted.config.clone());
         let mut values = Values {
-            config: bind::config(&network, env, &kept(&network, bound_values))?,
+            config: bind::config(&network, env, &config)?,
             folder: wanted.folder.clone(),
             file: wanted.file.clone(),
             nets,
@@ -117,7 +128,7 @@ impl Engine {
             values.models.sort_by(|a, b| a.name.cmp(&b.name));
         }
         bind::prices(&entered, &mut values.models)?;
-        let asked = servers::ask(self, &network, &values).await?;
+        let asked = servers::ask(self, &network, &values, lists).await?;
         let (complete, manifest) = servers::bound(&network, asked)?;
         values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));
         let binding = bind::binding(&complete, bound.entry.clone(), &values);

@@ -68,15 +68,18 @@ fn used(network: &Network) -> BTreeSet<Name> {
         .collect()
 }
 
-/// Asks the used servers for the manifest of a session that is to be bound to these values. Simulated servers are left out.
+/// Asks the used servers for the manifest of a session that is to be bound to these values. Simulated servers are left out, and a
+/// server whose list is `known` is not asked.
 pub(crate) async fn ask(
     engine: &Engine,
     network: &Arc<Network>,
     values: &Values,
+    known: Manifest,
 ) -> Result<Manifest, BindError> {
-    let names = used(network);
+    let (mut names, mut manifest) = (used(network), known);
+    manifest.servers.retain(|name, _| names.contains(name));
+    names.retain(|name| !manifest.servers.contains_key(name));
     let asked = ask_each(engine, network, &values.config, values.folder(), names).await;
-    let mut manifest = Manifest::default();
     for (server, asked) in asked {
         let failed = |why: String| BindError::Server {
             server: server.clone(),
@@ -92,6 +95,23 @@ pub(crate) async fn ask(
         }
     }
     Ok(manifest)
+}
+
+/// Asks the used servers whose lists are `known`. Returns in words how their lists are now; nothing for a server that does not answer.
+pub(crate) async fn differences(
+    engine: &Engine,
+    network: &Arc<Network>,
+    values: &Values,
+    known: &Manifest,
+) -> Vec<String> {
+    let mut names = used(network);
+    names.retain(|name| known.servers.contains_key(name));
+    let asked = ask_each(engine, network, &values.config, values.folder(), names).await;
+    let differ = asked.into_iter().filter_map(|(server, asked)| match asked {
+        Asked::Offers(listing) => Some(listing.changes(&server, &known.servers[&server])),
+        Asked::Played | Asked::Failed(_) | Asked::Elsewhere => None,
+    });
+    differ.flatten().collect()
 }
 
 /// Completes a network with a manifest, and returns the manifest's text. Returns the network itself if the manifest is

@@ -119,6 +119,7 @@ pub(super) fn ask_model(
         shares,
         bill,
         judged,
+        waited,
         ..
     } = asks;
     let answered = move |result| ended(effect, attempt, Came::Model(Box::new(result)));
@@ -132,6 +133,7 @@ pub(super) fn ask_model(
             Ok(taken) => taken,
             Err(failure) => return Some(answered(Err(failure))),
         };
+        let asked = waited.map(|waited| (clock.now(), waited));
         let let_through = async {
             match turn {
                 Some(permit) => Ok(permit),
@@ -150,12 +152,16 @@ pub(super) fn ask_model(
                 return Some(answered(Err(refused(not?.err()?))));
             }
         };
+        let began = clock.now();
+        if let Some((asked, waited)) = asked {
+            waited.store(asked.until(began), Ordering::Relaxed);
+        }
         let relay = Relay {
             permit,
             clock: clock.clone(),
             effect,
             attempt,
-            began: clock.now(),
+            began,
             first: OnceLock::new(),
             piece: Notify::new(),
             pieces: Arc::default(),
@@ -472,12 +478,13 @@ pub(super) async fn run_tool(
         ));
     };
     let class = run.work.class;
+    let ahead = toolset.starts_within(&run);
     let running = toolset.run_heard(&run, &cancel, hear);
     tokio::pin!(running);
     let late = tokio::select! {
         biased;
         raw = &mut running => return raw,
-        () = clock.sleep(timeout), if toolset.is_timed() => Code::Timeout,
+        () = clock.sleep(timeout.saturating_add(ahead)), if toolset.is_timed() => Code::Timeout,
         () = cancel.cancelled() => Code::Cancelled,
     };
     // A cancelled tool may still report its outcome: a known outcome is worth a short wait.

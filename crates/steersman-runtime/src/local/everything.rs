@@ -2,11 +2,12 @@
 
 use crate::engine::schedule::{Begun, Watch};
 use crate::engine::{Engine, EngineError, Happened};
+use crate::load::{Hashes, Load};
 use crate::session::{Session, Settled, Standing};
-use crate::store::{Room, SessionId, StoreError};
+use crate::store::{Claim, Left, Room, SessionId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::stored::ids::{Name, Time};
+use steersman_machine::stored::ids::{Line, Name, Time};
 use tokio_util::sync::CancellationToken;
 
 /// Interval at which settled sessions are looked for, in milliseconds.
@@ -153,8 +154,12 @@ impl All<'_> {
                 self.fails(&id, Arc::new(error.into()));
             }
             let is_all = taken.claims.len() < ROOM;
-            count += taken.claims.len();
             for claim in taken.claims {
+                if is_left_rerun(self.engine, &claim).await {
+                    self.leaves(claim).await?;
+                    continue;
+                }
+                count += 1;
                 let (id, place) = (claim.session.clone(), claim.before.place.clone());
                 match self.engine.drive(claim).await {
                     Ok(session) => {
@@ -172,6 +177,18 @@ impl All<'_> {
                 return Ok(count);
             }
         }
+    }
+
+    /// Releases a rerun that is not to be driven. A message to it still is a reason to drive it.
+    async fn leaves(&self, claim: Claim) -> Result<(), EngineError> {
+        let (id, mail) = (claim.session.clone(), claim.mail);
+        let left = Left {
+            mail,
+            ..Left::default()
+        };
+        self.engine.store().release(claim, left).await?;
+        (self.told)(Happened::Left(id));
+        Ok(())
     }
 
     fn room(&self) -> Room {
@@ -271,4 +288,23 @@ impl All<'_> {
             }
         }
     }
+}
+
+/// Returns true for a rerun that is not live and that nobody has sent a message since it was released: its process is gone, and so is
+/// the recording that it followed ([`Ledger::is_dry_rerun`](crate::ledger::Ledger::is_dry_rerun)). Its first line says so. If that line
+/// cannot be read, driving the session reports it.
+async fn is_left_rerun(engine: &Engine, claim: &Claim) -> bool {
+    if claim.mail > claim.before.mail {
+        return false;
+    }
+    let store = engine.store();
+    let rows = store.rows(&claim.session, Line(1), claim.head, 1).await;
+    let Some(row) = rows.ok().and_then(|rows| rows.into_iter().next()) else {
+        return false;
+    };
+    let load = Load::new(store.clone(), claim.session.clone(), claim.salt);
+    let line = load.checked(&row, &mut Hashes::default()).await.ok();
+    let commit = line.and_then(|line| line.commit);
+    let opening = commit.and_then(|commit| commit.opening);
+    opening.is_some_and(|opening| opening.dry)
 }

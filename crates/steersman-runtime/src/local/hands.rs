@@ -3,6 +3,7 @@
 
 use super::attempt::{self, At, FromTask, Tell};
 use super::running::Running;
+use super::tapped::Tapped;
 use crate::Boxed;
 use crate::driver::Seat;
 use crate::driver::{Aside, Attempt, Came, Do, Event, Permits, Task, Told};
@@ -11,6 +12,7 @@ use crate::feed::{FeedItem, Live};
 use crate::limiter::{Ended, LONG, Permit, Refused};
 use crate::model::{Delta, Encodings};
 use crate::servers;
+use crate::store::SessionId;
 use futures::FutureExt;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +45,8 @@ pub(super) struct Hands {
     held: RefCell<Held>,
     /// Encoded requests of each agent on a branch, which adapters keep.
     encodings: BTreeMap<(Id, Id), Encodings>,
+    /// Tells the tap of the process.
+    pub(super) tapped: Option<Box<Tapped>>,
 }
 
 #[derive(Default)]
@@ -86,13 +90,14 @@ impl Drop for Hands {
 }
 
 impl Hands {
-    pub(super) fn new(engine: Engine, live: Live, seats: Seats) -> Self {
+    pub(super) fn new(engine: Engine, session: &SessionId, live: Live, seats: Seats) -> Self {
         let (tasks, from_tasks) = mpsc::channel(FROM_TASKS);
         let held = Held {
             seats,
             ..Held::default()
         };
         Self {
+            tapped: Tapped::new(&engine, session),
             engine,
             live,
             running: Running::default(),
@@ -125,6 +130,9 @@ impl Hands {
 
     /// Forgets what effects that are over have streamed.
     pub(super) fn forget(&mut self, is_out: impl Fn(Id) -> bool) {
+        if let Some(tapped) = &mut self.tapped {
+            tapped.forget(&is_out);
+        }
         let held = self.held.get_mut();
         held.streamed.retain(|id, _| is_out(*id));
         // A job that was not done may have taken these for effects that do not exist.
@@ -160,10 +168,13 @@ impl Hands {
                 if let Event::Ended {
                     effect,
                     attempt,
-                    came: Came::Model(_) | Came::Tool(_) | Came::Parked,
+                    came: came @ (Came::Model(_) | Came::Tool(_) | Came::Parked),
                 } = &event
                 {
                     self.cancels.remove(&(*effect, *attempt));
+                    if let Some(tapped) = &mut self.tapped {
+                        tapped.ended(*effect, *attempt, came);
+                    }
                 }
                 Some(event)
             }
@@ -196,6 +207,9 @@ impl Hands {
                 Some(Event::Permit { effect, turn })
             }
             FromTask::Turn(effect, turn) => {
+                if let Some(tapped) = &mut self.tapped {
+                    tapped.turn_came(effect);
+                }
                 let turn = turn.map(|permit| {
                     held.new_turns.insert(effect, permit);
                 });
@@ -236,7 +250,12 @@ impl Hands {
         values: &crate::bind::Values,
     ) {
         match order {
-            Do::Begin(attempt) => self.begin(*attempt),
+            Do::Begin(mut attempt) => {
+                if let Some(tapped) = &mut self.tapped {
+                    tapped.begins(&mut attempt, network);
+                }
+                self.begin(*attempt);
+            }
             Do::Cut { effect, attempt } => {
                 if let Some(cancel) = self.cancels.remove(&(effect, attempt)) {
                     cancel.cancel();
@@ -286,6 +305,9 @@ impl Hands {
                 limiter,
                 ask,
             } => {
+                if let Some(tapped) = &mut self.tapped {
+                    tapped.waits(effect);
+                }
                 let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
                 let panicked = move |_: &str| FromTask::Turn(effect, Err(Refused::Long(LONG)));
                 self.running

@@ -15,6 +15,7 @@ mod running;
 mod seen;
 mod steps;
 mod tail;
+mod tapped;
 
 use everything::run_all;
 use inspect::inspect;
@@ -30,6 +31,7 @@ use crate::load::Load;
 use crate::past::Past;
 use crate::session::{Fate, Receipt, Session, Settled, Standing, ToDriver};
 use crate::store::{Claim, Left, StoreError};
+use crate::tap::Owned;
 use futures::FutureExt;
 use hands::{Hands, Seats};
 use std::collections::{HashMap, VecDeque};
@@ -154,12 +156,18 @@ pub(crate) async fn spawn(
         }
     };
     local.driver.steps(steps);
+    tapped::owner(
+        engine,
+        &local.claim.session,
+        Owned::Claimed(local.claim.epoch),
+    );
     tokio::spawn(own(local));
     Ok(handle)
 }
 
 /// Ends a claim. If the release cannot be written, nothing is lost: the lock ends, and the session is wanted immediately.
 async fn release(engine: &Engine, claim: Claim, left: Left) {
+    tapped::owner(engine, &claim.session, Owned::Released);
     let _ = engine.store().release(claim, left).await;
 }
 
@@ -213,7 +221,7 @@ impl Local {
         let fails = ledger.as_ref().err().cloned();
         let ledger = ledger.unwrap_or_default();
         let mut local = Box::new(Self {
-            hands: Hands::new(engine.clone(), desk.live.clone(), seats),
+            hands: Hands::new(engine.clone(), &claim.session, desk.live.clone(), seats),
             tail: Tail::new(store, claim.clone(), engine.0.options.durability),
             load,
             image: Arc::new(past.image()),
@@ -266,6 +274,12 @@ impl Local {
         drop(hands);
         if let Some(left) = left {
             release(&engine, claim, left).await;
+        } else {
+            let owned = match why {
+                EngineError::Store(StoreError::Fenced { .. }) => Owned::Fenced,
+                _ => Owned::Released,
+            };
+            tapped::owner(&engine, &claim.session, owned);
         }
         desk.standing.send_replace(Standing::Gone(Arc::new(why)));
         let told = std::mem::take(&mut desk.stopping);
@@ -399,6 +413,9 @@ impl Local {
     /// Appends lines, carries out orders, and tells those who wait.
     fn carry(&mut self, turned: Turned) {
         for (last, batch) in turned.batches {
+            if let Some(tapped) = &mut self.hands.tapped {
+                tapped.made(&batch, &self.reader);
+            }
             self.tail.append(last, batch);
         }
         self.tells(turned.told);
@@ -545,6 +562,9 @@ impl Local {
 
     fn reached_disk(&mut self) {
         self.has_written = true;
+        if let Some(tapped) = &mut self.hands.tapped {
+            tapped.on_disk(self.tail.durable);
+        }
         self.reader.written(self.tail.durable);
         self.desk.live.tell(Notice::Durable);
     }

@@ -1,13 +1,14 @@
 //! A session that waits only for the outside: the driver is freed, and a task waits for what wakes it.
 
 use super::hands::{self, Seats};
-use super::{Desk, Local, release};
+use super::{Desk, Local, release, tapped};
 use crate::driver::rest::Asleep;
 use crate::engine::{Engine, EngineError};
 use crate::feed::FeedItem;
 use crate::limiter::Permit;
 use crate::session::{Standing, ToDriver};
 use crate::store::Claim;
+use crate::tap::Owned;
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Time};
 use tokio::sync::oneshot;
@@ -63,6 +64,8 @@ impl Parked {
             Err((desk, left, why)) => {
                 if let Some(left) = left {
                     release(&engine, claim, left).await;
+                } else {
+                    tapped::owner(&engine, &claim.session, Owned::Released);
                 }
                 desk.standing.send_replace(Standing::Gone(Arc::new(why)));
                 None

@@ -54,12 +54,15 @@ impl Kept {
     /// the lines.
     pub(crate) fn meant(inspection: &Inspection) -> Self {
         let mut meant = Self::default();
-        if !inspection.ledger.paused {
+        // No worker takes a dry rerun: only a person's act continues it.
+        let is_left = inspection.ledger.is_dry_rerun();
+        if !inspection.ledger.paused && !is_left {
             let mut places = inspection.pending.iter();
             meant.place = places.find_map(|pending| pending.place.clone());
         }
         let dues = inspection.pending.iter();
-        meant.wants = dues.filter_map(|pending| due(inspection, pending)).min();
+        let dues = dues.filter_map(|pending| due(inspection, pending));
+        meant.wants = dues.min().filter(|_| !is_left);
         for wish in waiting(inspection) {
             let Work::Event { any } = &wish.work else {
                 continue;
@@ -155,11 +158,12 @@ fn waiting(inspection: &Inspection) -> Vec<Wish> {
         .collect()
 }
 
-/// Compares the time at which a worker takes the session, and the place for which it is listed. Two kinds of sessions are skipped:
-/// one that is wanted immediately, because nothing else matters then, and one whose last owner failed, because its time is that of
-/// the next try.
+/// Compares the time at which a worker takes the session, and the place for which it is listed. Three kinds of sessions are skipped:
+/// one that is wanted immediately, because nothing else matters then, one whose last owner failed, because its time is that of
+/// the next try, and a dry rerun, which no worker takes.
 fn seat(inspection: &Inspection, meant: &Kept, kept: &Kept, found: &mut Vec<String>) {
-    if kept.wants == Some(IMMEDIATELY) || inspection.info.left.trouble.is_some() {
+    let is_left = inspection.ledger.is_dry_rerun();
+    if kept.wants == Some(IMMEDIATELY) || inspection.info.left.trouble.is_some() || is_left {
         return;
     }
     let dues = inspection.pending.iter();

@@ -61,6 +61,7 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     lists::two_workers_never_take_the_same(make()).await;
     lists::what_a_dead_owner_had_is_taken(&make()).await;
     lists::mail_that_nobody_read_is_a_reason(&make()).await;
+    lists::mail_of_a_clock_that_is_ahead_is_a_reason(&make()).await;
     lists::an_old_owner_releases_nothing(&make()).await;
     lists::a_worker_takes_what_it_can_drive(&make()).await;
     lists::places_have_room(&make()).await;

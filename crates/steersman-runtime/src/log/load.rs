@@ -8,7 +8,7 @@ pub(crate) mod named;
 
 use self::named::Named;
 use crate::ledger::Ledger;
-use crate::store::{CheckpointOf, Row, SessionId, SessionQuery, Store, StoreError};
+use crate::store::{CheckpointOf, Row, SessionId, SessionInfo, SessionQuery, Store, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use steersman_machine::snapshot::fold::fold;
@@ -20,6 +20,22 @@ use steersman_machine::stored::ids::{Id, Line};
 
 /// Label of a rerun that names the recorded session. If the change begins at a line, `@` and the line follow.
 pub const RERUN_OF: &str = "rerun_of";
+
+/// The label that holds the name of a rerun ([`Rerun::name`](crate::rerun::Rerun::name)).
+pub const RERUN: &str = "rerun";
+
+/// Returns true for a label that says what a session is made from. Such a label is no text of the session: it decides what counts
+/// as work, and what was repeated already. So erasing keeps it.
+pub(crate) fn is_of_rerun(label: &str) -> bool {
+    label == RERUN_OF || label == RERUN
+}
+
+/// Returns the id of the session that a rerun repeats, by its labels. `None` if it is no rerun.
+pub fn rerun_of(info: &SessionInfo) -> Option<&str> {
+    let mut labels = info.labels.iter();
+    let (_, of) = labels.find(|(name, _)| **name == *RERUN_OF)?;
+    Some(of.split_once('@').map_or(&**of, |(session, _)| session))
+}
 
 /// Rows and bytes written since the last checkpoint on a path. Copied when a branch is forked at its head.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

@@ -21,6 +21,16 @@ use steersman_machine::view::iso;
 /// sessions may have given something back, and another version of the definition may allow more.
 const LOOK: u64 = 15 * 60_000;
 
+/// The beginning of the sentence of a call that does not fit, before the name of the budget.
+const SPENT: &str = "The budget `";
+
+/// Returns the name of the budget over sessions that a call waits for, by the text of its wait
+/// ([`Pending::text`](crate::pending::Pending::text)). `None` if it waits for a limit of its own session.
+pub fn named_in(text: &str) -> Option<&str> {
+    let (name, _) = text.strip_prefix(SPENT)?.split_once('`')?;
+    Some(name)
+}
+
 /// The use of budgets by a model call.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
@@ -134,7 +144,7 @@ impl Share {
         now: Time,
     ) -> Failure {
         let message = format!(
-            "The budget `{}` does not allow the call: {} per {} for {}, {} left, up to {} needed. The next {} begins {}",
+            "{SPENT}{}` does not allow the call: {} per {} for {}, {} left, up to {} needed. The next {} begins {}",
             self.name,
             amount.words(limit.most),
             self.def.per.word(),

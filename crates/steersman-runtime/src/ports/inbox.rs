@@ -6,6 +6,7 @@
 
 use crate::store::{InboxMessage, Scope, base32};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use steersman_machine::network::join::JoinOn;
@@ -107,7 +108,8 @@ pub enum Wanted {
     Approve {
         /// The hold that the person saw.
         of: PendingId,
-        /// JSON object of arguments that replace those of the call. `None` keeps the call's arguments.
+        /// JSON object of arguments that replace those of the call. `None` keeps the call's arguments. For a budget: `more`, the
+        /// amount that is allowed; `None` allows what the call may need.
         args: Option<String>,
     },
     /// Refuses an approval, a repetition or more budget.
@@ -488,6 +490,27 @@ impl Message {
     }
 }
 
+/// Returns a stored message as it would be without a trace. Bytes of another form are returned unchanged.
+pub(crate) fn untraced<'a>(id: &str, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+    let named = || {
+        let (hashed, _) = bytes.split_last_chunk::<8>()?;
+        let (&VERSION, rest) = hashed.split_first()? else {
+            return None;
+        };
+        // The first two fields of a message.
+        let read = postcard::take_from_bytes::<(Option<By>, Option<Name>)>(rest);
+        let ((by, Some(_)), rest) = read.ok()? else {
+            return None;
+        };
+        let bare: (Option<By>, Option<Name>) = (by, None);
+        let mut bytes = postcard::to_extend(&bare, vec![VERSION]).ok()?;
+        bytes.extend_from_slice(rest);
+        bytes.extend_from_slice(&sum(id, &bytes));
+        Some(bytes)
+    };
+    named().map_or(Cow::Borrowed(bytes), Cow::Owned)
+}
+
 fn sum(id: &str, hashed: &[u8]) -> [u8; 8] {
     let mut over = blake3::Hasher::new();
     over.update(&(id.len() as u64).to_le_bytes());
@@ -531,4 +554,27 @@ pub fn random_id() -> Name {
     let mut bytes = [0_u8; 10];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     base32(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trace_of_a_message_is_not_a_part_of_what_was_said() {
+        let said = |parent: Option<&str>| {
+            let message = Message {
+                parent: parent.map(Into::into),
+                ..Wanted::Pause(true).by(By::role("ops"))
+            };
+            message.encode("m".into(), Time(5)).bytes
+        };
+        let plain = said(None);
+        assert_eq!(&*untraced("m", &plain), &*plain);
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(&*untraced("m", &said(Some(parent))), &*plain);
+        for wrong in [&b""[..], b"12345678", b"an event"] {
+            assert_eq!(&*untraced("m", wrong), wrong);
+        }
+    }
 }

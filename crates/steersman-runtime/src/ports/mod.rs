@@ -12,4 +12,6 @@ pub mod retrieval;
 pub mod retry;
 pub mod seal;
 pub mod store;
+pub mod tap;
 pub mod toolset;
+pub mod trace;

@@ -3,6 +3,7 @@
 pub mod scripted;
 
 pub use crate::limiter::Left;
+use crate::trace::TraceParent;
 use crate::{Boxed, Env};
 use serde::{Deserialize, Serialize};
 use std::any::{Any, TypeId};
@@ -87,6 +88,8 @@ pub struct ModelCall {
     pub seed: u64,
     /// Key and address for this call, with secrets resolved.
     pub transport: Transport,
+    /// The span of the call, for the server of the model. `None` if nobody gets the spans.
+    pub trace: Option<TraceParent>,
     /// Place for what the adapter encoded, for the agent's next call.
     pub encodings: Encodings,
 }

@@ -2,6 +2,7 @@
 
 use crate::Boxed;
 use crate::artifact::Artifacts;
+use crate::trace::TraceParent;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::network::Network;
@@ -37,8 +38,14 @@ pub trait Toolset: Send + Sync + 'static {
         None
     }
 
+    /// Returns the milliseconds that what runs the tool may need to start. The time limit of the attempt begins after that.
+    fn starts_within(&self, run: &ToolRun) -> u64 {
+        let _ = run;
+        0
+    }
+
     /// Asks an MCP server for its tools, if this toolset reaches servers. Called when a session starts or gets another definition,
-    /// when a list that a session follows may have changed, and for checks. Ends within the server's `timeout`.
+    /// when a list that a session follows may have changed, and for checks. Ends within the server's `start_timeout` and `timeout`.
     fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
         let _ = ask;
         Box::pin(std::future::ready(Asked::Elsewhere))
@@ -117,6 +124,8 @@ pub struct ToolRun {
     pub steps: Option<Arc<dyn Steps>>,
     /// Checks what the attempt writes to state. `None` for tools that the engine runs for itself: they write nothing.
     pub writes: Option<Arc<dyn Writes>>,
+    /// The span of the call, for the server that the tool asks. `None` if nobody gets the spans.
+    pub trace: Option<TraceParent>,
 }
 
 /// Checks the writes of an attempt before it reports them with its result.

@@ -5,11 +5,12 @@ use super::hooks::Changes;
 use super::left::{deeds, not_taken};
 use super::offers::{Began, offers};
 use super::recording::{Recording, Side, bound_together, branch_of};
-use super::{Diverged, People, RERUN, RERUN_OF};
+use super::{Diverged, People};
 use crate::bind::Values;
 use crate::driver::tool_digests;
 use crate::engine::EngineError;
 use crate::engine::recorded::Left;
+use crate::load::is_of_rerun;
 use crate::past::Past;
 use crate::seal::Sealer;
 use crate::store::StoreError;
@@ -661,7 +662,8 @@ pub(crate) fn text_of(values: &Values) -> String {
 
 /// Returns a first commit without the labels and the opening that a rerun adds: they do not come from offers to the machine.
 fn as_begun(commit: &Commit) -> Cow<'_, Commit> {
-    let is_of_rerun = |change: &Change| matches!(change, Change::Label(name, _) if **name == *RERUN_OF || **name == *RERUN);
+    let is_of_rerun =
+        |change: &Change| matches!(change, Change::Label(name, _) if is_of_rerun(name));
     if commit.parent.is_some() || !commit.changes.iter().any(is_of_rerun) {
         return Cow::Borrowed(commit);
     }

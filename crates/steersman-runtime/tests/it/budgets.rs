@@ -8,7 +8,7 @@ use steersman_machine::stored::ids::Time;
 use steersman_runtime::clock::Clock as _;
 use steersman_runtime::engine::StartOptions;
 use steersman_runtime::inbox::CancelWhat;
-use steersman_runtime::session::{Session, Settled};
+use steersman_runtime::session::{Fate, Session, Settled};
 
 const HOUR: i64 = 3_600_000;
 
@@ -136,6 +136,47 @@ async fn processes_over_one_store_draw_from_one_budget() {
     }
     one.clock.advance(15 * 60_000);
     assert_eq!(answered(&rest(&one, &third).await), "I am default.");
+}
+
+/// The time at which a waiting call tries again is one of the clock. A person need not wait for it: the call draws from the budget again at once, and is not
+/// let through.
+#[tokio::test]
+async fn a_waiting_call_draws_again_when_a_person_says_so() {
+    let stage = Stage::set(Rack::default());
+    let definition = with("{ calls: 1, per: day }");
+    stage.rack.will("default", [Does::Hangs]);
+    let first = stage.start(&definition).await;
+    while stage.rack.tries() < 1 {
+        tokio::task::yield_now().await;
+    }
+    let second = stage.start(&definition).await;
+    let (text, due) = question(&rest(&stage, &second).await);
+    // Nothing is left yet, so it waits on, until a later time.
+    stage.clock.advance(60_000);
+    assert!(matches!(
+        second.retry(None, "user").await.unwrap().fate,
+        Fate::Taken(_)
+    ));
+    let (again, later) = question(&rest(&stage, &second).await);
+    assert_eq!((again, stage.rack.tries()), (text, 1));
+    assert!(later > due, "{later:?} {due:?}");
+    // The clock was a day ahead, and is set right: the time at which the call tries again is far away.
+    stage.clock.set(Time(NOON.0 - 24 * HOUR));
+    let effect = asked(&rest(&stage, &second).await).effect;
+    let _ = second.retry(Some(effect), "user").await.unwrap();
+    assert_eq!(answered(&rest(&stage, &second).await), "I am default.");
+    assert_eq!(
+        stage
+            .engine
+            .inspect(second.id())
+            .await
+            .unwrap()
+            .ledger
+            .granted
+            .tokens,
+        0
+    );
+    drop(first);
 }
 
 /// A process dies during a call: the most that the call may have used counts until the period is over.

@@ -46,6 +46,7 @@ mod spy;
 mod store;
 mod stored;
 mod takeover;
+mod tapped;
 mod transfer;
 mod wakes;
 mod ways_out;

@@ -23,6 +23,7 @@ async fn redefined(world: &World, definition: &str) -> Fate {
         file: None,
         by: "user".into(),
         models: BTreeMap::new(),
+        config: BTreeMap::new(),
     };
     let receipt = world.engine.redefine("session", wanted).await;
     receipt.unwrap().fate

@@ -504,6 +504,7 @@ async fn another_class_makes_no_past_harmless() {
                 file: None,
                 by: "user".into(),
                 models: std::collections::BTreeMap::new(),
+                config: std::collections::BTreeMap::new(),
             };
             let receipt = world.engine.redefine("session", wanted).await.unwrap();
             assert!(matches!(receipt.fate, Fate::Taken(_)), "{receipt:?}");

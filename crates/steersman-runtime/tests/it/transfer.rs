@@ -96,12 +96,18 @@ async fn edited_arguments_are_judged_again_under_an_effect_of_their_own() {
 async fn edited_arguments_that_may_not_run_are_refused() {
     let world = World::new(script());
     let (session, effect) = until_asked(&world).await;
-    session
+    let receipt = session
         .approve_edited(effect, &json!({ "cents": 5000 }), "user")
         .await
         .unwrap();
-    session.settled().await.unwrap();
+    let Fate::Refused(why) = &receipt.fate else {
+        panic!("{receipt:?}")
+    };
+    assert_eq!(&**why, "Too much.");
+    assert_eq!(asked(&session.settled().await.unwrap()), effect);
     assert_eq!(world.tools.count("transfer"), 0);
+    session.approve(effect, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Sent.");
 }
 
 #[tokio::test]

@@ -10,7 +10,10 @@ use crate::{Permission, Server};
 use axum::Json;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use steersman::views::elsewhere::beside;
 use steersman::views::list::PendingRow;
+use steersman::views::log::Log;
+use steersman::views::reader::Stored;
 use steersman::views::turn::Question;
 use steersman::{Act, By, PendingId, Resolution, SessionQuery};
 use utoipa::{IntoParams, ToSchema};
@@ -105,8 +108,20 @@ async fn of_session(caller: Caller, At(session): At<String>) -> Result<Json<Valu
     caller.needs(Permission::Read)?;
     let info = caller.session(&session).await?;
     let mut items = Vec::new();
-    for asked in caller.steersman.pending(&info.id).await? {
-        let row = PendingRow::from(asked.pending());
+    let asked = caller.steersman.pending(&info.id).await?;
+    let seen = caller.steersman.inspect(&info.id).await?;
+    let is_beside = |asked: &Question| beside(&seen.ledger, asked.pending()).next().is_some();
+    let log = if asked.iter().any(is_beside) {
+        let reader = Stored::plain(caller.steersman.engine(), &info.id);
+        Some(Log::read(&reader).await?)
+    } else {
+        None
+    };
+    for asked in asked {
+        let row = match &log {
+            Some(log) => PendingRow::of(log, &seen, asked.pending()),
+            None => PendingRow::from(asked.pending()),
+        };
         items.push(shown(&caller, &info.id, &row).await?);
     }
     Ok(Json(json!({ "items": items })))

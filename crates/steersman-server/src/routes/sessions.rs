@@ -16,11 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use steersman::machine::stored::ids::{Id, Line, Time};
-use steersman::runtime::engine::EngineError;
 use steersman::runtime::inbox::{Message, Wanted};
-use steersman::runtime::store::{StoreCode, StoreError, session_id};
 use steersman::views::list::SessionRow;
-use steersman::{Act, By, Error, SessionInfo, SessionQuery, StartOptions};
+use steersman::{Act, By, SessionInfo, SessionQuery, StartOptions};
 use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -101,26 +99,15 @@ async fn start(
         event: "http".into(),
         fields: request,
     });
-    let id = match &asked.key {
-        Some(key) => {
-            let digest = caller.keyed("session", key).await?;
-            let bytes = digest
-                .as_bytes()
-                .first_chunk()
-                .expect("a digest has 32 bytes");
-            Some(session_id(StoreCode::ALONE, bytes))
-        }
-        None => None,
-    };
     let message = caller.message_id(&asked).await?;
     let options = StartOptions {
-        id: id.clone(),
         agent: start.entry.as_deref().map(Into::into),
         args: start.args.clone(),
         say: start.message.clone(),
-        message_id: Some(message.clone()),
-        event: Some(same.clone()),
+        message_id: Some(message),
+        event: Some(same),
         by: by.named().cloned(),
+        trace: asked.trace,
         files: contents,
         config: (start.config.iter())
             .map(|(name, value)| (name.as_str().into(), value.clone()))
@@ -129,20 +116,7 @@ async fn start(
         seed: start.seed,
         ..StartOptions::default()
     };
-    let (session, is_replay) = match caller.steersman.create(&network, options).await {
-        Ok(session) => (session, false),
-        Err(Error::Engine(EngineError::Store(StoreError::Conflict(other)))) => {
-            if id.as_ref() != Some(&other) {
-                let why = format!("another session of `{}` has this key", network.name());
-                return Err(Problem::new(Code::Exists, why)
-                    .help("send a message or an event to that session instead"));
-            }
-            let engine = caller.steersman.engine();
-            engine.deliver_as(&other, message, same).await?;
-            (other, true)
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let (session, is_replay) = caller.begin(&network, &asked, options).await?;
     if let Some(wait) = asked.wait {
         let until = Instant::now() + wait;
         if let Some(turn) = caller.settles(&session, Line::NONE, until).await? {

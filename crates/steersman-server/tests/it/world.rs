@@ -51,6 +51,10 @@ struct Refund {
     cents: u64,
 }
 
+/// The arguments of a tool that has none.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+pub(crate) struct Nothing {}
+
 pub(crate) fn desk() -> Network {
     let refund = tool_with("refund", 1, |refund: Refund, cx| async move {
         cx.artifact("receipt.txt", "text/plain", *b"paid");

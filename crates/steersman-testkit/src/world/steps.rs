@@ -340,6 +340,14 @@ impl World {
         Ok(asked.by.clone())
     }
 
+    /// Judges the arguments that an approver gives, as the driver does before it takes the decision: those that may not run are
+    /// refused to the approver.
+    pub fn may_run(&self, effect: Id, args: &Json) -> Result<(), Fault> {
+        let (branch, owner, call) = self.place(effect)?;
+        let judged = allowed(&self.cx(), self.at(branch), owner, call, args);
+        judged.map_err(|refusal| Fault(refusal.text))
+    }
+
     /// Approves an effect with other arguments.
     pub fn edit(&mut self, effect: Id, args: &Json, by: &str) -> Result<Took, Fault> {
         self.still_asked(effect, by)?;

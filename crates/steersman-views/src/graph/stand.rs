@@ -127,6 +127,7 @@ impl Standing<'_> {
                     Some(Cause::Failed) => "failed",
                     Some(Cause::Limit) => "a limit was reached",
                     Some(Cause::Cancelled) => "cancelled",
+                    Some(Cause::Released) if self.hands_over(agent) => "handed the floor over",
                     Some(Cause::Released) => "gave the floor back",
                     Some(Cause::NoRule) => "no rule held",
                     Some(Cause::Deadlock) => "nothing was left to wait for",
@@ -136,6 +137,14 @@ impl Standing<'_> {
                 (Is::Over, word.to_owned())
             }
         }
+    }
+
+    /// Returns true if an agent is a member that passes the floor to other members.
+    fn hands_over(&self, agent: &Agent) -> bool {
+        let above = agent.family.parent;
+        let above = above.and_then(|above| self.snapshot.agents.get(&above));
+        let of = above.and_then(|above| Some(&self.network.agents.get(&above.def)?.does));
+        matches!(of, Some(Does::Route(route)) if matches!(route.by, RouteBy::Handoff(_)))
     }
 
     fn calls(&self, agent: &Agent) -> (Is, String) {

@@ -323,9 +323,45 @@ impl Past<'_> {
                     .map_or_else(String::new, |by| format!(", by {by}"));
                 facts.push(Fact::new(CAME_TO, format!("{how}, @{line}{by}{said}")));
             }
-            None => facts.push(Fact::new(CAME_TO, "none yet: the call is open")),
+            None => facts.push(Fact::new(CAME_TO, self.not_yet(call))),
         }
         facts
+    }
+
+    /// Says why a call has no result yet. The call of a member that ended a turn stays open, although nothing waits for it.
+    fn not_yet(&self, call: &Call) -> String {
+        if let Target::Agent(member) = call.target
+            && let Some(turn) = self.rests_in(member, call.id)
+        {
+            let member = self.agent(member);
+            return format!("none yet: {member} has the floor and answered @{turn}");
+        }
+        "none yet: the call is open".to_owned()
+    }
+
+    /// Returns the newest decision that ended a question of one of these kinds, in words: its subject, what, by whom, at which
+    /// line. `of`: the effect or the tool that it is about; `None` means any.
+    pub fn decision(&self, of: Option<&str>, kinds: &[Why]) -> Option<String> {
+        let tool = |effect: Id| {
+            let call = self.wished(effect)?.what.call()?;
+            Some(&*self.call_at(self.call(call)?)?.name)
+        };
+        let named =
+            |effect: Id| of.is_none_or(|of| of == effect.to_string() || tool(effect) == Some(of));
+        let (line, effect, why, how, by) = self.newest_entry(|effect, entry| match entry {
+            LedgerEntry::Released { why, how, by, .. }
+                if kinds.contains(why) && *how != Release::Cancelled && named(effect) =>
+            {
+                Some((*why, *how, by))
+            }
+            _ => None,
+        })?;
+        let name = tool(effect).map_or_else(String::new, |tool| format!(" of `{tool}`"));
+        Some(format!(
+            "the {}{name} ({effect}) was {} {by}, @{line}",
+            why_word(why),
+            ended(why, how)
+        ))
     }
 
     /// Returns the ledger's facts on effects: holds, who ended them and when, attempts.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use steersman_machine::network::{Network, Source};
 use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine, Push, Want};
 use steersman_machine::stored::ids::{Id, Line, Name};
-use steersman_machine::stored::interaction::{Call, CallResult, Interaction, Origin};
+use steersman_machine::stored::interaction::{Call, CallResult, End, Interaction, Origin};
 
 /// The position of a push: its line, and its index in the line.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -343,8 +343,45 @@ impl<'a> Past<'a> {
         }
     }
 
+    /// Returns the line in which an agent ended its newest turn, if it serves this call and nothing came after that turn.
+    pub(super) fn rests_in(&self, agent: Id, call: Id) -> Option<Line> {
+        let newest = self.lines.keys().rev();
+        let newest = newest.copied().find_map(|line| self.top(agent, line))?;
+        let Interaction::Finished { end: End::Turn, .. } = self.push(newest)?.what else {
+            return None;
+        };
+        let mut at = Some(newest);
+        while let Some(place) = at {
+            if let Interaction::UserMessage {
+                from: Origin::Call(served),
+                ..
+            } = self.push(place)?.what
+            {
+                return (served == call).then_some(newest.line);
+            }
+            at = self.before(place);
+        }
+        None
+    }
+
     pub(super) fn ledger(&self, effect: Id) -> &[(Line, &'a LedgerEntry)] {
         self.ledger.get(&effect).map_or(&[], |entries| entries)
+    }
+
+    /// Returns what is wanted of the newest entry of the ledger about an effect, with its line and effect.
+    pub(super) fn newest_entry<A, B, C>(
+        &self,
+        wanted: impl Fn(Id, &'a LedgerEntry) -> Option<(A, B, C)>,
+    ) -> Option<(Line, Id, A, B, C)> {
+        let of_effect = |(effect, entries): (&Id, &Vec<(Line, &'a LedgerEntry)>)| {
+            let mut newest = entries.iter().rev();
+            newest.find_map(|&(line, entry)| {
+                let (a, b, c) = wanted(*effect, entry)?;
+                Some((line, *effect, a, b, c))
+            })
+        };
+        let newest = self.ledger.iter().filter_map(of_effect);
+        newest.max_by_key(|(line, effect, ..)| (*line, *effect))
     }
 
     /// Returns the time of a line, in milliseconds since 1970.

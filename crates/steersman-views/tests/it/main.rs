@@ -5,6 +5,7 @@
 mod events;
 mod pages;
 mod parts;
+mod spans;
 mod timeline;
 mod top;
 mod world;

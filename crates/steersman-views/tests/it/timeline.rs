@@ -2,6 +2,7 @@
 
 use crate::world::{engine, network, paid, scripted};
 use serde_json::json;
+use steersman_machine::stored::commit::{LedgerEntry, LogLine, Want};
 use steersman_machine::stored::ids::Time;
 use steersman_runtime::engine::StartOptions;
 use steersman_views::log::Log;
@@ -110,6 +111,65 @@ entry: boss
         (later, later)
     );
     assert!(timeline.lanes[0].spans[2].to < later);
+}
+
+/// A tool ran when its process was killed. Another process took the session over ten seconds after the last line.
+#[tokio::test]
+async fn the_time_without_a_process_is_no_work() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let log = Log::read(&Stored::masked(&engine, session.id()))
+        .await
+        .unwrap();
+    let mut lines: Vec<LogLine> = log.lines.iter().map(|line| (**line).clone()).collect();
+    // Ends the log with the line that wishes a model call; what follows is the takeover.
+    let wishes = |line: &LogLine| {
+        let commit = line.commit.as_ref();
+        commit.is_some_and(|c| c.wished.iter().any(|wished| wished.what == Want::Step))
+    };
+    let at = lines.iter().position(wishes).unwrap();
+    let answer = lines[at + 1].clone();
+    lines.truncate(at + 1);
+    let last = lines[at].at;
+    let mut dead = Timeline::of(&lines);
+    dead.stands(last.plus(10_000));
+    assert_eq!(told(&dead), ["desk: model model!, unowned not taken over+"]);
+    assert_eq!(
+        (dead.sum(What::Model), dead.sum(What::Unowned)),
+        (0, 10_000)
+    );
+
+    lines.push(LogLine {
+        at: last.plus(10_000),
+        commit: None,
+        ledger: vec![LedgerEntry::Claimed {
+            epoch: 2,
+            mark: 1,
+            owner: "web-2:4712".into(),
+            build: "0.1.0".into(),
+            revision: 3,
+        }],
+        ..answer.clone()
+    });
+    lines.push(LogLine {
+        at: last.plus(12_000),
+        ..answer
+    });
+    let timeline = Timeline::of(&lines);
+    let spans = &timeline.lanes[0].spans;
+    let kinds: Vec<(What, u64, bool)> = spans
+        .iter()
+        .map(|span| (span.what, span.millis(), span.failed))
+        .collect();
+    assert_eq!(
+        kinds[..2],
+        [(What::Model, 0, true), (What::Unowned, 10_000, false)],
+        "{:?}",
+        told(&timeline)
+    );
+    // The model was asked again by the new process, so it worked two seconds at most.
+    assert!(timeline.sum(What::Model) <= 2_000, "{:?}", told(&timeline));
+    assert!(timeline.sum(What::Tool) <= 2_000, "{:?}", told(&timeline));
 }
 
 /// Two seconds of work with a day of waiting between them.

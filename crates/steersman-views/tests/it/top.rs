@@ -1,7 +1,10 @@
 //! The fleet of a store: sums, rates, waits, slow and stuck sessions, and that changes alone give the same as all sessions.
 
+use crate::world::{engine, paid};
 use steersman_machine::stored::ids::{Line, Time};
 use steersman_runtime::store::{Left, Scope, SessionInfo, SessionState};
+use steersman_views::log::Log;
+use steersman_views::reader::Stored;
 use steersman_views::top::{Fleet, Top};
 
 fn session(
@@ -52,28 +55,56 @@ fn sums_and_rates_are_those_of_the_last_minute() {
     fleet.replace(vec![busy.clone(), other]);
     let top = fleet.top(Time(1_000));
     assert_eq!((top.all.sessions, top.all.tokens), (2, 200));
-    assert_eq!(top.rates.model_calls.to_bits(), 0.0_f64.to_bits());
+    assert_eq!(top.rates.model_calls, 0);
     let statuses = [("answered".to_owned(), 1), ("running".to_owned(), 1)];
     assert_eq!(top.statuses, statuses);
 
     calls(&mut busy);
     fleet.update(vec![busy.clone()]);
     let top = fleet.top(Time(31_000));
-    // One call in half a minute.
-    let rates = [top.rates.model_calls, top.rates.tokens, top.rates.cost];
-    assert_eq!(rates.map(|rate| rate.round() as u64), [2, 120, 60]);
+    // One call in half a minute is one in the last minute, not two.
+    assert_eq!((top.rates.model_calls, top.rates.tokens), (1, 60));
+    assert_eq!(top.rates.cost.round() as u64, 30);
     let networks: Vec<&str> = top.networks.iter().map(|row| &*row.network).collect();
     assert_eq!(networks, ["desk", "clerk"], "the largest cost comes first");
 
     // A minute later the rates are those of the last minute alone.
     fleet.top(Time(62_000));
     let top = fleet.top(Time(122_000));
-    assert_eq!(top.rates.tokens.round() as u64, 0);
+    assert_eq!(top.rates.tokens, 0);
     // A clock that is set back, and an erased session, give no wrong rates.
     fleet.replace(Vec::new());
     let top = fleet.top(Time(5_000));
     assert_eq!((top.all.sessions, top.rates.cost.round() as u64), (0, 0));
     assert!(top.networks.is_empty());
+}
+
+#[tokio::test]
+async fn the_first_look_counts_the_lines_of_the_last_minute() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let log = Log::read(&Stored::masked(&engine, session.id()))
+        .await
+        .unwrap();
+    let lines = || log.lines.iter().map(|line| &**line);
+    let (first, last) = (log.lines[0].at, log.lines[log.lines.len() - 1].at);
+    let mut used = 0;
+    for line in lines() {
+        used += line.commit.as_ref().map_or(0, |c| c.usage.len() as u64);
+    }
+    assert!(used > 0);
+
+    let mut fleet = Fleet::default();
+    fleet.spent(lines(), last);
+    assert_eq!(fleet.top(last).rates.model_calls, used);
+    assert_eq!(fleet.top(last.plus(60_000)).rates.model_calls, 0);
+    // Lines of another time do not count.
+    let mut fleet = Fleet::default();
+    fleet.spent(lines(), last.plus(60_000));
+    assert_eq!(fleet.top(last.plus(60_000)).rates.model_calls, 0);
+    let before = Time(first.0 - 1);
+    fleet.spent(lines(), before);
+    assert_eq!(fleet.top(before).rates.model_calls, 0);
 }
 
 #[test]

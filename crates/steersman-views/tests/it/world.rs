@@ -10,6 +10,7 @@ use steersman_runtime::engine::{Engine, Options, Parts, Process, StartOptions};
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Fork, Session};
+use steersman_runtime::store::Store;
 use steersman_runtime::store::memory::MemoryStore;
 
 /// A desk that notes texts, pays with an approval, and has a secret.
@@ -32,15 +33,29 @@ entry: desk
 
 pub(crate) const SECRET: &str = "PLANTED-4711";
 
-pub(crate) fn engine() -> Engine {
-    scripted(&json!({ "desk": [
+fn said() -> Json {
+    json!({ "desk": [
         { "text": "I note it.", "call": { "note": { "text": "fifty" } } },
         { "call": { "pay": { "cents": 50 } } },
         "Paid.",
         "You are welcome.",
         { "call": { "pay": { "cents": 5 } } },
         "Paid a little more.",
-    ] }))
+    ] })
+}
+
+pub(crate) fn engine() -> Engine {
+    scripted(&said())
+}
+
+/// An engine as [`engine`] gives it, over a store that another one has used.
+pub(crate) fn over(store: Arc<dyn Store>) -> Engine {
+    made(&said(), Sealer::ephemeral(), store)
+}
+
+/// The network of [`paid`].
+pub(crate) fn desk() -> Arc<Network> {
+    network(DESK)
 }
 
 pub(crate) fn scripted(script: &Json) -> Engine {
@@ -49,9 +64,13 @@ pub(crate) fn scripted(script: &Json) -> Engine {
 
 /// An engine that opens what this sealer sealed.
 pub(crate) fn sealing(script: &Json, sealer: Sealer) -> Engine {
+    made(script, sealer, Arc::new(MemoryStore::new()))
+}
+
+fn made(script: &Json, sealer: Sealer, store: Arc<dyn Store>) -> Engine {
     let script = Script::parse(script).unwrap();
     Engine::new(Parts {
-        store: Arc::new(MemoryStore::new()),
+        store,
         clock: Arc::new(System),
         models: Arc::new(ScriptedModel::new(script)),
         toolsets: Vec::new(),
@@ -75,7 +94,7 @@ pub(crate) fn network(definition: &str) -> Arc<Network> {
 /// A session with an approval, a second message, a fork and an adoption. The first message holds the secret as plain
 /// text.
 pub(crate) async fn paid(engine: &Engine) -> Session {
-    let network = network(DESK);
+    let network = desk();
     let say = Some(format!("Pay fifty, my pin is {SECRET}."));
     let options = StartOptions {
         say,

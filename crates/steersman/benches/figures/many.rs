@@ -26,7 +26,7 @@ agents:
   main: { system: You pay., tools: [pay] }
 ";
 
-const LIVE: &str = "
+pub(crate) const LIVE: &str = "
 steersman: 1
 name: live
 tools:
@@ -37,7 +37,7 @@ agents:
 
 /// Times at which tools gave results, and the gaps from there to the next model call of the session.
 #[derive(Default)]
-struct Gaps {
+pub(crate) struct Gaps {
     given: Mutex<HashMap<String, Instant>>,
     gaps: Mutex<Vec<f64>>,
 }
@@ -68,10 +68,10 @@ impl Gaps {
 }
 
 /// A model that calls a tool in each of so many turns, and then answers.
-struct Caller {
-    tool: &'static str,
-    turns: u32,
-    gaps: Arc<Gaps>,
+pub(crate) struct Caller {
+    pub(crate) tool: &'static str,
+    pub(crate) turns: u32,
+    pub(crate) gaps: Arc<Gaps>,
 }
 
 impl Model for Caller {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The program that `cargo build --release` puts into the folder above this benchmark.
-fn program() -> Option<PathBuf> {
+pub(crate) fn program() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let program = own.parent()?.parent()?.join("steersman");
     program.is_file().then_some(program)

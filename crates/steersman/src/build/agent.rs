@@ -111,7 +111,7 @@ section! {
         "A tool." tool "tool" text;
         "An agent." agent "agent" text;
         "The name that the model sees." seen "as" text;
-        "Fixed arguments, hidden from the model: templates over the agent that makes the call." arg "args" map_data;
+        "Fixed arguments, hidden from the model: templates over the agent that makes the call. If one cannot be evaluated or does not fit, the call ends with an error." arg "args" map_data;
         "In addition." requires "requires" push(Requires);
         "In addition." approve "approve" into(Approve);
         "An agent: the parameter `name` chooses the instance." named "named" flag;

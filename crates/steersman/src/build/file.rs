@@ -118,7 +118,9 @@ section! {
         "Class by tool, before `effect`." effect_of "effects" map_word(Class);
         "How calls and results look, by tool." render "render" map_into(Render);
         "Whether a changed list of tools is taken over." refresh "refresh" word(Refresh);
-        "Of one attempt." timeout "timeout" span;
+        "Of its start, until it has greeted." start_timeout "start_timeout" span;
+        "Of one attempt of a call, once it has greeted." timeout "timeout" span;
+        "Further attempts of a call at most." retry "retry" whole;
         "Replaces one of an imported file." overrides "override" flag;
     }
 }

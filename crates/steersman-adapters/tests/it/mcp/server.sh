@@ -90,7 +90,7 @@ call() {
       text "got:$got"
       ;;
     key)
-      case $1 in *dev.steersman/idempotency-key*) text "with a key" ;; *) text "without" ;; esac
+      case $1 in *traceparent*) text "with a trace" ;; *dev.steersman/idempotency-key*) text "with a key" ;; *) text "without" ;; esac
       ;;
     wants_more) answer '{"resultType":"input_required","requestState":"s"}' ;;
     wants_more_badly) answer '{"resultType":"input_required"}' ;;

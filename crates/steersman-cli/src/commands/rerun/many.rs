@@ -1,6 +1,6 @@
 //! `rerun --where`: reruns many sessions, with a table of the changes and a report.
 
-use super::{Changes, Grades, RerunArgs, Spot, calls, not_repeated, sentence};
+use super::{Changes, Grades, Idle, RerunArgs, Spot, calls, not_repeated, sentence, with_idle};
 use crate::commands::{diff, sessions};
 use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use steersman::runtime::rerun::RERUN_OF;
 use steersman::runtime::store::SessionInfo;
+use steersman::views::cause;
 use steersman::views::rerun::{Reran, Verdict, differs};
 use steersman::{Diff, Rerunned};
 
@@ -24,6 +24,8 @@ struct SessionRerun {
     session: String,
     short: String,
     ran: Result<(Rerunned, Diff), String>,
+    /// The values of `--set` that changed nothing in it.
+    idle: Vec<Idle>,
 }
 
 /// All results, in the order of the table. `None` is that of a session that could not be rerun.
@@ -100,9 +102,7 @@ impl SessionRerun {
 
     fn document(&self) -> Json {
         match &self.ran {
-            Ok((ran, found)) => {
-                serde_json::to_value(Reran::of(ran, found, &self.session, None)).unwrap_or_default()
-            }
+            Ok((ran, found)) => with_idle(Reran::of(ran, found, &self.session, None), &self.idle),
             Err(why) => json!({ "of": self.session, "result": word(None), "error": why }),
         }
     }
@@ -161,10 +161,15 @@ pub(super) async fn run(
     }
     let filter = Filter::parse(Some(filter))?;
     let mut found = sessions::select(place, &filter).await?;
-    if !filter.mentions(RERUN_OF) {
-        found.retain(|info| !info.labels.iter().any(|(name, _)| &**name == RERUN_OF));
-    }
+    (found, _) = cause::work(found, filter.names_reruns());
+    let matching = found.len();
     found.retain(|info| info.head.is_some());
+    if found.len() < matching {
+        let new = count((matching - found.len()) as u64, "session");
+        printer.talk(format!(
+            "{new} left out: nothing was recorded yet (status `new`)."
+        ));
+    }
     let all = found.len();
     found.truncate(args.limit.unwrap_or(all));
     if found.is_empty() {
@@ -182,6 +187,7 @@ pub(super) async fn run(
     }
     let (reruns, stopped) = rerun_all(args, changes, place, &found, printer).await?;
     print(&reruns, printer)?;
+    say_idle(changes, &reruns, printer);
     let is_done = stopped != Stopped::Interrupt;
     if let (Some(grades), Some(sheet), true) = (&grades, &mut sheet, is_done) {
         measure(grades, sheet, &reruns, args, place, printer).await?;
@@ -219,6 +225,21 @@ pub(super) async fn run(
     } else {
         Exit::Answered
     })
+}
+
+/// Says which values of `--set` changed nothing in any session, with the reason in the first.
+fn say_idle(changes: &Changes, reruns: &[SessionRerun], printer: &Printer) {
+    let Some(first) = reruns.first() else {
+        return;
+    };
+    let is_idle = |one: &SessionRerun, path: &str| one.idle.iter().any(|idle| idle.path == path);
+    for Idle { path, why } in &first.idle {
+        if reruns.iter().all(|one| is_idle(one, path)) {
+            let (all, short) = (count(reruns.len() as u64, "rerun"), &first.short);
+            let text = format!("{why} ({short}; the same in all {all})");
+            changes.warn_once(path, &text, printer);
+        }
+    }
 }
 
 /// Returns the grades by which the sessions are measured, if `--grade` was given. They must be of one network.
@@ -343,10 +364,15 @@ async fn rerun_all(
                 return None;
             }
             let ran = rerun(args, changes, (place, printer), &session).await;
+            let (ran, idle) = match ran {
+                Ok((ran, found, idle)) => (Ok((ran, found)), idle),
+                Err(why) => (Err(why), Vec::new()),
+            };
             Some(SessionRerun {
                 session,
                 short,
                 ran,
+                idle,
             })
         }
     };
@@ -383,17 +409,19 @@ async fn rerun(
     changes: &Changes,
     (place, printer): (&Place, &Printer),
     id: &str,
-) -> Result<(Rerunned, Diff), String> {
+) -> Result<(Rerunned, Diff, Vec<Idle>), String> {
     let told = |error: CommandError| error.to_string();
     let spot = Spot::find(id, place).await.map_err(told)?;
-    let changed = changes
+    let (changed, mut idle) = changes
         .rerun(args, &spot, place, printer)
         .await
         .map_err(told)?;
     let ran = place.steersman.rerun(id, changed).await;
     let ran = ran.map_err(|e| e.to_string())?;
     let found = place.steersman.diff((id, None), (&ran.session, None)).await;
-    Ok((ran, found.map_err(|e| e.to_string())?))
+    let found = found.map_err(|e| e.to_string())?;
+    idle.extend(changes.without_effect(&ran, &found, &idle));
+    Ok((ran, found, idle))
 }
 
 /// Returns the tokens of all sessions, and of all reruns.

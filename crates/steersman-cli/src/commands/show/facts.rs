@@ -114,6 +114,9 @@ const RESTS: &str = "rests";
 
 /// Returns the phase of an agent, and the state of its net if it is in one.
 fn phase(agent: &AgentRow) -> (&'static str, String) {
+    if let Some(floor) = &agent.floor {
+        return (RESTS, format!(", {floor} has the floor"));
+    }
     let word = match agent.phase.as_str() {
         "thinking" => "thinks",
         "routing" => "routes",

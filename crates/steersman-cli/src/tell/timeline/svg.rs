@@ -79,6 +79,7 @@ text { font: 11px ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', 
 .agent { fill: #8b95a5; fill-opacity: .45; }
 .wait { fill: url(#wait); stroke: #b7791f; stroke-width: .8; }
 .failed { fill: #c53030; }
+.unowned { fill: #7c8796; fill-opacity: .35; stroke: #c53030; stroke-width: .8; stroke-dasharray: 2 2; }
 .open { stroke: #7c8796; stroke-width: 1; stroke-dasharray: 3 2; }
 </style>";
 
@@ -92,6 +93,7 @@ fn x_of(left: f64, place: f64) -> f64 {
 /// Draws the scale: the time since the beginning.
 fn scale(timeline: &Timeline, axis: &Axis, (left, bottom): (f64, f64), out: &mut String) {
     let mut free = 0.0;
+    let mut told = String::new();
     for mark in 0..=MARKS {
         let place = mark as f64 / MARKS as f64;
         let x = x_of(left, place);
@@ -107,7 +109,8 @@ fn scale(timeline: &Timeline, axis: &Axis, (left, bottom): (f64, f64), out: &mut
             "<line class=\"mark\" x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\"/>",
             TOP - 8.0
         );
-        if from >= free {
+        // Rounded as they are, two marks can be equal.
+        if from >= free && text != told {
             let _ = writeln!(
                 out,
                 "<text text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{:.1}\">{text}</text>",
@@ -115,6 +118,7 @@ fn scale(timeline: &Timeline, axis: &Axis, (left, bottom): (f64, f64), out: &mut
             );
             free = from + wide + 8.0;
         }
+        told = text;
     }
     for (k, what) in [What::Model, What::Tool, What::Wait].iter().enumerate() {
         let x = sum_at(left, k);
@@ -167,7 +171,13 @@ fn draw_lane(lane: &Lane, axis: &Axis, (left, y): (f64, f64), out: &mut String) 
         LANE - 6.0
     );
     // A span that stands for others is drawn below them.
-    let order = [What::Agent, What::Wait, What::Model, What::Tool];
+    let order = [
+        What::Agent,
+        What::Wait,
+        What::Unowned,
+        What::Model,
+        What::Tool,
+    ];
     for what in order {
         for span in lane.spans.iter().filter(|span| span.what == what) {
             draw_span(span, axis, (left, y), out);
@@ -256,6 +266,7 @@ fn legend(left: f64, y: f64, out: &mut String) {
         ("agent", "agent that it called"),
         ("wait", "wait"),
         ("failed", "failed"),
+        ("unowned", "no process drove it"),
         ("short", "// time that is shortened"),
     ];
     let mut x = left;

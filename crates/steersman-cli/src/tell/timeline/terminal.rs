@@ -69,10 +69,15 @@ fn scale(timeline: &Timeline, axis: &Axis, (named, wide): (usize, usize), sums: 
         let middle = f64::midpoint(stretch.left, stretch.right);
         put(column(middle, wide).saturating_sub(1), "//");
     }
+    let mut told = String::new();
     for at in (0..wide).step_by(MARKS) {
         let moment = axis.moment(at as f64 / wide as f64);
-        let since = timeline.begins.until(moment);
-        put(at, &format!("|{}", length(since)));
+        let since = format!("|{}", length(timeline.begins.until(moment)));
+        // Rounded as they are, two marks can be equal.
+        if since != told {
+            put(at, &since);
+        }
+        told = since;
     }
     let row: String = row.into_iter().collect();
     let mut row = format!("{:named$}  {row}", "");
@@ -98,6 +103,7 @@ fn bar(lane: &Lane, axis: &Axis, wide: usize) -> String {
     let mut cells = vec![(0, ' '); wide];
     for span in &lane.spans {
         let (rank, sign) = match span.what {
+            What::Unowned => (5, 'x'),
             What::Tool => (4, '='),
             What::Model => (3, '#'),
             What::Wait => (2, '.'),
@@ -108,7 +114,7 @@ fn bar(lane: &Lane, axis: &Axis, wide: usize) -> String {
             *cell = (*cell).max((rank, sign));
         }
         if span.failed {
-            cells[last] = (5, '!');
+            cells[last] = (6, '!');
         }
     }
     let mut row = String::new();
@@ -122,7 +128,7 @@ fn bar(lane: &Lane, axis: &Axis, wide: usize) -> String {
             '#' => cyan(&run),
             '=' => green(&run),
             '.' => yellow(&run),
-            '-' => dim(&run),
+            '-' | 'x' => dim(&run),
             '!' => red(&run),
             _ => run,
         };
@@ -143,11 +149,12 @@ fn columns(span: &Span, axis: &Axis, wide: usize) -> (usize, usize) {
 /// Returns the legend.
 pub(crate) fn legend() -> String {
     format!(
-        "{} model   {} tool   {} agent that it called   {} wait   {} failed   // time that is shortened",
+        "{} model   {} tool   {} agent that it called   {} wait   {} failed   {} no process drove it   // time that is shortened",
         cyan("#"),
         green("="),
         dim("-"),
         yellow("."),
-        red("!")
+        red("!"),
+        dim("x")
     )
 }

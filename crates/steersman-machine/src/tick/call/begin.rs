@@ -49,6 +49,11 @@ impl Tick<'_> {
             if self.is_parked(&open) || !self.has_room(owner, &open) {
                 continue;
             }
+            // State may have changed since the answer.
+            if let Some(unfixed) = self.unfixed(&open) {
+                self.close_call(owner, call, unfixed);
+                continue;
+            }
             match self.judges_args(owner, &open, tool) {
                 Begins::Now => self.begin_call(owner, &open, tool),
                 Begins::Later | Begins::Never => {}
@@ -314,7 +319,11 @@ impl Tick<'_> {
         let room =
             self.agent(parent).stack.running < self.network.limits_of(self.agent(parent)).parallel;
         if let (Some(call), true) = (next, room) {
-            self.serve(agent, call);
+            let open = self.snapshot.call(parent, call);
+            match open.and_then(|open| self.unfixed(open)) {
+                Some(unfixed) => self.close_call(parent, call, unfixed),
+                None => self.serve(agent, call),
+            }
         }
     }
 

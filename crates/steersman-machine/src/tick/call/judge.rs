@@ -1,6 +1,6 @@
 //! The second pass: conditions that must hold before a call runs. Each refusal is a result that the model sees.
 
-use crate::network::{Approve, Requires, ToolDef, ToolUse};
+use crate::network::{Approve, Offer, Requires, ToolDef, ToolUse};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::bounds::WAIT;
 use crate::stored::codes::Code;
@@ -11,11 +11,13 @@ use crate::stored::outcome::Mapped;
 use crate::tick::effect::Work;
 use crate::tick::{Tick, limits};
 use crate::values::expression::Expr;
+use crate::values::types::{Parameters, TypeKind, arguments_misfit};
 use crate::view::mapping::{self, Fault, Raw};
 use crate::view::{Cx, View};
 use serde_json::{Map, Value as Json};
+use std::borrow::Cow;
 
-use super::refuse;
+use super::{message_parameter, refuse, shown};
 
 impl Tick<'_> {
     /// Returns the refusal of an open call as its result. `None` means that the call may run.
@@ -28,6 +30,9 @@ impl Tick<'_> {
             let most = WAIT >> 10;
             let text = format!("misfit: what it waits for takes over {most} KiB");
             return Some(refuse(Code::Misfit, text));
+        }
+        if let Some(unfixed) = self.unfixed(open) {
+            return Some(unfixed);
         }
         let tool = self.network.tools.get(&open.call.name)?;
         let used = use_of(&self.cx(), &self.snapshot, open);
@@ -43,6 +48,54 @@ impl Tick<'_> {
             .or_else(|| unsettled(&cx, &self.snapshot, open, tool))?;
         let fault = Raw::NotPerformed(Fault::new(Code::Refused, why));
         Some(mapping::map(&cx, &self.snapshot, owner, call, &fault))
+    }
+
+    /// Returns the end of a call whose fixed arguments cannot be evaluated or do not fit: no call runs without an argument that the
+    /// definition fixes.
+    pub(crate) fn unfixed(&self, open: &OpenCall) -> Option<Mapped> {
+        if open.edited.is_some() {
+            return None;
+        }
+        let cx = self.cx();
+        let used = use_of(&cx, &self.snapshot, open)?;
+        let fault = Raw::NotPerformed(self.fixed_fault(open.owner, used)?);
+        let (owner, call) = (open.owner, open.call.id);
+        Some(mapping::map(&cx, &self.snapshot, owner, call, &fault))
+    }
+
+    /// Returns the fault of the fixed arguments of a use, if they cannot be evaluated or do not fit their parameters.
+    pub(super) fn fixed_fault(&self, owner: Id, used: &ToolUse) -> Option<Fault> {
+        if used.args.is_empty() {
+            return None;
+        }
+        let mut values = match mapping::fixed(&self.cx(), &self.snapshot, owner, &used.seen) {
+            Ok(values) => values,
+            Err(fault) => return Some(fault),
+        };
+        let parameters = self.parameters_of(owner, used);
+        let is_fixed = |name: &str| used.args.iter().any(|(fixed, _)| **fixed == *name);
+        // A sealed secret is no text, and fits.
+        let checked = shown(&parameters, |name, ty| {
+            is_fixed(name) && ty.kind != TypeKind::Secret
+        });
+        let Parameters::Fields(fields) = &*checked else {
+            return None;
+        };
+        values.retain(|name, _| fields.iter().any(|(field, _)| **field == **name));
+        let misfit = arguments_misfit(&checked, &values)?.under("args");
+        let why = format!("{misfit}; the definition fixes it for `{}`", used.seen);
+        Some(Fault::new(Code::Misfit, why))
+    }
+
+    /// Returns the parameters of what a use offers.
+    pub(super) fn parameters_of(&self, owner: Id, used: &ToolUse) -> Cow<'_, Parameters> {
+        match &used.of {
+            Offer::Tool(name) => self.def(owner).parameters_of(self.network.tool(name)),
+            Offer::Agent(name) => match self.network.agents.get(name) {
+                Some(def) => Cow::Borrowed(&def.parameters),
+                None => Cow::Owned(message_parameter()),
+            },
+        }
     }
 
     /// Returns the refusal if an agent may not call one more agent, because depth or number is at its limit.

@@ -192,10 +192,9 @@ pub(crate) fn effective(
         arguments(&cx.bodies.text(open.edited.unwrap_or(open.call.args))).unwrap_or_default();
     let mut args = given.clone();
     if fixed && open.edited.is_none() {
-        let seen = &open.call.called();
-        for (name, value) in mapping::fixed(cx, snapshot, open.owner, seen) {
-            args.insert(name, value);
-        }
+        // A call whose fixed arguments fail ends before it begins.
+        let fixed = mapping::fixed(cx, snapshot, open.owner, &open.call.called());
+        args.extend(fixed.unwrap_or_default());
     }
     for (name, ty) in fields {
         if let Some(default) = &ty.default

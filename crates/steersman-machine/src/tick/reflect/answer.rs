@@ -215,6 +215,7 @@ impl Tick<'_> {
                 body: draft.body,
                 code,
                 writes,
+                answers: false,
             },
         );
     }

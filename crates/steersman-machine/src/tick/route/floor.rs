@@ -146,6 +146,7 @@ impl Tick<'_> {
                 body: Some(body),
                 code: None,
                 writes: Vec::new(),
+                answers: false,
             },
         );
         parent.filter(|p| self.snapshot.in_scope(*p)).map(|_| left)

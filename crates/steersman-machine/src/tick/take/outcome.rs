@@ -78,6 +78,9 @@ impl Tick<'_> {
     fn decided(&mut self, out: &Effect, effect: Id, outcome: &Outcome) {
         match outcome {
             Outcome::Answer(answer) => {
+                if crate::context::summing(&self.snapshot, out.agent).is_none() {
+                    self.note_demand(out.agent);
+                }
                 self.spend(effect, answer);
                 if let Some(policy) = crate::context::summing(&self.snapshot, out.agent) {
                     return self.compacted(out.agent, effect, policy, answer);

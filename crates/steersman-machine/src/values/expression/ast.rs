@@ -326,7 +326,7 @@ impl Node {
     }
 
     /// Returns true if the value of the expression may depend on this entry of a variable: `state.balance`, `calls.pay`.
-    pub(crate) fn may_read(&self, variable: &str, entry: &str) -> bool {
+    pub fn may_read(&self, variable: &str, entry: &str) -> bool {
         let mut reads = Vec::new();
         self.reads(&mut reads);
         let mut of_it = reads.into_iter().filter(|(root, _)| *root == variable);

@@ -521,7 +521,10 @@ fn unknown(what: &str, name: &str, known: &[&str]) -> String {
         .filter(|(d, _)| *d <= 2 && *d < name.len());
     match near {
         Some((_, near)) => format!("there is no {what} `{name}`; did you mean `{near}`?"),
-        None => format!("there is no {what} `{name}`"),
+        None => format!(
+            "there is no {what} `{name}`; there are {}",
+            known.join(", ")
+        ),
     }
 }
 

@@ -120,6 +120,7 @@ impl Job<'_, '_> {
             artifacts: Artifacts::new(store, snapshot.clone(), agent)
                 .and_coming(self.seen.past.coming()),
             steps: None,
+            trace: None,
             writes: None,
             scope: self.scope_in(
                 &self.seen.reader,

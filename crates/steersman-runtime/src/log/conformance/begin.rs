@@ -76,7 +76,7 @@ pub(super) async fn an_id_stands_for_what_came_with_it(place: &impl Place) {
     let store = open(place);
     let begun = NewSession {
         first: Some(message("m1", 0)),
-        said: Some(SaidHash::of(b"an event")),
+        said: Some(SaidHash::of("an event", b"an event")),
         ..new("a")
     };
     store.create(begun).await.expect("made");

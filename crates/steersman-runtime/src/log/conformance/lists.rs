@@ -301,7 +301,6 @@ pub(super) async fn what_is_wanted_is_taken(place: &impl Place) {
     };
     store.create(begun).await.expect("made");
     store.create(new("empty")).await.expect("made");
-    assert!(take(&other, &by, room(9)).await.claims.is_empty());
     let few = Room {
         sessions: 2,
         ..room(49)
@@ -336,6 +335,40 @@ pub(super) async fn what_is_wanted_is_taken(place: &impl Place) {
     let epochs: Vec<u64> = later.claims.iter().map(|claim| claim.epoch).collect();
     assert_eq!(epochs, [2, 2, 3]);
     assert!(later.refused.is_empty());
+}
+
+/// A message is a reason whatever time it has: the clock of its sender may be ahead of that of the worker.
+pub(super) async fn mail_of_a_clock_that_is_ahead_is_a_reason(place: &impl Place) {
+    let (store, other) = (open(place), open(place));
+    let by = worker(&store).await;
+    leaves(&store, "timer", Some(50), None).await;
+    leaves(&store, "rests", Some(60), None).await;
+    let begun = NewSession {
+        first: Some(message("m1", 70)),
+        ..new("new")
+    };
+    store.create(begun).await.expect("made");
+    assert!(
+        other
+            .deliver("rests", message("m9", 80))
+            .await
+            .expect("new")
+    );
+    let taken = take(&other, &by, room(9)).await;
+    let mut found = ids(&taken);
+    found.sort_unstable();
+    assert_eq!(found, ["new", "rests"]);
+    assert_eq!(taken.next, Some(Time(50)));
+    // Once it is read, only the time counts.
+    for claim in taken.claims.clone() {
+        let left = Left {
+            wants: Some(Time(60)),
+            ..nothing(&claim)
+        };
+        store.release(claim, left).await.expect("released");
+    }
+    drop(taken);
+    assert!(take(&other, &by, room(9)).await.claims.is_empty());
 }
 
 pub(super) async fn two_workers_never_take_the_same(place: impl Place) {

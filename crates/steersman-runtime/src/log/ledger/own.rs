@@ -52,6 +52,15 @@ pub enum Heard {
 }
 
 impl Ledger {
+    /// Returns true for a rerun that is not live: its first branch is dry from its first commit on, which no other session is. It
+    /// is an experiment of the person who made it, so it draws on no budget that sessions share, and nothing but that person's acts
+    /// continues it once its process is gone.
+    pub fn is_dry_rerun(&self) -> bool {
+        let main = self.branches.get(&Id::MAIN);
+        let opening = main.and_then(|main| main.opening.as_ref());
+        opening.is_some_and(|opening| opening.dry)
+    }
+
     pub(super) fn told(&mut self, effect: Id, of: Id, role: &Name, what: &Reaching) {
         let reach = self.reaches.entry(effect).or_insert_with(|| Reach {
             of,

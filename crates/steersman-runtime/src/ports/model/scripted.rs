@@ -6,7 +6,7 @@ pub mod nearest;
 use super::{BoundModel, Delta, Model, ModelCall, Models, ModelsError, Sink};
 use crate::{Boxed, Env};
 use serde_json::{Value as Json, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steersman_definition::test;
@@ -19,6 +19,7 @@ use steersman_machine::stored::commit::Usage;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::outcome::{Answer, Ask, Failure, Retry};
 use steersman_machine::values::expression::{EvalError, Scope, Template, from_json};
+use steersman_machine::values::near::near;
 use tokio_util::sync::CancellationToken;
 
 /// A script: lists of answers by agent.
@@ -290,21 +291,26 @@ impl ScriptedModel {
 
     /// Returns the keys that no agent of this network can have: they are misspelt, or belong to another network. Answers of judges
     /// (`judge#GRADE`) belong to no agent.
+    ///
+    /// Callers may choose any instance name. A single name that is nearly that of an agent counts as misspelt if no other key is for
+    /// that agent; the path of an instance (`lead/searchr`) never does.
     pub fn unknown(&self, network: &Network) -> Vec<String> {
         let mut offered = network.agents.values().flat_map(AgentDef::offers);
-        // Callers may choose any instance name.
         let free = offered.any(|tool| tool.named);
-        let known = |key: &&String| {
-            let path = key.split(['@', '#']).next().unwrap_or_default();
-            let mut names = path.split('/');
-            let one = !path.contains('/');
-            names.any(|name| network.agents.contains_key(name))
-                || (free && one)
-                || key.starts_with("judge#")
-        };
+        let is_agent = |name: &str| network.agents.contains_key(name);
         let state = self.lock();
-        let keys = state.sections.iter().flat_map(|s| s.script.answers.keys());
-        keys.filter(|key| !known(key)).cloned().collect()
+        let keys = || state.sections.iter().flat_map(|s| s.script.answers.keys());
+        let answered: BTreeSet<&str> = keys().flat_map(|key| path(key).split('/')).collect();
+        let known = |key: &&String| {
+            let path = path(key);
+            match path.split_once('/') {
+                _ if key.starts_with("judge#") || is_agent(path) => true,
+                // The first name of a path is that of the agent at its top.
+                Some((top, below)) => is_agent(top) && (free || below.split('/').all(is_agent)),
+                None => free && meant(path, network).is_none_or(|agent| answered.contains(agent)),
+            }
+        };
+        keys().filter(|key| !known(key)).cloned().collect()
     }
 
     /// Returns how many answers of the newest script were never used, by key. Lists of calls other than an agent's own (`NAME#..`)
@@ -391,6 +397,16 @@ impl ScriptedModel {
     }
 }
 
+/// Returns the agent or instance of a key, without its branch and the purpose of its calls.
+fn path(key: &str) -> &str {
+    key.split(['@', '#']).next().unwrap_or_default()
+}
+
+/// Returns the agent whose name is nearly this one.
+fn meant<'a>(name: &str, network: &'a Network) -> Option<&'a str> {
+    near(name, network.agents.keys().map(|agent| &**agent))
+}
+
 impl State {
     fn take(&mut self, call: &ModelCall) -> Result<Scripted, Failure> {
         let name = call.agent.rsplit('/').next().unwrap_or(&call.def);
@@ -412,13 +428,21 @@ impl State {
             let key = keys.iter().find(|(key, _)| answers.contains_key(key))?;
             Some((section, key))
         });
-        match found {
-            Some((section, (key, position))) => section.take(key, *position, call),
-            None => Err(missing(format!(
-                "the script has no answers for `{}`",
-                named(&call.agent)
-            ))),
+        if let Some((section, (key, position))) = found {
+            return section.take(key, *position, call);
         }
+        let keys = self.sections.iter().flat_map(|s| s.script.answers.keys());
+        let keys: Vec<&str> = keys.map(|key| &**key).collect();
+        let meant = names
+            .iter()
+            .find_map(|name| near(name, keys.iter().copied()));
+        let meant = meant.map_or_else(String::new, |key| {
+            format!("; is `{key}` meant, which it has answers for?")
+        });
+        let asked = named(&call.agent);
+        Err(missing(format!(
+            "the script has no answers for `{asked}`{meant}"
+        )))
     }
 }
 

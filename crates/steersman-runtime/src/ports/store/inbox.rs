@@ -2,6 +2,7 @@
 
 use super::{Scope, StoreError};
 use crate::Boxed;
+use crate::inbox::untraced;
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Name, Time};
 use steersman_machine::tick::wait;
@@ -55,15 +56,17 @@ pub trait Inbox: Send + Sync + 'static {
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>>;
 }
 
-/// Hash of the bytes of the message that an id was accepted with. A store keeps the hash as long as the id.
+/// Hash of the message that an id was accepted with, without the trace that it names: a request that is sent again belongs to another span.
+/// A store keeps the hash as long as the id.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SaidHash(pub [u8; 16]);
 
 impl SaidHash {
-    /// Returns the hash of a stored message.
-    pub fn of(bytes: &[u8]) -> Self {
+    /// Returns the hash of a stored message with this id.
+    pub fn of(id: &str, bytes: &[u8]) -> Self {
+        let bytes = untraced(id, bytes);
         let mut hash = [0; 16];
-        hash.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+        hash.copy_from_slice(&blake3::hash(&bytes).as_bytes()[..16]);
         Self(hash)
     }
 }

@@ -97,7 +97,8 @@ impl Lease for Unlimited {
 /// Limits on the sessions that a worker takes at once.
 #[derive(Clone)]
 pub struct Room {
-    /// Current time. Sessions that are wanted by then are taken.
+    /// Current time. Sessions that are wanted by then are taken, and so are those with a message that no owner has read, whatever
+    /// time it has: the clock of its sender may be ahead.
     pub now: Time,
     /// Maximum number of sessions to take.
     pub sessions: usize,

@@ -261,7 +261,9 @@ impl Tables {
         let (mut found, mut taken) = (Vec::new(), Taken::default());
         for session in free {
             let left = &session.seat.left;
-            let is_wanted = left.wants.is_some_and(|wants| wants <= room.now);
+            // The clock that wrote a message may be ahead of this one.
+            let has_new = session.seat.mail > left.mail;
+            let is_wanted = has_new || left.wants.is_some_and(|wants| wants <= room.now);
             let goes_on = !is_wanted
                 && left.place.as_ref().is_some_and(|place| {
                     let waits = waiting.entry(place.clone()).or_default();
@@ -477,7 +479,7 @@ impl Tables {
         bounds::message(&message)?;
         let session = self.session_mut(id)?;
         session.is_here()?;
-        let said = SaidHash::of(&message.bytes);
+        let said = SaidHash::of(&message.id, &message.bytes);
         let most = bounds::most_waiting(&message);
         match session.known.entry(message.id.clone()) {
             Entry::Occupied(known) => return not_new(&message.id, *known.get(), said),
@@ -508,7 +510,7 @@ impl Tables {
 
     pub(super) fn deliver_event(&mut self, event: BoxedEvent) -> Result<bool, StoreError> {
         bounds::event(&event)?;
-        let said = SaidHash::of(&event.message);
+        let said = SaidHash::of(&event.id, &event.message);
         let key = (event.scope.tenant.clone(), event.id.clone());
         if let Some((_, before)) = self.seen.get(&key) {
             return not_new(&event.id, Some(*before), said);

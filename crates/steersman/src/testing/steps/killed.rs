@@ -119,6 +119,10 @@ fn called(lines: &[Arc<LogLine>]) -> Vec<String> {
         }
     }
     let told = calls.into_values().take(NAMED).map(|(tool, began, ended)| {
+        // Nothing was wished for it: a handoff, a call that was refused.
+        if let (None, Some(n)) = (began, ended) {
+            return format!("`{tool}` was made and ended at line {n}");
+        }
         let began = began.map_or_else(
             || "did not begin".to_owned(),
             |n| format!("began at line {n}"),

@@ -1,0 +1,295 @@
+//! Conversations that clients name by their messages: the session that continues one, and the line at which it continues.
+//!
+//! The digest of a list of messages leads to a session and a line ([`Conversation`], in the store). A client that sends all messages
+//! each time so continues its session; one that changes an earlier message goes back to the line before it.
+
+use crate::Permission;
+use crate::caller::Caller;
+use crate::problem::{Code, Problem};
+use crate::protocol::turn::{MESSAGE, Open, Speakers, Turn};
+use std::time::Duration;
+use steersman::machine::stored::commit::LedgerEntry;
+use steersman::machine::stored::ids::{Id, Line, Name};
+use steersman::machine::stored::interaction::{Interaction, Origin};
+use steersman::runtime::store::{Conversation, SessionId};
+use steersman::views::log::{Became, became};
+use steersman::views::reader::{PAGE, Reader as _, Stored};
+use steersman::{Act, Events, Network, Question};
+use tokio::time::Instant;
+
+/// Time between two looks whether a session asks something before it takes a message.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The digest of a list of messages, in order.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chain(blake3::Hash);
+
+impl Chain {
+    /// Begins with a digest that no other store, tenant, subject or model repeats.
+    pub(crate) fn new(base: blake3::Hash) -> Self {
+        Self(base)
+    }
+
+    /// Adds parts, such as those of a message.
+    #[must_use]
+    pub(crate) fn with<'p>(self, parts: impl IntoIterator<Item = &'p str>) -> Self {
+        let mut over = blake3::Hasher::new_keyed(self.0.as_bytes());
+        for part in parts {
+            over.update(&(part.len() as u64).to_le_bytes());
+            over.update(part.as_bytes());
+        }
+        Self(over.finalize())
+    }
+
+    /// Returns the id of a message to a session that follows from this digest.
+    pub(crate) fn message(self) -> String {
+        format!("{MESSAGE}{}", &self.0.to_hex()[..32])
+    }
+}
+
+/// The end of a session, wherever that is. A message that waits leads to it: what is said there since is this message.
+pub(crate) const END: Line = Line::MAX;
+
+/// The place at which a session continues a conversation.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) session: SessionId,
+    /// The line to which the conversation leads, or [`END`].
+    pub(crate) from: Line,
+    /// The branch of that line; `None` for the current branch, if nothing but the session is known.
+    pub(crate) branch: Option<Id>,
+    /// The line to which the session has to go back, because something was said since, or the branch was left.
+    pub(crate) back: Option<Line>,
+}
+
+/// The fate of acts that were put into a session.
+pub(crate) enum Went {
+    /// This line took the last one.
+    Taken(Line),
+    /// One of them waits for this.
+    Waits(String),
+}
+
+impl Caller {
+    /// Returns the session and line to which a digest leads, if the token sees the session.
+    pub(crate) async fn head(&self, of: Chain) -> Result<Option<(SessionId, Line)>, Problem> {
+        let store = self.steersman.engine().store();
+        let tenant = &self.token.scope.tenant;
+        Ok(store.conversation(tenant, of.0.into()).await?)
+    }
+
+    /// Lets a digest lead to a session and a line.
+    pub(crate) async fn leads(&self, of: Chain, session: &str, line: Line) -> Result<(), Problem> {
+        let engine = self.steersman.engine();
+        let head = Conversation {
+            tenant: self.token.scope.tenant.clone(),
+            digest: of.0.into(),
+            session: session.into(),
+            line,
+            at: engine.clock().now(),
+        };
+        Ok(engine.store().put_conversation(head).await?)
+    }
+
+    /// Returns the end of a session.
+    pub(crate) async fn end(&self, session: SessionId) -> Result<Place, Problem> {
+        Ok(Place {
+            from: self.steersman.engine().store().head(&session).await?,
+            session,
+            branch: None,
+            back: None,
+        })
+    }
+
+    /// Reads what became of a line of a session since. If something was said there, the session goes back to the line before that: what
+    /// people decided in between stays. `told` is the line that took the same message before, if its answer was sent.
+    pub(crate) async fn place(
+        &self,
+        session: SessionId,
+        from: Line,
+        told: Line,
+    ) -> Result<Place, Problem> {
+        let reader = Stored::plain(self.steersman.engine(), &session);
+        if from == END {
+            let (mut branch, mut back) = (None, None);
+            if told.is_some() {
+                let line = reader.line(told).await?;
+                (branch, back) = (Some(line.branch), Some(line.prev));
+            }
+            return Ok(Place {
+                session,
+                from,
+                branch,
+                back,
+            });
+        }
+        let branch = reader.line(from).await?.branch;
+        let (mut after, mut back) = (from, None);
+        'read: loop {
+            let lines = reader.lines(after, PAGE).await?;
+            let Some(last) = lines.last() else { break };
+            after = last.n;
+            for line in &lines {
+                let pushes = line.commit.iter().flat_map(|commit| &commit.pushes);
+                let mut pushes = pushes.map(|push| &push.what);
+                if line.branch == branch && pushes.any(is_said) {
+                    back = Some(line.prev);
+                    break 'read;
+                }
+                let left = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Superseded { branch: of, .. } if *of == branch);
+                if line.ledger.iter().any(left) {
+                    back = back.or(Some(from));
+                }
+            }
+        }
+        Ok(Place {
+            session,
+            from,
+            branch: Some(branch),
+            back,
+        })
+    }
+
+    /// Returns the line that took a message, if one has.
+    pub(crate) async fn took(&self, session: &str, message: &str) -> Result<Option<Line>, Problem> {
+        let reader = Stored::masked(self.steersman.engine(), session);
+        Ok(match became(&reader, Line::NONE, message).await? {
+            Some(Became::Taken(line)) => Some(line),
+            Some(Became::Refused(_)) | None => None,
+        })
+    }
+
+    /// Returns what a session waits for, with secrets masked unless the token may see them.
+    pub(crate) async fn open(&self, session: &str) -> Result<Vec<Open>, Problem> {
+        let info = self.steersman.info(session).await?;
+        if !matches!(&*info.state.status, "waits" | "doubt") {
+            return Ok(Vec::new());
+        }
+        let pending = self.steersman.pending(session).await?;
+        if self.may(Permission::Context) {
+            return Ok(pending.iter().map(Open::from).collect());
+        }
+        let known = self.steersman.engine().secrets_of(session).await?;
+        let masked = |question: Question| Open::from(&question.masked(&known));
+        Ok(pending.into_iter().map(masked).collect())
+    }
+
+    /// Returns the roles in which the token may decide questions.
+    pub(crate) fn deciding(&self) -> Vec<Name> {
+        if !self.may(Permission::Decide) {
+            return Vec::new();
+        }
+        if self.token.roles.is_empty() {
+            return vec![steersman::machine::stored::by::USER.into()];
+        }
+        self.token.roles.clone()
+    }
+
+    /// Puts acts with their ids into a session, one after the other, and waits until each is taken. `says` is true if the last one
+    /// says something, which the session does not take while it asks something else.
+    pub(crate) async fn takes(
+        &self,
+        session: &str,
+        acts: Vec<(String, Act)>,
+        says: bool,
+    ) -> Result<Went, Problem> {
+        let (mut taken, until) = (Line::NONE, self.deadline());
+        let last = acts.len().saturating_sub(1);
+        for (n, (id, act)) in acts.into_iter().enumerate() {
+            let may_wait = says && n == last;
+            let patience = self.server.options().patience;
+            let receipt = self.send(session, act, &id, patience).await?;
+            taken = match receipt.line {
+                Some(line) => Line(line),
+                None => {
+                    if let Some(line) = self.later(session, &id, may_wait, until).await? {
+                        line
+                    } else {
+                        let why = receipt.why;
+                        let why = why.unwrap_or_else(|| "what is asked comes first".to_owned());
+                        return Ok(Went::Waits(why));
+                    }
+                }
+            };
+        }
+        Ok(Went::Taken(taken))
+    }
+
+    /// Waits until a message is taken. `None` if it may wait and the session asks something first.
+    async fn later(
+        &self,
+        session: &str,
+        message: &str,
+        may_wait: bool,
+        until: Instant,
+    ) -> Result<Option<Line>, Problem> {
+        loop {
+            let soon = until.min(Instant::now() + LOOK);
+            let line = self.decided(session, Line::NONE, message, soon).await?;
+            if line.is_some() {
+                return Ok(line);
+            }
+            if may_wait && !self.open(session).await?.is_empty() {
+                return Ok(None);
+            }
+            if Instant::now() >= until || self.server.is_stopping() {
+                return Err(self.late());
+            }
+        }
+    }
+
+    /// Returns the turn of a line of a session.
+    pub(crate) async fn turn(
+        &self,
+        network: &Network,
+        session: &str,
+        line: Line,
+    ) -> Result<Turn, Problem> {
+        let reader = Stored::plain(self.steersman.engine(), session);
+        let first = reader.lines(Line::NONE, 1).await?;
+        let commit = first.first().and_then(|line| line.commit.as_ref());
+        let made = commit.and_then(|commit| commit.made.first());
+        let root = made.map_or(Id::MAIN, |made| made.agent);
+        Ok(Turn::new(line, Speakers::of(network.checked(), root)))
+    }
+
+    /// Returns the events of a turn.
+    pub(crate) fn follows(&self, session: &str, line: Line) -> Events {
+        let from = Line(line.0.saturating_sub(1));
+        let events = self.steersman.events(session, from);
+        let events = events.settled_after(line).until_settled();
+        if self.may(Permission::Context) {
+            events
+        } else {
+            events.masked()
+        }
+    }
+
+    /// Returns the time until which a request that waits is answered.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.server.options().limits.request.mul_f64(0.8)
+    }
+
+    /// Returns the problem of a turn that goes on longer than a request may wait.
+    pub(crate) fn late(&self) -> Problem {
+        if self.server.is_stopping() {
+            return Problem::new(
+                Code::Stopping,
+                "the server stops; the session goes on later",
+            );
+        }
+        let why = "the session is still at work; nothing is lost";
+        Problem::new(Code::Late, why).help("send the same again, or ask for a stream")
+    }
+}
+
+/// Returns true for a message from outside.
+fn is_said(what: &Interaction) -> bool {
+    matches!(
+        what,
+        Interaction::UserMessage {
+            from: Origin::Outside(_),
+            ..
+        }
+    )
+}
