@@ -187,7 +187,7 @@ pub struct PendingRow {
     pub next: Option<Name>,
     /// The earlier equal effect, which was done or is in doubt.
     pub repeats: Option<Name>,
-    /// Effects of the same tool with other arguments, on lines that the branch does not have ([`alike`](crate::elsewhere::alike)).
+    /// Effects of the same tool with other arguments, on lines that the branch does not have ([`alike`]).
     /// Lists of several sessions leave them out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<Effect>,
