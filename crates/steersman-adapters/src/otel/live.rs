@@ -242,6 +242,11 @@ impl Exporter {
         }
         self.gather(&engine, &mut traced, &mut sending, &told).await;
         self.send(&mut sending, &told).await;
+        // A collector that was overloaded gets a second chance.
+        if let Some(at) = sending.again {
+            sleep_until(at).await;
+            self.send(&mut sending, &told).await;
+        }
     }
 
     /// Derives the spans of the lines that are new.
