@@ -115,6 +115,7 @@ impl Caller {
         asked: &Asked,
         mut options: StartOptions,
     ) -> Result<(SessionId, bool), Problem> {
+        options.trace = asked.trace;
         if let Some(key) = &asked.key {
             let digest = self.keyed("session", key).await?;
             let bytes = digest.as_bytes().first_chunk();
@@ -183,14 +184,10 @@ impl Caller {
                 Problem::new(Code::Moved, why).help("look again, then send the request anew")
             );
         }
-        let act = match asked.trace {
-            Some(trace) => act.traced(&trace.to_string()),
-            None => act,
-        };
-        self.send(session, act, &message, patience).await
+        self.send(session, act, (&message, asked), patience).await
     }
 
-    /// Puts an act into the inbox of a session under an id, and says what became of it.
+    /// Puts an act of a request into the inbox of a session under an id, and says what became of it.
     ///
     /// # Errors
     /// Of code `refused` with the session's sentence.
@@ -198,11 +195,15 @@ impl Caller {
         &self,
         session: &str,
         act: Act,
-        message: &str,
+        (message, asked): (&str, &Asked),
         patience: Duration,
     ) -> Result<Receipt, Problem> {
         let head = self.steersman.engine().store().head(session).await?;
         let act = act.with_id(message);
+        let act = match asked.trace {
+            Some(trace) => act.traced(&trace.to_string()),
+            None => act,
+        };
         let until = Instant::now() + patience;
         let delivered = self.steersman.deliver(session, act);
         let fate = match timeout(patience, delivered).await {

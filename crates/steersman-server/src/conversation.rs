@@ -4,6 +4,7 @@
 //! each time so continues its session; one that changes an earlier message goes back to the line before it.
 
 use crate::Permission;
+use crate::ask::Asked;
 use crate::caller::Caller;
 use crate::problem::{Code, Problem};
 use crate::protocol::turn::{MESSAGE, Open, Speakers, Turn};
@@ -192,13 +193,14 @@ impl Caller {
         session: &str,
         acts: Vec<(String, Act)>,
         says: bool,
+        asked: &Asked,
     ) -> Result<Went, Problem> {
         let (mut taken, until) = (Line::NONE, self.deadline());
         let last = acts.len().saturating_sub(1);
         for (n, (id, act)) in acts.into_iter().enumerate() {
             let may_wait = says && n == last;
             let patience = self.server.options().patience;
-            let receipt = self.send(session, act, &id, patience).await?;
+            let receipt = self.send(session, act, (&id, asked), patience).await?;
             taken = match receipt.line {
                 Some(line) => Line(line),
                 None => {

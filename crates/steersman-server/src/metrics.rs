@@ -152,11 +152,7 @@ impl Metrics {
 
     /// Returns a value of a label within its bounds.
     fn value(&self, label: &'static str, value: &str) -> (&'static str, String) {
-        let mut end = value.len().min(VALUE);
-        while !value.is_char_boundary(end) {
-            end -= 1;
-        }
-        let value = &value[..end];
+        let value = &value[..value.floor_char_boundary(VALUE)];
         let mut all = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.entry(label).or_default();
         if known.contains(value) {
@@ -197,7 +193,9 @@ impl Metrics {
     /// # Errors
     /// Errors of the store.
     pub async fn text(&self, steersman: &Steersman) -> Result<String, Error> {
-        self.look(steersman).await?;
+        // Held until the text is made, so that another collector does not clear what is being written.
+        let mut kept = self.fleet.lock().await;
+        self.look(&mut kept, steersman).await?;
         let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         self.driven.set(owned.len() as i64);
         drop(owned);
@@ -207,9 +205,11 @@ impl Metrics {
     }
 
     /// Reads what the store holds: what changed, and now and then everything.
-    async fn look(&self, steersman: &Steersman) -> Result<(), Error> {
-        let mut kept = self.fleet.lock().await;
-        let (fleet, read) = &mut *kept;
+    async fn look(
+        &self,
+        (fleet, read): &mut (Fleet, Option<Instant>),
+        steersman: &Steersman,
+    ) -> Result<(), Error> {
         let is_new = read.is_some_and(|read| read.elapsed() < ALL);
         if let Some(queries) = fleet.changed().filter(|_| is_new) {
             for query in queries {

@@ -149,7 +149,7 @@ impl Responses {
                 }
             }
             Told::Closes { rest, text } => {
-                // What was told early has no number here, so that the numbers that follow are those of each reader.
+                // A text that was told early has no number here, so that later numbers are the same for each reader.
                 if self.writing.as_ref().is_some_and(|writing| writing.early) {
                     self.between += 2;
                 }

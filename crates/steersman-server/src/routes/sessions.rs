@@ -107,7 +107,6 @@ async fn start(
         message_id: Some(message),
         event: Some(same),
         by: by.named().cloned(),
-        trace: asked.trace,
         files: contents,
         config: (start.config.iter())
             .map(|(name, value)| (name.as_str().into(), value.clone()))

@@ -5,7 +5,10 @@ use reqwest::Method;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman::Network;
+use steersman::machine::stored::commit::LedgerEntry;
+use steersman::machine::stored::ids::Line;
 use steersman::runtime::store::memory::MemoryStore;
+use steersman::views::reader::{Reader as _, Stored};
 use steersman_server::{NewToken, Options, Permission};
 
 const CHAT: &str = "/openai/v1/chat/completions";
@@ -260,7 +263,7 @@ async fn questions_come_as_calls_where_the_client_has_the_functions() {
     client.messages.push(decide(r#"{"approve": true}"#));
     let paid = client.answer().await;
     assert_eq!((text(&paid), session(&paid)), ("Paid.", session(&asks)));
-    // What was decided is not decided again.
+    // A decided question is not decided again.
     client.messages.pop();
     fails(&client.send(&[]).await, 404, "question");
 }
@@ -536,7 +539,7 @@ async fn what_is_not_offered_is_refused_in_the_form_of_openai() {
         let why = fails(&all.post(CHAT, with(more.clone())).await, 400, "body");
         assert!(why.contains(says), "{more}: {why}");
     }
-    // What changes no form is ignored.
+    // A field that changes no form is ignored.
     let ignored = json!({ "temperature": 0.2, "max_tokens": 9, "n": 1, "tools": [], "seed": 1, "unknown": true });
     all.post(CHAT, with(ignored)).await.is(200);
     let empty = json!({ "messages": [{ "role": "system", "content": "" }, { "role": "user", "content": "Hi." }] });
@@ -597,4 +600,39 @@ entry: desk
         "model_calls",
         "{chunks:#?}"
     );
+}
+
+/// The trace of a client's request is with the message, whether it begins a session or continues one.
+#[tokio::test]
+async fn a_request_with_a_trace_gives_it_to_the_message() {
+    let world = world("desk: [ One., Two. ]").await;
+    let caller = world.all("").await;
+    let mut client = Client::new(&caller);
+    let traces = [
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    ];
+    let mut session = String::new();
+    for (n, trace) in traces.iter().enumerate() {
+        client
+            .messages
+            .push(json!({ "role": "user", "content": format!("Number {n}.") }));
+        let answer = client.send(&[("traceparent", trace)]).await;
+        let named = answer.headers["x-steersman-session"].to_str();
+        session = named.unwrap().to_owned();
+        let answer = answer.is(200);
+        client
+            .messages
+            .push(answer["choices"][0]["message"].clone());
+    }
+    let reader = Stored::plain(world.steersman.engine(), &session);
+    let lines = reader.lines(Line::NONE, 100).await.unwrap();
+    let entries = lines.iter().flat_map(|line| &line.ledger);
+    let parents: Vec<&str> = entries
+        .filter_map(|entry| match entry {
+            LedgerEntry::Accepted { parent, .. } => parent.as_deref(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(parents, traces);
 }

@@ -102,7 +102,7 @@ async fn an_approval_is_an_item_and_the_next_response_decides_it() {
     assert_ne!(paid["id"], asks["id"]);
     // The first response ended where the second began.
     assert_eq!(all.get(&path).await.is(200)["output"], asks["output"]);
-    // What was decided is not decided again.
+    // A decided question is not decided again.
     fails(&all.post(RESPONSES, approves).await, 404, "question");
 
     let next = create(
@@ -279,7 +279,7 @@ async fn a_response_in_the_background_is_cancelled_or_polled() {
         (&now["status"], text(&now)),
         (&json!("completed"), "It boils water.")
     );
-    // What is over is not cancelled any more.
+    // A response that is over is not cancelled any more.
     let over = all.post(&format!("{path}/cancel"), json!({})).await.is(200);
     assert_eq!(over, now);
 }

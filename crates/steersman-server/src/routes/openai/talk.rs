@@ -289,7 +289,8 @@ impl Asks<'_> {
             })?;
             let by = caller.by(None)?;
             let act = Act::rewind(place.branch, line, None, Some(&words)).by(by);
-            return caller.takes(session, vec![(first, act)], false).await;
+            let acts = vec![(first, act)];
+            return caller.takes(session, acts, false, self.asked).await;
         }
         let mut acts = self.decide(session).await?;
         let mut says = false;
@@ -309,7 +310,7 @@ impl Asks<'_> {
             };
             named.push((self.message(Some((place, told)), n).await?, act));
         }
-        caller.takes(session, named, says).await
+        caller.takes(session, named, says, self.asked).await
     }
 
     /// Returns the act that says something: the answer of the only open question to the client, otherwise a message. The second is true
