@@ -206,7 +206,7 @@ impl Exporter {
         self.feed.clone()
     }
 
-    /// Sends spans until `stop`, then what is left, once. `told` gets a sentence when the collector ceases to take spans, and when it takes
+    /// Sends spans until `stop`, then what is left; if the collector does not take it, once more after a second. `told` gets a sentence when the collector ceases to take spans, and when it takes
     /// them again.
     pub async fn run(
         self,
@@ -242,9 +242,8 @@ impl Exporter {
         }
         self.gather(&engine, &mut traced, &mut sending, &told).await;
         self.send(&mut sending, &told).await;
-        // A collector that was overloaded gets a second chance.
-        if let Some(at) = sending.again {
-            sleep_until(at).await;
+        if sending.again.is_some() {
+            sleep(PAUSE.0).await;
             self.send(&mut sending, &told).await;
         }
     }

@@ -316,7 +316,7 @@ fn many_mistakes_are_counted() {
     assert_eq!(more, 201);
 }
 
-/// What `check` says at the end is true with what it warned of.
+/// The last line of `check` agrees with its warnings.
 #[test]
 fn all_is_called_reachable_only_if_it_is() {
     let world = World::new();

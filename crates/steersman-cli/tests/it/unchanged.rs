@@ -78,7 +78,7 @@ fn a_value_that_changes_nothing_is_said_with_the_reason_and_what_would() {
         "{ran:?}"
     );
     assert!(ran.err.contains("the same in all 2 reruns"), "{ran:?}");
-    // What is proposed has an effect: the model is asked under the other value.
+    // The proposed command has an effect: the model is asked under the other value.
     let other = ["--config", "limit=20", "--script-all", "script.yaml"];
     let ran = world.run(&[&["rerun", session, "--json"][..], &other].concat());
     let told = document(&ran);

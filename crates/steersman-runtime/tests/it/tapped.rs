@@ -32,7 +32,7 @@ fn script() -> Json {
     ] })
 }
 
-/// What a tap heard.
+/// The calls that a tap got.
 #[derive(Default)]
 struct Heard {
     lines: Mutex<Vec<Line>>,

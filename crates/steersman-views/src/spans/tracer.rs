@@ -120,7 +120,7 @@ impl Tracer {
             self.models_begin(line, &mut branch);
             self.branches.insert(line.branch, branch);
         } else if let Some(mut branch) = self.branches.remove(&line.branch) {
-            // What was waited for may have come.
+            // The session may have waited for this line.
             self.turns(line, &mut branch, &mut told);
             self.branches.insert(line.branch, branch);
         }
