@@ -42,6 +42,15 @@ struct Read {
     lowered: Lowered,
 }
 
+/// What may be written at a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completions {
+    /// The range of bytes that each of them replaces.
+    pub range: Range<usize>,
+    /// The texts, in the order in which lists show them.
+    pub all: Vec<Completion>,
+}
+
 /// Something that may be written at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -53,9 +62,7 @@ pub struct Completion {
     pub detail: String,
     /// More about it, as Markdown; may be empty.
     pub doc: String,
-    /// The range of bytes that is replaced.
-    pub range: Range<usize>,
-    /// The text that replaces it.
+    /// The text that is written.
     pub text: String,
 }
 
@@ -172,7 +179,7 @@ impl Language {
     }
 
     /// Returns what may be written at an offset of a file that has this text now.
-    pub fn complete(&self, file: &str, text: &str, offset: usize) -> Vec<Completion> {
+    pub fn complete(&self, file: &str, text: &str, offset: usize) -> Completions {
         offer::complete(self, file, text, offset)
     }
 

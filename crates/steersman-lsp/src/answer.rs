@@ -61,8 +61,9 @@ fn at(
 
 pub(crate) fn completion(workspace: &Workspace, params: &At) -> Result<Json, Refusal> {
     at(workspace, params, |found, offset| {
-        let items = found.language.complete(&found.file, found.text, offset);
-        let items = items.iter().enumerate().map(|(n, item)| {
+        let offered = found.language.complete(&found.file, found.text, offset);
+        let range = json!(range(found.text, offered.range));
+        let items = offered.all.iter().enumerate().map(|(n, item)| {
             let kind = match item.sort {
                 Sort::Key => 10,
                 Sort::Word => 20,
@@ -77,7 +78,7 @@ pub(crate) fn completion(workspace: &Workspace, params: &At) -> Result<Json, Ref
                 "documentation": { "kind": "markdown", "value": item.doc },
                 "sortText": format!("{n:05}"),
                 "filterText": item.label,
-                "textEdit": { "range": range(found.text, item.range.clone()), "newText": item.text },
+                "textEdit": { "range": range, "newText": item.text },
             })
         });
         let items: Vec<Json> = items.collect();

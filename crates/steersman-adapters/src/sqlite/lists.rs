@@ -57,6 +57,26 @@ pub(super) fn sessions(
     query: &SessionQuery,
     trust: Trust,
 ) -> rusqlite::Result<Vec<SessionInfo>> {
+    let (select, values) = select(conn, query, trust)?;
+    let mut statement = conn.prepare_cached(&select)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        match info(conn, row) {
+            Ok(info) => found.push(info),
+            Err(_) if trust == Trust::Damaged => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the statement that finds the sessions of a query, and its values.
+fn select(
+    conn: &Connection,
+    query: &SessionQuery,
+    trust: Trust,
+) -> rusqlite::Result<(String, Vec<Value>)> {
     let index = trust.index();
     let mut filter = String::from("1");
     let mut values: Vec<Value> = Vec::new();
@@ -102,6 +122,14 @@ pub(super) fn sessions(
             filter += " AND subject = ?";
             values.push(text(subject));
         }
+    } else if trust == Trust::Whole && is_by_time(query) {
+        // The index by time begins with the tenant. Most stores have one.
+        let tenants = tenants(conn)?;
+        if tenants.len() == 1 || (query.since.is_some() && tenants.len() < TENANTS) {
+            let marks = vec!["?"; tenants.len()].join(", ");
+            let _ = write!(filter, " AND tenant IN ({marks})");
+            values.extend(tenants.iter().map(|tenant| text(tenant)));
+        }
     }
     if let Some(worker) = query.worker {
         let _ = write!(
@@ -117,20 +145,40 @@ pub(super) fn sessions(
     values.push(Value::Integer(
         query.limit.map_or(-1, |l| i64::try_from(l).unwrap_or(-1)),
     ));
-    let mut statement = conn.prepare_cached(&format!(
+    let select = format!(
         "SELECT no, id, network, key, created, status, updated, definition, micros, tokens, model_calls, waits, outcome,
          salt, tenant, subject, last, moved FROM session {index} WHERE {filter} ORDER BY updated DESC, no DESC LIMIT ?"
-    ))?;
-    let mut rows = statement.query(params_from_iter(values))?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        match info(conn, row) {
-            Ok(info) => found.push(info),
-            Err(_) if trust == Trust::Damaged => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(found)
+    );
+    Ok((select, values))
+}
+
+/// Returns true if no other index than that by time finds the sessions of a query faster.
+fn is_by_time(query: &SessionQuery) -> bool {
+    let SessionQuery {
+        prefix,
+        key,
+        label,
+        inbox,
+        worker,
+        ..
+    } = query;
+    prefix.is_none() && key.is_none() && label.is_none() && !inbox && worker.is_none()
+}
+
+/// Maximum number of tenants that a query names.
+const TENANTS: usize = 1000;
+
+/// Returns the tenants that have sessions, at most [`TENANTS`]. It reads one row of an index for each.
+fn tenants(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    conn.prepare_cached(
+        "WITH RECURSIVE own (tenant) AS (
+             SELECT min(tenant) FROM session
+             UNION ALL SELECT (SELECT min(tenant) FROM session WHERE tenant > own.tenant) FROM own WHERE own.tenant IS NOT NULL
+         )
+         SELECT tenant FROM own WHERE tenant IS NOT NULL LIMIT ?1",
+    )?
+    .query_map([TENANTS as i64], |row| row.get(0))?
+    .collect()
 }
 
 fn info(conn: &Connection, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionInfo> {
@@ -162,4 +210,52 @@ fn info(conn: &Connection, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionI
         owner: None,
         left: super::seat::left(conn, no)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steersman_machine::stored::ids::Time;
+
+    /// The steps of a query's plan. The store has sessions of these tenants.
+    fn plan(tenants: &[&str], query: &SessionQuery) -> Vec<String> {
+        let conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch(super::super::schema::TABLES).unwrap();
+        for (no, tenant) in tenants.iter().enumerate() {
+            conn.execute(
+                "INSERT INTO session VALUES (?1, ?1, ?2, NULL, 'n', NULL, x'', 0, '', ?1, '', 0, 0, 0, '', '', '', NULL)",
+                params![no as i64, tenant],
+            )
+            .unwrap();
+        }
+        let (select, values) = select(&conn, query, Trust::Whole).unwrap();
+        let mut statement = conn
+            .prepare(&format!("EXPLAIN QUERY PLAN {select}"))
+            .unwrap();
+        let steps = statement.query_map(params_from_iter(values), |row| row.get(3));
+        steps.unwrap().collect::<rusqlite::Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn a_page_of_the_list_reads_only_its_rows() {
+        let page = SessionQuery {
+            limit: Some(50),
+            ..SessionQuery::default()
+        };
+        let search = "SEARCH session USING INDEX session_updated (tenant=?)";
+        assert_eq!(plan(&["", ""], &page), [search]);
+        let changed = SessionQuery {
+            since: Some(Time(7)),
+            ..page.clone()
+        };
+        let search = "SEARCH session USING INDEX session_updated (tenant=? AND updated>?)";
+        assert_eq!(plan(&["", ""], &changed), [search]);
+        assert_eq!(plan(&["", "a"], &changed)[0], search);
+        let named = SessionQuery {
+            prefix: Some("ab".to_owned()),
+            ..page
+        };
+        let search = "SEARCH session USING INDEX sqlite_autoindex_session_1 (id>? AND id<?)";
+        assert_eq!(plan(&["", ""], &named)[0], search);
+    }
 }

@@ -17,7 +17,7 @@ pub(super) const FORMAT: u32 = 10;
 const PAGE: u32 = 2_048;
 
 /// The tables and indexes of the format. **Stored**: tables and columns may be added, with a new number.
-const TABLES: &str = "
+pub(super) const TABLES: &str = "
     CREATE TABLE session (
         no INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,

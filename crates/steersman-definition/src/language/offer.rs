@@ -2,7 +2,9 @@
 
 use super::outline::{Part, Spot, Step};
 use super::typed::Typed;
-use super::{Completion, Language, Sort, code_before, in_braces, outline, owner, typed};
+use super::{
+    Completion, Completions, Language, Sort, code_before, in_braces, outline, owner, typed,
+};
 use crate::keys::kinds::Words as _;
 use crate::keys::{Refers, ShortType, Space, Ty};
 use crate::schema;
@@ -11,20 +13,15 @@ use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::values::expression;
 
 /// Returns what may be written at an offset.
-pub(super) fn complete(
-    language: &Language,
-    file: &str,
-    text: &str,
-    offset: usize,
-) -> Vec<Completion> {
+pub(super) fn complete(language: &Language, file: &str, text: &str, offset: usize) -> Completions {
     if !super::is_yaml(file) {
         let code = in_braces(text, 0..offset);
-        return code.map_or_else(Vec::new, |code| {
+        return code.map_or_else(Completions::default, |code| {
             expression(language, file, &[], text, code, offset)
         });
     }
     let Some(spot) = outline::spot(text, offset) else {
-        return Vec::new();
+        return Completions::default();
     };
     let typed = typed::at(&spot.path);
     if let Some(code) = code_before(&spot, &typed, text, offset) {
@@ -40,7 +37,10 @@ pub(super) fn complete(
         }
     }
     values(&mut all, language, &spot, &typed);
-    all
+    Completions {
+        range: spot.range,
+        all,
+    }
 }
 
 /// Returns what is written behind a key that has no colon yet.
@@ -68,7 +68,6 @@ fn keys(all: &mut Vec<Completion>, spot: &Spot, typed: &Typed, text: &str) {
                 sort: Sort::Key,
                 detail: schema::words(&key.ty),
                 doc: super::hover::about(table, key),
-                range: spot.range.clone(),
                 text: format!("{}{colon}", key.name),
             });
         }
@@ -85,7 +84,6 @@ fn values(all: &mut Vec<Completion>, language: &Language, spot: &Spot, typed: &T
             sort: Sort::Word,
             detail: detail.to_owned(),
             doc: doc.clone(),
-            range: spot.range.clone(),
             text: word.to_owned(),
         });
     };
@@ -136,7 +134,6 @@ fn names(all: &mut Vec<Completion>, language: &Language, spot: &Spot, space: Spa
             sort: Sort::Name,
             detail: super::hover::sort_of(at).to_owned(),
             doc: super::hover::described(at),
-            range: spot.range.clone(),
             text: format!("{before}{name}{behind}"),
         });
     }
@@ -150,9 +147,9 @@ fn expression(
     text: &str,
     code: &str,
     offset: usize,
-) -> Vec<Completion> {
+) -> Completions {
     if in_quotes(code) {
-        return Vec::new();
+        return Completions::default();
     }
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let before = code.trim_end_matches(is_word);
@@ -166,12 +163,13 @@ fn expression(
         sort,
         detail: detail.to_owned(),
         doc: String::new(),
-        range: range.clone(),
         text: label.to_owned(),
     };
     let functions = |names: &[&str], what: &str| {
         let names = names.iter();
-        names.map(|name| one(name, Sort::Function, what)).collect()
+        let all = names.map(|name| one(name, Sort::Function, what)).collect();
+        let range = range.clone();
+        Completions { range, all }
     };
     let left = before.trim_end();
     if left.ends_with('|') {
@@ -194,7 +192,7 @@ fn expression(
         let words = ["true", "false", "none", "not"];
         all.extend(words.iter().map(|word| one(word, Sort::Word, "")));
     }
-    all
+    Completions { range, all }
 }
 
 /// Returns true if a text in quotes is open at the end of a piece of code.

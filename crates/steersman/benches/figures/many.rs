@@ -33,6 +33,7 @@ tools:
   look: { native: 1, description: Looks something up., parameters: { what: string, cents: integer }, effect: read }
 agents:
   main: { system: You look things up., tools: [look], limits: { model_calls: 1000, same_call: 1000 } }
+limits: { tokens: 1000000000000 }
 ";
 
 /// Times at which tools gave results, and the gaps from there to the next model call of the session.
