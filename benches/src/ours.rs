@@ -143,7 +143,7 @@ impl Work {
 
     /// Opens the store; agents answer after so many model turns, and a parent has `fan` sub-agents.
     async fn open(&self, turns: usize, fan: usize) -> Done<(Steersman, Network)> {
-        let network = network(&self.url, turns, fan)?;
+        let network = network(&self.url, turns, fan, WHOLE)?;
         let mut setup = Steersman::options();
         if self.url.is_empty() {
             setup = setup.model("default", Stub { turns, fan });
@@ -412,11 +412,15 @@ struct Lookup {
     n: u64,
 }
 
-/// One agent with the tool, or a parent with sub-agents. The whole history is in view.
-pub(crate) fn network(url: &str, turns: usize, fan: usize) -> Done<Network> {
+/// The whole history is in view.
+const WHOLE: &str = "{ keep_exchanges: 1000000 }";
+/// As much is in view as a definition has that does not say it.
+pub(crate) const USUAL: &str = "{}";
+
+/// One agent with the tool, or a parent with sub-agents.
+pub(crate) fn network(url: &str, turns: usize, fan: usize, view: &str) -> Done<Network> {
     let system = system();
     let high = "{ model_calls: 100000000, agent_calls: 100000000, parallel: 100000, ticks: 100000000, same_call: 100000000 }";
-    let view = "{ keep_exchanges: 1000000 }";
     let models = if url.is_empty() {
         String::new()
     } else {

@@ -2,7 +2,7 @@
 //! opening, listing, showing, continuing and forking can be compared over sizes.
 
 use crate::meter::{self, Meter, Reading, short};
-use crate::ours::{Stub, is_answered, network};
+use crate::ours::{Stub, USUAL, is_answered, network};
 use crate::texts::{answer, user};
 use serde_json::{Value as Json, json};
 use std::error::Error;
@@ -168,7 +168,7 @@ async fn lines(count: u64, path: &Path) -> Done<Json> {
         turns: TURNS,
         fan: 0,
     };
-    let network = network("", TURNS, 0)?;
+    let network = network("", TURNS, 0, USUAL)?;
     let setup = Steersman::options().model("default", model.clone());
     let steersman = setup.open(path).await?;
     steersman.register(&network);

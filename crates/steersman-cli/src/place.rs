@@ -14,13 +14,13 @@ use std::time::Duration;
 use steersman::Steersman;
 use steersman::runtime::engine::{BranchView, Engine, Inspection};
 use steersman::runtime::known::Known;
-use steersman::runtime::model::scripted::nearest::distance;
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
 use steersman::runtime::tap::Tap;
 use steersman::views::log::Log;
 use steersman::views::reader::Stored;
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::Line;
+use steersman_machine::values::near;
 
 /// Minimum length of a shown session id. The two characters that name the store are the same for most sessions.
 const SHORT: usize = 6;
@@ -426,7 +426,7 @@ pub(crate) fn line(
             LineName::Back(n) => format!("this branch has no {n} lines before its last"),
             LineName::First(tool) => {
                 let what = format!("nothing on this branch called `{tool}`");
-                return Err(CommandError::usage(what).hint(near(tool, path)));
+                return Err(CommandError::usage(what).hint(hint(tool, path)));
             }
         };
         return Err(CommandError::usage(what).hint(match lines.last() {
@@ -438,17 +438,11 @@ pub(crate) fn line(
 }
 
 /// Returns a hint for a name that no call has: the one that was probably meant, otherwise all.
-fn near(typed: &str, path: &[&Arc<LogLine>]) -> String {
+fn hint(typed: &str, path: &[&Arc<LogLine>]) -> String {
     let called = Log::called_in(path);
-    let ends_so = |name: &&&str| name.rsplit('.').next() == Some(typed);
-    let far = |name: &&&str| distance(name, typed);
-    let near = called.iter().find(ends_so);
-    let near = near.or_else(|| {
-        let near = called
-            .iter()
-            .filter(|name| far(name) <= 1 + typed.len() / 3);
-        near.min_by_key(far)
-    });
+    let ends_so = |name: &&str| name.rsplit('.').next() == Some(typed);
+    let near = called.iter().copied().find(ends_so);
+    let near = near.or_else(|| near::near(typed, called.iter().copied()));
     match near {
         Some(near) => format!("did you mean `{near}`?"),
         None if called.is_empty() => "nothing was called there".to_owned(),

@@ -164,9 +164,7 @@ fn no_answer(key: &str, value: &Json) -> String {
     if KEYS.contains(&key) {
         return format!("`{written}` is no answer: `{key}` takes another kind of value");
     }
-    let far = |known: &str| nearest::distance(key, known);
-    let near = KEYS.into_iter().filter(|known| far(known) <= 2);
-    match near.min_by_key(|known| far(known)) {
+    match near(key, KEYS) {
         Some(near) => format!("`{written}`: there is no `{key}`; did you mean `{near}`?"),
         None => format!("`{written}` is none of {}", KEYS.join(", ")),
     }
