@@ -16,27 +16,13 @@ esac
 
 cache=${STEERSMAN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/steersman}
 xllamacpp=2026.10.11549
-venv=$cache/xllamacpp-$xllamacpp
-tools=$cache/gguf-0.19.0
 model=$cache/all-MiniLM-L6-v2.f16.gguf
 sum=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 
 mkdir -p "$cache"
-if [ ! -e "$venv/ready" ]; then
-  echo "installing xllamacpp $xllamacpp" >&2
-  rm -rf "$venv"
-  python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet "xllamacpp==$xllamacpp" >&2
-  touch "$venv/ready"
-fi
+venv=$("$(dirname "$0")/venv.sh" "xllamacpp==$xllamacpp")
 if [ ! -e "$model" ]; then
-  if [ ! -e "$tools/ready" ]; then
-    echo "installing gguf" >&2
-    rm -rf "$tools"
-    python3 -m venv "$tools"
-    "$tools/bin/pip" install --quiet gguf==0.19.0 safetensors numpy >&2
-    touch "$tools/ready"
-  fi
+  tools=$("$(dirname "$0")/venv.sh" gguf==0.19.0 safetensors numpy)
   echo "fetching all-MiniLM-L6-v2 (84 MB)" >&2
   parts=$(mktemp -d "$cache/parts.XXXXXX")
   trap 'rm -rf "$parts"' EXIT

