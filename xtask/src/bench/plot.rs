@@ -75,17 +75,14 @@ fn tick(value: f64) -> String {
     }
 }
 
-/// The range of positive values, a little wider on both sides.
+/// The range of positive values, a little wider on both sides. It is at least so wide that an axis has two ticks.
 fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     let (mut low, mut high) = (f64::MAX, f64::MIN_POSITIVE);
     for value in values.filter(|value| *value > 0.0) {
         (low, high) = (low.min(value), high.max(value));
     }
-    if low >= high {
-        low / 2.0..low * 2.0
-    } else {
-        low / 1.3..high * 1.3
-    }
+    let middle = (low * high).sqrt();
+    (low / 1.3).min(middle / 2.0)..(high * 1.3).max(middle * 2.0)
 }
 
 /// A logarithmic axis. A short one has its ticks at powers of two, since it may have no power of ten.
