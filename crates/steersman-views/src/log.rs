@@ -166,6 +166,22 @@ impl Log {
         found.into_values().collect()
     }
 
+    /// Returns the stack of an agent as of a snapshot, oldest first.
+    pub fn stack(&self, snapshot: &Snapshot, agent: Id) -> Vec<&Interaction> {
+        let agents = snapshot.agents.get(&agent);
+        let (mut need, mut stack) = (agents.map(|agent| agent.stack.last), Vec::new());
+        while let Some(line) = need.and_then(|line| self.at(line)) {
+            let pushes = line.commit.iter().flat_map(|commit| &commit.pushes).rev();
+            need = None;
+            for push in pushes.filter(|push| push.agent == agent) {
+                need = Some(push.prev);
+                stack.push(&push.what);
+            }
+        }
+        stack.reverse();
+        stack
+    }
+
     /// Returns a line and all lines before it on its path, oldest first.
     fn up_to(&self, line: Line) -> Vec<&Arc<LogLine>> {
         let mut path = self.back_to(line, Line::NONE);

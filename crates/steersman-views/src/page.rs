@@ -442,18 +442,14 @@ impl<'a> Subject<'a> {
     }
 
     fn agents(&self, snapshot: &Snapshot) -> Vec<AgentRow> {
-        let view = BranchView {
-            snapshot: snapshot.clone(),
-            ..self.branch.clone()
-        };
         let mut agents: Vec<&Arc<Agent>> = snapshot.agents.values().collect();
         agents.sort_by(|a, b| a.family.path.cmp(&b.family.path));
         let rows = agents.into_iter().map(|agent| {
-            let stack = self.seen.stack(&view, agent.id);
-            let ordered = in_call_order(&stack, |(_, interaction)| interaction);
+            let stack = self.log.stack(snapshot, agent.id);
+            let ordered = in_call_order(&stack, |interaction| interaction);
             let texts = ordered
                 .into_iter()
-                .map(|((_, interaction), of)| essential(interaction, of, &self.log.texts));
+                .map(|(interaction, of)| essential(interaction, of, &self.log.texts));
             AgentRow {
                 id: agent.id,
                 name: agent.def.clone(),
@@ -461,7 +457,7 @@ impl<'a> Subject<'a> {
                 phase: format!("{:?}", agent.phase).to_ascii_lowercase(),
                 floor: floor_below(snapshot, agent),
                 net_state: agent.turn.state.clone(),
-                letters: trace::letters(stack.iter().map(|(_, interaction)| interaction)),
+                letters: trace::letters(stack.iter().copied()),
                 stack: texts.collect(),
                 height: agent.stack.height,
                 model_calls: agent.counters.model_calls_all,
