@@ -152,7 +152,7 @@ fn select(
     Ok((select, values))
 }
 
-/// Returns true if no other index than that by time finds the sessions of a query faster.
+/// Returns true if the index by time finds the sessions of a query, or a page of them, faster than anything else.
 fn is_by_time(query: &SessionQuery) -> bool {
     let SessionQuery {
         prefix,
@@ -162,7 +162,10 @@ fn is_by_time(query: &SessionQuery) -> bool {
         worker,
         ..
     } = query;
-    prefix.is_none() && key.is_none() && label.is_none() && !inbox && worker.is_none()
+    let has_other =
+        prefix.is_some() || key.is_some() || label.is_some() || *inbox || worker.is_some();
+    let is_page = query.limit.is_some() && query.status.is_empty();
+    !has_other && (is_page || query.since.is_some())
 }
 
 /// Maximum number of tenants that a query names.
@@ -251,6 +254,11 @@ mod tests {
         let search = "SEARCH session USING INDEX session_updated (tenant=? AND updated>?)";
         assert_eq!(plan(&["", ""], &changed), [search]);
         assert_eq!(plan(&["", "a"], &changed)[0], search);
+        let all = SessionQuery {
+            status: vec!["running".into()],
+            ..SessionQuery::default()
+        };
+        assert_eq!(plan(&["", ""], &all)[0], "SCAN session");
         let named = SessionQuery {
             prefix: Some("ab".to_owned()),
             ..page
