@@ -11,10 +11,13 @@ pub(crate) const PROVIDERS: &[(&str, bool)] = &[
     (LOCAL, true),
     ("openai", true),
     ("anthropic", true),
+    ("gemini", true),
+    ("responses", true),
+    ("azure", true),
+    ("vertex", true),
+    ("bedrock", true),
     ("compatible", true),
     (SCRIPTED, true),
-    ("gemini", false),
-    ("responses", false),
 ];
 
 /// Prices by provider and model, in US dollars per million tokens. Price lists change, so the table names its date.
@@ -23,7 +26,7 @@ static PRICES: &str = include_str!("prices.csv");
 /// Context windows of well-known models, in tokens for a request and its answer together, by prefix of the model's name. The
 /// first prefix that matches counts. The numbers are those that the providers publish for late 2025; a definition overrides them
 /// with `window`.
-const WINDOWS: [(&str, u64); 7] = [
+const WINDOWS: [(&str, u64); 8] = [
     ("claude-", 200_000),
     ("gpt-5", 400_000),
     ("gpt-4.1", 1_047_576),
@@ -31,6 +34,7 @@ const WINDOWS: [(&str, u64); 7] = [
     ("o3", 200_000),
     ("o4-mini", 200_000),
     ("gemini-2.5", 1_048_576),
+    ("gemini-3", 1_048_576),
 ];
 
 /// Returns the maximum number of tokens that a request to this model and its answer may have together, if known.
@@ -42,6 +46,7 @@ pub fn window(model: &str) -> Option<u64> {
 /// Returns the table's price of a provider's model. A date at the end of the name, which names one release (`-20251001`,
 /// `-2025-08-07`), is ignored.
 pub fn price(provider: &str, model: &str) -> Option<Price> {
+    let provider = listed_as(provider);
     let exact = |model: &str| {
         let row = rows().find(|row| row[0] == provider && row[1] == model)?;
         Some(Price {
@@ -56,7 +61,17 @@ pub fn price(provider: &str, model: &str) -> Option<Price> {
 
 /// Returns true if the table has prices of this provider.
 pub(crate) fn is_listed(provider: &str) -> bool {
+    let provider = listed_as(provider);
     rows().any(|row| row[0] == provider)
+}
+
+/// Returns the provider under which the table lists the models of this one: the same models at the same list prices.
+fn listed_as(provider: &str) -> &str {
+    match provider {
+        "responses" => "openai",
+        "vertex" => "gemini",
+        other => other,
+    }
 }
 
 fn rows() -> impl Iterator<Item = [&'static str; 6]> {
@@ -128,5 +143,11 @@ mod tests {
         assert_eq!(of("gpt-5-huge"), None);
         assert_eq!(of("2025"), None);
         assert_eq!(price("compatible", "gpt-5"), None);
+        assert_eq!(price("responses", "gpt-5"), price("openai", "gpt-5"));
+        assert_eq!(
+            price("vertex", "gemini-2.5-pro"),
+            price("gemini", "gemini-2.5-pro")
+        );
+        assert!(price("vertex", "gemini-2.5-pro").is_some());
     }
 }
