@@ -39,6 +39,10 @@ const WINDOWS: [(&str, u64); 8] = [
 
 /// Returns the maximum number of tokens that a request to this model and its answer may have together, if known.
 pub fn window(model: &str) -> Option<u64> {
+    // Bedrock puts a region and the maker in front: `eu.anthropic.claude-haiku-4-5-20251001-v1:0`.
+    let model = model
+        .rsplit_once("anthropic.")
+        .map_or(model, |(_, name)| name);
     let known = WINDOWS.iter().find(|(name, _)| model.starts_with(name));
     known.map(|(_, window)| *window)
 }
@@ -129,6 +133,15 @@ mod tests {
             assert!(seen.insert((cells[0], cells[1])), "{line} is listed twice");
         }
         assert!(seen.len() > 10);
+    }
+
+    #[test]
+    fn a_window_is_known_by_the_beginning_of_a_name() {
+        assert_eq!(window("claude-haiku-4-5"), Some(200_000));
+        let bedrock = "eu.anthropic.claude-haiku-4-5-20251001-v1:0";
+        assert_eq!(window(bedrock), Some(200_000));
+        assert_eq!(window("gemini-3.8-flash"), Some(1_048_576));
+        assert_eq!(window("my-claude-like"), None);
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn blank(json: &Json) -> bool {
     json.as_str().is_none_or(|text| text.trim().is_empty())
 }
 
-/// What a model takes, by its name. Other models refuse a request with a field that they do not know.
+/// Features that a model has, by its name. Other models refuse a request with a field that they do not know.
 #[derive(Copy, Clone, Debug, Default)]
 struct Kind {
     /// Points up to which a request is kept for later ones.

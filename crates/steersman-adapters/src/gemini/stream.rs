@@ -23,7 +23,7 @@ pub struct Decoder {
     asks: Vec<Ask>,
     pieces: Vec<Piece>,
     finish: Option<String>,
-    /// What the server says about the end.
+    /// Message of the server about the end.
     said: String,
     /// The reason why the prompt was refused.
     blocked: Option<String>,
