@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn every_form_of_an_address_leads_to_the_method() {
-        let of = |base, model, site| address(base, model, site, true).map(String::from);
+        let of = |base: &str, model: &str, site| address(base, model, site, true).map(String::from);
         let gemini = "https://g.example/v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse";
         for base in [
             "https://g.example",

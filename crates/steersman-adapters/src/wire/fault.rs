@@ -118,13 +118,12 @@ fn read(body: &Json) -> Option<Said> {
     let is_word = status.starts_with(|c: char| c.is_ascii_alphabetic());
     let kind = Some(text("type")).filter(|kind| !kind.is_empty());
     let kind = kind.or_else(|| is_word.then(|| status.clone()));
+    let numbers = [code.clone(), status, text("originalStatusCode")];
+    let number = numbers.iter().find_map(|number| number.parse().ok());
     Some(Said {
         message: message.unwrap_or_default(),
         kind: kind.unwrap_or_default(),
-        status: [&code, &status, &text("originalStatusCode")]
-            .into_iter()
-            .find_map(|status| status.parse().ok())
-            .filter(|status| (400..600).contains(status)),
+        status: number.filter(|status| (400..600).contains(status)),
         code,
     })
 }
