@@ -82,11 +82,8 @@ impl Bedrock {
             self.clients.kept(),
         )
         .await
-        // A server could repeat one of them alone.
-        .map_err(|failure| {
-            let parts = key.split_whitespace();
-            parts.fold(failure, |failure, part| told(failure, Some(part)))
-        })?;
+        // A server could repeat one part of it alone.
+        .map_err(|failure| told(failure, key.split_whitespace().chain([key])))?;
         Ok(with_prefill(answer, request.prefill.as_deref()))
     }
 }

@@ -109,7 +109,8 @@ impl Gemini {
         let decoder = Decoder::default();
         let answer = exchange(post, times, decoder, sink, self.clients.kept()).await;
         // A token that a service account got is a secret, too.
-        answer.map_err(|failure| told(failure, token.as_deref()))
+        let keys = [key, token.as_deref()].into_iter().flatten();
+        answer.map_err(|failure| told(failure, keys))
     }
 }
 

@@ -341,11 +341,11 @@ pub(crate) async fn until_cancelled(
     answer.map_err(|failure| told(failure, call.transport.key.as_deref()))
 }
 
-/// Masks the key in a failure and limits its message. Only this function shortens texts of a server: until then they are whole,
-/// so that a key is always found.
-pub(crate) fn told(failure: Failure, key: Option<&str>) -> Failure {
+/// Masks keys in a failure and limits its message. Only this function shortens texts of a server: until then they are whole, so that a
+/// key is always found. So all keys are masked at once.
+pub(crate) fn told<'a>(failure: Failure, keys: impl IntoIterator<Item = &'a str>) -> Failure {
     Failure {
-        message: Mask::of_key(key).first(&failure.message, TOLD_MAX),
+        message: Mask::of_keys(keys).first(&failure.message, TOLD_MAX),
         ..failure
     }
 }

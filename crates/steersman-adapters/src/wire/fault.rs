@@ -93,8 +93,9 @@ fn read(body: &Json) -> Option<Said> {
     };
     let object = match body.get("error") {
         Some(Json::String(message)) => {
+            let more = body.get("error_description").and_then(Json::as_str);
             return Some(Said {
-                message: message.clone(),
+                message: more.map_or_else(|| message.clone(), |more| format!("{message}: {more}")),
                 ..Said::default()
             });
         }

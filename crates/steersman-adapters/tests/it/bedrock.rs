@@ -24,10 +24,14 @@ use tokio_util::sync::CancellationToken;
 const CLAUDE: &str = "eu.anthropic.claude-haiku-4-5-20251001-v1:0";
 
 pub(crate) fn bedrock(url: &str) -> Bedrock {
+    bedrock_as(url, CLAUDE)
+}
+
+pub(crate) fn bedrock_as(url: &str, model: &str) -> Bedrock {
     Bedrock::new(Server {
         label: "bedrock/test".into(),
         url: url.to_owned(),
-        model: CLAUDE.to_owned(),
+        model: model.to_owned(),
         timeouts: Timeouts::default(),
     })
 }
