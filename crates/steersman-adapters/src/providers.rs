@@ -52,8 +52,11 @@ pub(crate) struct Cloud {
     /// Variables of the credentials: the first list of which all needed ones are set counts.
     pub keys: &'static [Credentials],
     /// Makes the base address from the environment. The error says which variables are missing.
-    pub address: fn(&dyn Fn(&str) -> Option<String>) -> Result<String, String>,
+    pub address: fn(&Var<'_>) -> Result<String, String>,
 }
+
+/// Reads a variable of the environment.
+type Var<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// Environment variables that together are the credentials for a cloud.
 pub(crate) struct Credentials {

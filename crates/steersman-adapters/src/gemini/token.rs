@@ -12,6 +12,7 @@ use rustls::pki_types::pem::PemObject as _;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use steersman_machine::stored::codes::FailureCode;
@@ -79,10 +80,11 @@ impl Tokens {
         patience: Duration,
     ) -> Result<String, Failure> {
         let key = key.trim();
-        let is_path = key.starts_with('/') || key.ends_with(".json");
+        let end = Path::new(key).extension();
+        let is_json = end.is_some_and(|end| end.eq_ignore_ascii_case("json"));
         let text = if key.starts_with('{') {
             key.to_owned()
-        } else if is_path {
+        } else if is_json || key.starts_with('/') {
             file(key).await?
         } else {
             return Ok(key.to_owned());

@@ -91,13 +91,12 @@ async fn answers(chat: &dyn Model) {
     let (asked, seen) = (request(vec![user("think first")]), Seen::default());
     let thought = ask_seen(chat, asked, &seen).await.unwrap();
     assert_eq!(thought.text.as_deref(), Some("42"));
-    let pieces = seen.0.lock().unwrap();
-    let reasoning = pieces.iter().filter_map(|delta| match delta {
-        Delta::Reasoning(piece) => Some(piece.as_str()),
+    let pieces = seen.0.into_inner().unwrap().into_iter();
+    let reasoning = pieces.filter_map(|delta| match delta {
+        Delta::Reasoning(piece) => Some(piece),
         Delta::Text(_) | Delta::Call(..) => None,
     });
     assert_eq!(reasoning.collect::<String>(), "Six times seven is 42.");
-    drop(pieces);
     // Google keeps thoughts in signatures, which the mock server does not make.
     let is_kept = !chat.label().starts_with("gemini") && !chat.label().starts_with("vertex");
     let opaque = thought.opaque.unwrap_or_default();

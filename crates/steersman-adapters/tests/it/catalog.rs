@@ -346,6 +346,9 @@ async fn gemini_and_responses_are_found_by_their_keys() {
     assert!(got.starts_with("default = openai"), "{got}");
 }
 
+/// A provider, more keys of its model, and the variables that are set.
+type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
 #[tokio::test]
 async fn clouds_are_found_by_their_credentials_and_addresses() {
     let (catalog, _) = catalog([nobody().await]);
@@ -373,7 +376,7 @@ async fn clouds_are_found_by_their_credentials_and_addresses() {
     };
     let named = ", model: m";
     let mut got = String::new();
-    let cases: [(&str, &str, &[(&str, &str)]); 18] = [
+    let cases: [Case<'_>; 18] = [
         ("azure", named, &azure),
         ("azure", named, &azure[..2]),
         ("azure", named, &[azure[1], token]),
@@ -408,11 +411,8 @@ async fn clouds_are_found_by_their_credentials_and_addresses() {
     ];
     for (provider, rest, vars) in cases {
         let names: Vec<&str> = vars.iter().map(|(name, _)| *name).collect();
-        got += &format!(
-            "{provider}{rest}, {}\n  {}\n",
-            names.join(" "),
-            of(provider, rest, vars).await
-        );
+        let found = of(provider, rest, vars).await;
+        got += &[provider, rest, ", ", &names.join(" "), "\n  ", &found, "\n"].concat();
     }
     insta::assert_snapshot!(got);
 }

@@ -41,7 +41,7 @@ fn items(stream: &str) -> Vec<Json> {
     let events = stream
         .lines()
         .filter_map(|line| line.strip_prefix("data: "));
-    let last: Json = serde_json::from_str(events.last().unwrap()).unwrap();
+    let last: Json = serde_json::from_str(events.next_back().unwrap()).unwrap();
     last["response"]["output"].as_array().unwrap().clone()
 }
 
