@@ -38,7 +38,7 @@ fn streams() {
 
 /// Returns the items of the answer in a stream, as the last event tells them.
 fn items(stream: &str) -> Vec<Json> {
-    let events = stream
+    let mut events = stream
         .lines()
         .filter_map(|line| line.strip_prefix("data: "));
     let last: Json = serde_json::from_str(events.next_back().unwrap()).unwrap();
