@@ -2,7 +2,7 @@
 //! computer. Both report their choice; if they find nothing they report where they looked.
 
 use crate::capabilities::Known;
-use crate::providers::{At, COMPATIBLE, Home, LOCAL, PLANNED, Provider, homes, named};
+use crate::providers::{At, COMPATIBLE, Cloud, Home, LOCAL, Provider, homes, named};
 use crate::secrets::Opened;
 use crate::transport::{Clients, Redirects, body};
 use crate::wire::{Timeouts, base_url, endpoint};
@@ -61,7 +61,7 @@ impl Default for Catalog {
 impl Catalog {
     /// Returns the environment variables of the providers' keys, in the order in which `auto` tries them.
     pub fn keys() -> impl Iterator<Item = &'static str> {
-        homes().map(|(_, home)| home.key)
+        tried().map(|(_, home)| home.key)
     }
 
     /// Sets the base addresses where `local` looks for servers on this computer, in order.
@@ -120,6 +120,9 @@ impl Catalog {
             network::Provider::Local => return look.local().await,
             network::Provider::Named(name) => look.named(name)?,
         };
+        if let (Some(cloud), None) = (&provider.cloud, &def.url) {
+            return look.in_cloud(provider, cloud);
+        }
         match (&provider.home, &def.url) {
             // A provider with `elsewhere` serves only its own address, so its key is always needed. Servers at other addresses
             // belong to the other provider.
@@ -342,6 +345,53 @@ impl Look<'_> {
         Ok(bound)
     }
 
+    /// Resolves a model of a cloud, whose address and credentials are in the environment. `key` replaces the credentials.
+    fn in_cloud(&self, provider: &Provider, cloud: &Cloud) -> Result<BoundModel, ModelsError> {
+        let (name, mut bound) = (provider.name, self.bound(provider.name));
+        if bound.model.is_none() {
+            return Err(self.error(format!(
+                "provider `{name}` has no default model: name one with `model`"
+            )));
+        }
+        match &self.def.key {
+            Some(template) if self.render(template)?.trim().is_empty() => {
+                return Err(self.error(format!(
+                    "provider `{name}` needs a key, and its `key` is empty"
+                )));
+            }
+            Some(_) => {}
+            None => {
+                let is_set = |var: &&str| self.var(var).is_some();
+                let found = cloud
+                    .keys
+                    .iter()
+                    .find(|keys| keys.needed.iter().all(is_set));
+                let found = found.ok_or_else(|| {
+                    let ways = cloud.keys.iter().map(|keys| keys.needed.join(" and "));
+                    let ways: Vec<String> = ways.collect();
+                    self.error(format!(
+                        "provider `{name}` needs credentials: set {}",
+                        ways.join(", or ")
+                    ))
+                })?;
+                let vars: Vec<&str> = found.needed.iter().copied().chain(found.also).collect();
+                bound.key_env = Some(vars.join(" "));
+            }
+        }
+        let url = (cloud.address)(&|var| self.var(var))
+            .map_err(|why| self.error(format!("provider `{name}` needs an address: {why}")))?;
+        let base = base_url(&url).map_err(|why| self.error(why))?;
+        if base.password().is_some() || !base.username().is_empty() {
+            return Err(self.error(
+                "the address in the environment holds a user or password, and it would be stored with the session",
+            ));
+        }
+        let model = bound.model.as_deref().unwrap_or_default();
+        bound.price = hosted::price(name, model);
+        bound.url = Some(url);
+        Ok(bound)
+    }
+
     /// Checks that an address may be stored with the session: it must not contain a password or key.
     fn storable(&self, home: &Home, url: String) -> Result<String, ModelsError> {
         let base_var = home.base;
@@ -394,7 +444,7 @@ impl Look<'_> {
         } else {
             usize::MAX
         };
-        for (provider, home) in homes().take(tried_max) {
+        for (provider, home) in tried().take(tried_max) {
             if self.key(home)?.is_some() {
                 return self.hosted(provider, home).await;
             }
@@ -407,15 +457,8 @@ impl Look<'_> {
                 None => format!("{} is not set", home.key),
             });
         }
-        for (key, name) in PLANNED {
-            if self.var(key).is_some() {
-                looked.push(format!(
-                    "{key} is set, but this version has no {name} provider yet"
-                ));
-            }
-        }
-        let keys: Vec<&str> = homes().map(|(_, home)| home.key).collect();
-        let bases = homes().filter(|(_, home)| home.elsewhere.is_some());
+        let keys: Vec<&str> = tried().map(|(_, home)| home.key).collect();
+        let bases = tried().filter(|(_, home)| home.elsewhere.is_some());
         let bases: Vec<&str> = bases.map(|(_, home)| home.base).collect();
         Err(self.error(format!(
             "`auto` found nothing to talk to: {}. Set {}, or {} to a server's address, take a server of models on this computer \
@@ -547,12 +590,15 @@ impl Look<'_> {
             let bytes = body(&mut response, LIST_MAX).await;
             let bytes = bytes.map_err(|_| "its list of models ended early".to_owned())?;
             let list = serde_json::from_slice::<Json>(&bytes).unwrap_or_default();
-            let list = list.get("data").and_then(Json::as_array);
+            let list = list.get("data").or_else(|| list.get("models"));
+            let list = list.and_then(Json::as_array);
             let list = list.ok_or("it answers, but gives no list of models".to_owned())?;
-            let ids = list
-                .iter()
-                .filter_map(|model| model.get("id").and_then(Json::as_str));
-            Ok(ids.map(str::to_owned).collect())
+            let ids = list.iter().filter_map(|model| {
+                // Gemini has names with their folder.
+                let name = model.get("id").or_else(|| model.get("name"))?.as_str()?;
+                Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
+            });
+            Ok(ids.collect())
         };
         let patient = tokio::time::timeout(PATIENCE, reading).await;
         patient.unwrap_or_else(|_| Err("no answer in time".to_owned()))
@@ -598,6 +644,11 @@ impl Look<'_> {
             ));
         }
     }
+}
+
+/// Returns the providers that `auto` takes, with their addresses, in the order in which it tries them.
+fn tried() -> impl Iterator<Item = (&'static Provider, &'static Home)> {
+    homes().filter(|(_, home)| home.auto)
 }
 
 /// The servers on this computer that are known, as text for people.

@@ -2,26 +2,27 @@
 //!
 //! [`encode`] makes the JSON and [`stream`] puts the answer together, both without I/O; [`crate::wire`] sends and waits.
 
+mod azure;
 mod embed;
 pub mod encode;
 pub mod quirks;
 pub mod stream;
-mod strict;
 
 use crate::capabilities::{Known, Remembered};
+use crate::strict;
 use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
+use crate::wire::styled::{self, Exchange};
 use crate::wire::{
-    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, told, traced,
-    until_cancelled, with_json,
+    Timeouts, base_url, endpoint, exchange, told, traced, until_cancelled, with_json,
 };
 use encode::Dialect;
 use quirks::Quirks;
-use reqwest::Url;
+use reqwest::{RequestBuilder, Url};
 use std::sync::Arc;
 use std::time::Instant;
 use steersman_machine::context::Request;
-use steersman_machine::network::{CallStyle, ToolChoice};
+use steersman_machine::network::CallStyle;
 use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::outcome::{Answer, Failure};
@@ -79,8 +80,7 @@ impl Chat {
             .model
             .as_deref()
             .unwrap_or(&self.server.model);
-        let base =
-            base_url(base).map_err(|error| Failure::new(FailureCode::InvalidRequest, error))?;
+        let base = self.base(base)?;
         let mut native = match call.request.calls {
             CallStyle::Native => true,
             CallStyle::Structured | CallStyle::Text => false,
@@ -92,7 +92,12 @@ impl Chat {
                 CallStyle::Auto | CallStyle::Native | CallStyle::Structured => Style::Structured,
             };
             let style = (!native).then_some(style);
-            let result = self.once(call, &base, model, style, sink).await;
+            let server = At {
+                chat: self,
+                base: &base,
+                model,
+            };
+            let result = styled::answer(&server, call, style, self.label(), sink).await;
             // A server that refuses tools has done nothing yet, so asking in another style repeats nothing.
             match result {
                 Err(failure)
@@ -116,51 +121,6 @@ impl Chat {
         }
         let said = self.known.of(&self.clients, base, model).await;
         said.tools.unwrap_or(true)
-    }
-
-    /// Sends the request with native tools, or in this style, and returns the answer in the neutral form.
-    async fn once(
-        &self,
-        call: &ModelCall,
-        base: &Url,
-        model: &str,
-        style: Option<Style>,
-        sink: &dyn Sink,
-    ) -> Result<Answer, Failure> {
-        let told = style.map(|style| structured::tell(&call.request, style));
-        let request = told.as_ref().unwrap_or(&call.request);
-        if request.prefill.is_some() && self.server.dialect.openai {
-            let message = "this provider cannot begin an answer for the model: leave out `prefill`";
-            return Err(Failure::new(FailureCode::NotSupported, message));
-        }
-        // A constrained answer streams as JSON; people should see the text in it.
-        let constrained = style == Some(Style::Structured)
-            && structured::tools(&call.request).next().is_some()
-            && call.request.choice != ToolChoice::None;
-        let answer = if constrained {
-            let peek = structured::Peek::new(sink);
-            self.send_adapted(call, request, (base, model), &peek)
-                .await?
-        } else {
-            self.send_adapted(call, request, (base, model), sink)
-                .await?
-        };
-        let mut answer = with_prefill(answer, request.prefill.as_deref());
-        if self.server.dialect.openai
-            && let (Some(schema), Some(text)) = (&request.output, &mut answer.text)
-            && let Some(narrowed) = strict::narrowed(text, schema)
-        {
-            *text = narrowed;
-        }
-        let mut answer = match style {
-            Some(style) => structured::read(answer, &call.request, style),
-            None => answer,
-        };
-        mend_names(&call.request, &mut answer);
-        if answer.misfit.is_none() {
-            answer.misfit = missed(&call.request, &answer);
-        }
-        Ok(stamped(answer, call, self.label()))
     }
 
     /// Sends the request in the form that the server is known to accept. If the server refuses an element of it, the request is
@@ -189,6 +149,30 @@ impl Chat {
         }
     }
 
+    fn base(&self, url: &str) -> Result<Url, Failure> {
+        let base = if self.server.dialect.azure {
+            azure::base(url)
+        } else {
+            base_url(url)
+        };
+        base.map_err(|error| Failure::new(FailureCode::InvalidRequest, error))
+    }
+
+    fn endpoint(&self, base: &Url, model: Option<&str>, path: &str) -> Url {
+        if self.server.dialect.azure {
+            return azure::endpoint(base, model.unwrap_or(&self.server.model), path);
+        }
+        endpoint(base, path)
+    }
+
+    fn authorized(&self, post: RequestBuilder, key: Option<&str>) -> RequestBuilder {
+        match key {
+            Some(key) if self.server.dialect.azure => azure::authorized(post, key),
+            Some(key) => post.bearer_auth(key),
+            None => post,
+        }
+    }
+
     async fn send(
         &self,
         call: &ModelCall,
@@ -200,12 +184,10 @@ impl Chat {
             .clients
             .of(base)
             .map_err(|error| Failure::new(FailureCode::Tls, error))?;
-        let post = client.post(endpoint(base, "chat/completions"));
-        let post = traced(post, call.trace);
-        let mut post = with_json(post, body);
-        if let Some(key) = &call.transport.key {
-            post = post.bearer_auth(key);
-        }
+        let post =
+            client.post(self.endpoint(base, call.transport.model.as_deref(), "chat/completions"));
+        let post = with_json(traced(post, call.trace), body);
+        let post = self.authorized(post, call.transport.key.as_deref());
         exchange(
             post,
             self.server.timeouts,
@@ -214,6 +196,46 @@ impl Chat {
             self.clients.kept(),
         )
         .await
+    }
+}
+
+/// A server and its model, as one call names them.
+struct At<'a> {
+    chat: &'a Chat,
+    base: &'a Url,
+    model: &'a str,
+}
+
+impl At<'_> {
+    async fn send(
+        &self,
+        call: &ModelCall,
+        request: &Request,
+        sink: &dyn Sink,
+    ) -> Result<Answer, Failure> {
+        let is_openai = self.chat.server.dialect.openai;
+        if request.prefill.is_some() && is_openai {
+            let message = "this provider cannot begin an answer for the model: leave out `prefill`";
+            return Err(Failure::new(FailureCode::NotSupported, message));
+        }
+        let place = (self.base, self.model);
+        let answer = self.chat.send_adapted(call, request, place, sink).await?;
+        let mut answer = with_prefill(answer, request.prefill.as_deref());
+        if is_openai {
+            strict::narrow_answer(&mut answer, request);
+        }
+        Ok(answer)
+    }
+}
+
+impl Exchange for At<'_> {
+    fn exchange<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        request: &'a Request,
+        sink: &'a dyn Sink,
+    ) -> Boxed<'a, Result<Answer, Failure>> {
+        Box::pin(self.send(call, request, sink))
     }
 }
 
@@ -232,9 +254,12 @@ impl Model for Chat {
             let transport = &embed.transport;
             let base = transport.url.as_deref().unwrap_or(&self.server.url);
             let model = transport.model.as_deref().unwrap_or(&self.server.model);
-            let base =
-                base_url(base).map_err(|error| Failure::new(FailureCode::InvalidRequest, error))?;
-            let vectors = embed::embed(&self.clients, &base, model, embed).await;
+            let base = self.base(base)?;
+            let post = |client: reqwest::Client| {
+                let post = client.post(self.endpoint(&base, Some(model), "embeddings"));
+                self.authorized(post, transport.key.as_deref())
+            };
+            let vectors = embed::embed(self.clients.of(&base).map(post), model, embed).await;
             vectors.map_err(|failure| told(failure, transport.key.as_deref()))
         })
     }

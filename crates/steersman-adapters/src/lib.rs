@@ -26,11 +26,13 @@
 
 #![warn(missing_docs)]
 
+pub mod bedrock;
 pub mod capabilities;
 pub mod catalog;
 pub mod chat;
 pub mod command;
 pub mod fts;
+pub mod gemini;
 pub mod http;
 mod masked;
 pub mod mcp;
@@ -41,10 +43,12 @@ mod prefix;
 mod providers;
 pub mod reach;
 mod regular;
+pub mod responses;
 pub mod schema;
 pub mod secrets;
 pub mod sqlite;
 pub mod stores;
+mod strict;
 pub mod structured;
 mod transport;
 pub mod wire;

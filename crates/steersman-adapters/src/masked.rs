@@ -21,9 +21,9 @@ impl Mask {
         Self(texts.collect())
     }
 
-    /// Creates a mask for the key of a model, also in its JSON form.
-    pub(crate) fn of_key(key: Option<&str>) -> Self {
-        let forms = key.into_iter().flat_map(|key| {
+    /// Creates a mask for the keys of a model, also in their JSON form.
+    pub(crate) fn of_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
+        let forms = keys.into_iter().flat_map(|key| {
             let json = serde_json::Value::from(key).to_string();
             [key.to_owned(), json[1..json.len() - 1].to_owned()]
         });

@@ -5,14 +5,11 @@
 pub mod encode;
 pub mod stream;
 
-use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
-use crate::wire::{
-    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, traced, until_cancelled,
-    with_json,
-};
-use reqwest::{RequestBuilder, Url};
-use steersman_machine::network::{CallStyle, ToolChoice};
+use crate::wire::styled::{self, Exchange, style_of};
+use crate::wire::{Timeouts, base_url, endpoint, exchange, traced, until_cancelled, with_json};
+use reqwest::RequestBuilder;
+use steersman_machine::context::Request;
 use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::outcome::{Answer, Failure};
@@ -59,64 +56,45 @@ impl Messages {
         Self { server, clients }
     }
 
-    async fn answer(&self, call: &ModelCall, sink: &dyn Sink) -> Result<Answer, Failure> {
+    async fn send(
+        &self,
+        call: &ModelCall,
+        request: &Request,
+        sink: &dyn Sink,
+    ) -> Result<Answer, Failure> {
         let transport = &call.transport;
         let base = transport.url.as_deref().unwrap_or(&self.server.url);
         let base =
             base_url(base).map_err(|error| Failure::new(FailureCode::InvalidRequest, error))?;
         let model = transport.model.as_deref().unwrap_or(&self.server.model);
-        let style = match call.request.calls {
-            CallStyle::Auto | CallStyle::Native => None,
-            CallStyle::Structured => Some(Style::Structured),
-            CallStyle::Text => Some(Style::Text),
-        };
-        let told = style.map(|style| structured::tell(&call.request, style));
-        let request = told.as_ref().unwrap_or(&call.request);
         let body = encode::encode_next(request, model, &call.encodings);
-        // A constrained answer streams as JSON; people should see the text in it.
-        let constrained = style == Some(Style::Structured)
-            && structured::tools(&call.request).next().is_some()
-            && call.request.choice != ToolChoice::None;
-        let answer = if constrained {
-            let peek = structured::Peek::new(sink);
-            self.send(call, &base, body, &peek).await?
-        } else {
-            self.send(call, &base, body, sink).await?
-        };
-        let answer = with_prefill(answer, request.prefill.as_deref());
-        let mut answer = match style {
-            Some(style) => structured::read(answer, &call.request, style),
-            None => answer,
-        };
-        mend_names(&call.request, &mut answer);
-        if answer.misfit.is_none() {
-            answer.misfit = missed(&call.request, &answer);
-        }
-        Ok(stamped(answer, call, self.label()))
-    }
-
-    async fn send(
-        &self,
-        call: &ModelCall,
-        base: &Url,
-        body: Vec<u8>,
-        sink: &dyn Sink,
-    ) -> Result<Answer, Failure> {
         let client = self
             .clients
-            .of(base)
+            .of(&base)
             .map_err(|error| Failure::new(FailureCode::Tls, error))?;
-        let post = with_json(client.post(endpoint(base, "messages")), body);
-        let post = authorized(post, call.transport.key.as_deref());
+        let post = with_json(client.post(endpoint(&base, "messages")), body);
+        let post = authorized(post, transport.key.as_deref());
         let post = traced(post, call.trace);
-        exchange(
+        let answer = exchange(
             post,
             self.server.timeouts,
             Decoder::default(),
             sink,
             self.clients.kept(),
         )
-        .await
+        .await?;
+        Ok(with_prefill(answer, request.prefill.as_deref()))
+    }
+}
+
+impl Exchange for Messages {
+    fn exchange<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        request: &'a Request,
+        sink: &'a dyn Sink,
+    ) -> Boxed<'a, Result<Answer, Failure>> {
+        Box::pin(self.send(call, request, sink))
     }
 }
 
@@ -127,7 +105,8 @@ impl Model for Messages {
         sink: &'a dyn Sink,
         cancel: &'a CancellationToken,
     ) -> Boxed<'a, Result<Answer, Failure>> {
-        Box::pin(until_cancelled(self.answer(call, sink), call, cancel))
+        let answer = styled::answer(self, call, style_of(&call.request), self.label(), sink);
+        Box::pin(until_cancelled(answer, call, cancel))
     }
 
     fn label(&self) -> Name {
@@ -136,7 +115,7 @@ impl Model for Messages {
 }
 
 /// Puts the prefill in front of the answer: the server returns only the text after it.
-fn with_prefill(mut answer: Answer, prefill: Option<&str>) -> Answer {
+pub(crate) fn with_prefill(mut answer: Answer, prefill: Option<&str>) -> Answer {
     if let (Some(prefill), Some(text)) = (prefill, &mut answer.text) {
         text.insert_str(0, prefill.trim_end());
     }

@@ -1,10 +1,13 @@
 //! The providers of models: one table. A provider is one row, and speaks a wire protocol, which is a folder ([`crate::chat`],
-//! [`crate::messages`]). All code that needs a provider's name, address, key or default model reads it from the row.
+//! [`crate::messages`], [`crate::responses`], [`crate::gemini`], [`crate::bedrock`]). All code that needs a provider's name, address, key or default model reads it from the row.
 
+use crate::bedrock::{self, Bedrock};
 use crate::capabilities::Known;
 use crate::chat::encode::Dialect;
 use crate::chat::{self, Chat};
+use crate::gemini::{self, Gemini, Site};
 use crate::messages::{self, Messages};
+use crate::responses::{self, Responses};
 use crate::wire::{Timeouts, base_url};
 use reqwest::RequestBuilder;
 use std::sync::Arc;
@@ -17,6 +20,8 @@ pub(crate) struct Provider {
     pub name: &'static str,
     /// Its own address; `None` if each definition has to give one.
     pub home: Option<Home>,
+    /// The cloud that serves it at an address for each customer, if it is one.
+    pub cloud: Option<Cloud>,
     /// True if its servers may report which models can call tools ([`crate::capabilities`]).
     pub reports: bool,
     /// Adds the key to a request for the list of models, and the headers that the protocol requires.
@@ -37,6 +42,34 @@ pub(crate) struct Home {
     pub model: &'static str,
     /// Provider that serves an address that is not `url`, where no key may be needed. `None` means this provider.
     pub elsewhere: Option<&'static str>,
+    /// True if `auto` takes this provider when it finds the key.
+    pub auto: bool,
+}
+
+/// A cloud, in which each customer has an address and models of their own. `auto` takes none: its variables are set for other
+/// purposes, too.
+pub(crate) struct Cloud {
+    /// Variables of the credentials: the first list of which all needed ones are set counts.
+    pub keys: &'static [Credentials],
+    /// Makes the base address from the environment. The error says which variables are missing.
+    pub address: fn(&Var<'_>) -> Result<String, String>,
+}
+
+/// Reads a variable of the environment.
+type Var<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// Environment variables that together are the credentials for a cloud.
+pub(crate) struct Credentials {
+    /// Those that must be set.
+    pub needed: &'static [&'static str],
+    /// One that is read, too, if it is set.
+    pub also: Option<&'static str>,
+}
+
+impl Credentials {
+    const fn of(needed: &'static [&'static str]) -> Self {
+        Self { needed, also: None }
+    }
 }
 
 impl Home {
@@ -62,7 +95,7 @@ pub(crate) struct At {
 
 /// All providers. `auto` takes the first one for which the environment has a key, or an address without a key. If a definition has a
 /// `key` and names no provider, the key is for the first one.
-pub(crate) static PROVIDERS: [Provider; 3] = [
+pub(crate) static PROVIDERS: [Provider; 8] = [
     Provider {
         name: "openai",
         home: Some(Home {
@@ -71,7 +104,9 @@ pub(crate) static PROVIDERS: [Provider; 3] = [
             url: "https://api.openai.com/v1",
             model: "gpt-5-mini",
             elsewhere: Some(COMPATIBLE),
+            auto: true,
         }),
+        cloud: None,
         reports: true,
         list: bearer,
         open: |at, known| chat(at, known, Dialect::OPENAI),
@@ -84,7 +119,9 @@ pub(crate) static PROVIDERS: [Provider; 3] = [
             url: "https://api.anthropic.com/v1",
             model: "claude-haiku-4-5",
             elsewhere: None,
+            auto: true,
         }),
+        cloud: None,
         reports: false,
         list: messages::authorized,
         open: |at, _| {
@@ -97,8 +134,123 @@ pub(crate) static PROVIDERS: [Provider; 3] = [
         },
     },
     Provider {
+        name: "gemini",
+        home: Some(Home {
+            key: "GEMINI_API_KEY",
+            base: "GOOGLE_GEMINI_BASE_URL",
+            url: "https://generativelanguage.googleapis.com/v1beta",
+            model: "gemini-3.8-flash",
+            elsewhere: None,
+            auto: true,
+        }),
+        cloud: None,
+        reports: false,
+        list: gemini::authorized,
+        open: |at, _| gemini(at, Site::Gemini),
+    },
+    Provider {
+        name: "responses",
+        home: Some(Home {
+            key: "OPENAI_API_KEY",
+            base: "OPENAI_BASE_URL",
+            url: "https://api.openai.com/v1",
+            model: "gpt-5-mini",
+            elsewhere: None,
+            auto: false,
+        }),
+        cloud: None,
+        reports: false,
+        list: bearer,
+        open: |at, _| {
+            Arc::new(Responses::new(responses::Server {
+                label: at.label,
+                url: at.url,
+                model: at.model,
+                timeouts: at.timeouts,
+            }))
+        },
+    },
+    Provider {
+        name: "azure",
+        home: None,
+        cloud: Some(Cloud {
+            keys: &[
+                Credentials::of(&["AZURE_OPENAI_API_KEY"]),
+                Credentials::of(&["AZURE_OPENAI_AD_TOKEN"]),
+            ],
+            address: |var| {
+                let url = var("AZURE_OPENAI_ENDPOINT");
+                let url = url.ok_or("set AZURE_OPENAI_ENDPOINT to the address of the resource")?;
+                Ok(match var("OPENAI_API_VERSION") {
+                    Some(version) if !url.contains('?') => format!("{url}?api-version={version}"),
+                    _ => url,
+                })
+            },
+        }),
+        reports: false,
+        list: bearer,
+        open: |at, known| chat(at, known, Dialect::AZURE),
+    },
+    Provider {
+        name: "vertex",
+        home: None,
+        cloud: Some(Cloud {
+            keys: &[
+                Credentials::of(&["GOOGLE_APPLICATION_CREDENTIALS"]),
+                Credentials::of(&["CLOUDSDK_AUTH_ACCESS_TOKEN"]),
+            ],
+            address: |var| {
+                let project = var("GOOGLE_CLOUD_PROJECT");
+                let project = project.ok_or("set GOOGLE_CLOUD_PROJECT to the id of the project")?;
+                let location = var("GOOGLE_CLOUD_LOCATION").unwrap_or_else(|| "global".to_owned());
+                let host = match &*location {
+                    "global" => "aiplatform.googleapis.com".to_owned(),
+                    region => format!("{region}-aiplatform.googleapis.com"),
+                };
+                Ok(format!(
+                    "https://{host}/v1/projects/{project}/locations/{location}"
+                ))
+            },
+        }),
+        reports: false,
+        list: bearer,
+        open: |at, _| gemini(at, Site::Vertex),
+    },
+    Provider {
+        name: "bedrock",
+        home: None,
+        cloud: Some(Cloud {
+            keys: &[
+                Credentials::of(&["AWS_BEARER_TOKEN_BEDROCK"]),
+                Credentials {
+                    needed: &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
+                    also: Some("AWS_SESSION_TOKEN"),
+                },
+            ],
+            address: |var| {
+                let region = var("AWS_REGION").or_else(|| var("AWS_DEFAULT_REGION"));
+                let region = region.ok_or("set AWS_REGION to the region of the models")?;
+                Ok(match var("AWS_ENDPOINT_URL_BEDROCK_RUNTIME") {
+                    Some(url) => format!("{url}?region={region}"),
+                    None => format!("https://bedrock-runtime.{region}.amazonaws.com"),
+                })
+            },
+        }),
+        reports: false,
+        list: bearer,
+        open: |at, _| {
+            Arc::new(Bedrock::new(bedrock::Server {
+                label: at.label,
+                url: at.url,
+                model: at.model,
+                timeouts: at.timeouts,
+            }))
+        },
+    },
+    Provider {
         name: COMPATIBLE,
         home: None,
+        cloud: None,
         reports: true,
         list: bearer,
         open: |at, known| chat(at, known, Dialect::COMPATIBLE),
@@ -115,9 +267,6 @@ pub(crate) const LOCAL: [(&str, &str); 3] = [
     ("vLLM", "http://127.0.0.1:8000/v1"),
 ];
 
-/// Providers that people expect and that this version does not have: variable of the key, and name for people.
-pub(crate) const PLANNED: [(&str, &str); 1] = [("GEMINI_API_KEY", "Gemini")];
-
 /// Returns the provider of this name.
 pub(crate) fn named(name: &str) -> Option<&'static Provider> {
     PROVIDERS.iter().find(|provider| provider.name == name)
@@ -127,6 +276,16 @@ pub(crate) fn named(name: &str) -> Option<&'static Provider> {
 pub(crate) fn homes() -> impl Iterator<Item = (&'static Provider, &'static Home)> {
     let all = PROVIDERS.iter();
     all.filter_map(|provider| Some((provider, provider.home.as_ref()?)))
+}
+
+fn gemini(at: At, site: Site) -> Arc<dyn Model> {
+    Arc::new(Gemini::new(gemini::Server {
+        label: at.label,
+        url: at.url,
+        model: at.model,
+        site,
+        timeouts: at.timeouts,
+    }))
 }
 
 fn bearer(get: RequestBuilder, key: Option<&str>) -> RequestBuilder {
@@ -169,7 +328,7 @@ mod tests {
     #[test]
     fn an_address_that_begins_like_a_site_is_another_one() {
         for (_, home) in homes() {
-            let site = home.url.strip_suffix("/v1").expect("a version");
+            let (site, _) = home.url.split_once("/v1").expect("a version");
             for ours in ["", "/", "/v1", "/v1/else?x=1", ":443/v1"] {
                 assert!(home.has(&format!("{site}{ours}")), "{ours}");
             }

@@ -3,12 +3,15 @@
 //! A protocol encodes a neutral request and decodes events ([`Decode`]), both without I/O; `exchange` sends, waits and gives
 //! up. A call is made once: the caller decides about another attempt, by the failure's `retry`.
 
+pub(crate) mod answer;
 pub(crate) mod fault;
+pub mod frames;
 mod left;
 mod reading;
 pub mod sse;
+pub(crate) mod styled;
 
-pub use reading::Reading;
+pub use reading::{Framing, Reading};
 
 use crate::masked::Mask;
 use crate::structured;
@@ -73,6 +76,10 @@ impl Default for Timeouts {
 
 /// Builds an answer from what a server sends, without I/O.
 pub trait Decode {
+    /// Returns the form in which the events of a stream come.
+    fn framing(&self) -> Framing {
+        Framing::Events
+    }
     /// Takes the data of the next event.
     fn event(&mut self, data: &str, sink: &dyn Sink) -> Result<(), Failure>;
     /// Takes a whole answer, from a server that does not stream.
@@ -110,7 +117,7 @@ pub(crate) async fn exchange(
     let end = start + times.total;
     let mut deadline = (start + times.first).min(end);
     let mut tail = None;
-    let post = post.header("accept", "text/event-stream, application/json");
+    let post = post.header("accept", decoder.framing().accept());
     let mut response = match timeout_at(deadline, sent(post, kept)).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(not_sent(error)),
@@ -161,6 +168,7 @@ pub(crate) async fn exchange(
                 }
             }
             Ok(Ok(None)) => {
+                kept.store(true, Ordering::Relaxed);
                 reading.end(sink);
                 break;
             }
@@ -216,18 +224,24 @@ async fn drain(mut response: reqwest::Response) {
 
 /// Parses a base address: without a path it gets `/v1`, and a full address of the endpoint is cut to its base.
 pub(crate) fn base_url(base: &str) -> Result<Url, String> {
+    let mut url = based(base, "/v1")?;
+    let path = url.path();
+    let cut = ["/chat/completions", "/messages", "/responses"];
+    let cut = cut.into_iter().find_map(|end| path.strip_suffix(end));
+    let path = cut.unwrap_or(path).to_owned();
+    url.set_path(if path.is_empty() { "/v1" } else { &path });
+    Ok(url)
+}
+
+/// Parses an address, without a slash at its end; without a path it gets this one.
+pub(crate) fn based(base: &str, version: &str) -> Result<Url, String> {
     let mut url = Url::parse(base.trim())
         .map_err(|error| format!("the base address is not a URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err("the base address begins with neither http:// nor https://".to_owned());
     }
-    let path = url.path().trim_end_matches('/');
-    let path = path
-        .strip_suffix("/chat/completions")
-        .or_else(|| path.strip_suffix("/messages"))
-        .unwrap_or(path)
-        .to_owned();
-    url.set_path(if path.is_empty() { "/v1" } else { &path });
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(if path.is_empty() { version } else { &path });
     Ok(url)
 }
 
@@ -298,7 +312,7 @@ impl Sink for Quiet {
 }
 
 /// Adds the facts about the call to the answer's usage.
-pub(crate) fn stamped(answer: Answer, call: &ModelCall, label: Name) -> Answer {
+fn stamped(answer: Answer, call: &ModelCall, label: Name) -> Answer {
     let usage = Usage {
         effect: Some(call.effect),
         model: Some(label),
@@ -327,18 +341,18 @@ pub(crate) async fn until_cancelled(
     answer.map_err(|failure| told(failure, call.transport.key.as_deref()))
 }
 
-/// Masks the key in a failure and limits its message. Only this function shortens texts of a server: until then they are whole,
-/// so that a key is always found.
-pub(crate) fn told(failure: Failure, key: Option<&str>) -> Failure {
+/// Masks keys in a failure and limits its message. Only this function shortens texts of a server: until then they are whole, so that a
+/// key is always found. So all keys are masked at once.
+pub(crate) fn told<'a>(failure: Failure, keys: impl IntoIterator<Item = &'a str>) -> Failure {
     Failure {
-        message: Mask::of_key(key).first(&failure.message, TOLD_MAX),
+        message: Mask::of_keys(keys).first(&failure.message, TOLD_MAX),
         ..failure
     }
 }
 
 /// Restores names of offered tools: some models put a module's name in front, a mark of their template at the end, or blanks
 /// around them. An unknown name stays as it is: the machine tells the model.
-pub(crate) fn mend_names(request: &Request, answer: &mut Answer) {
+fn mend_names(request: &Request, answer: &mut Answer) {
     let offered = |name: &str| structured::tools(request).any(|tool| *tool.name == *name);
     for ask in &mut answer.asks {
         if offered(&ask.name) {
@@ -354,7 +368,7 @@ pub(crate) fn mend_names(request: &Request, answer: &mut Answer) {
 }
 
 /// Returns the reason why an answer is not what was requested: some servers answer 200 and ignore `tool_choice`.
-pub(crate) fn missed(request: &Request, answer: &Answer) -> Option<String> {
+fn missed(request: &Request, answer: &Answer) -> Option<String> {
     structured::tools(request).next()?;
     match &request.choice {
         ToolChoice::Any if answer.asks.is_empty() => {

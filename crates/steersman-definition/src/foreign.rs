@@ -428,7 +428,11 @@ pub(crate) fn word<'a>(word: &str, mut among: impl Iterator<Item = &'a str>) -> 
         "round_robin" | "sequential" => "in_turn",
         "write" | "mutation" | "side_effect" | "destructive" => "unsafe",
         "readonly" | "read_only" | "query" => "read",
-        "azure" | "ollama" | "vllm" | "openrouter" | "groq" | "custom" => "compatible",
+        "ollama" | "vllm" | "openrouter" | "groq" | "custom" => "compatible",
+        "google" | "googleai" | "google_genai" => "gemini",
+        "azure_openai" => "azure",
+        "vertexai" | "vertex_ai" | "google_vertexai" => "vertex",
+        "aws" | "bedrock_converse" => "bedrock",
         _ => return None,
     };
     among.find(|known| *known == is)

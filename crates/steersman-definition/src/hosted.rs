@@ -11,10 +11,13 @@ pub(crate) const PROVIDERS: &[(&str, bool)] = &[
     (LOCAL, true),
     ("openai", true),
     ("anthropic", true),
+    ("gemini", true),
+    ("responses", true),
+    ("azure", true),
+    ("vertex", true),
+    ("bedrock", true),
     ("compatible", true),
     (SCRIPTED, true),
-    ("gemini", false),
-    ("responses", false),
 ];
 
 /// Prices by provider and model, in US dollars per million tokens. Price lists change, so the table names its date.
@@ -23,7 +26,7 @@ static PRICES: &str = include_str!("prices.csv");
 /// Context windows of well-known models, in tokens for a request and its answer together, by prefix of the model's name. The
 /// first prefix that matches counts. The numbers are those that the providers publish for late 2025; a definition overrides them
 /// with `window`.
-const WINDOWS: [(&str, u64); 7] = [
+const WINDOWS: [(&str, u64); 8] = [
     ("claude-", 200_000),
     ("gpt-5", 400_000),
     ("gpt-4.1", 1_047_576),
@@ -31,10 +34,15 @@ const WINDOWS: [(&str, u64); 7] = [
     ("o3", 200_000),
     ("o4-mini", 200_000),
     ("gemini-2.5", 1_048_576),
+    ("gemini-3", 1_048_576),
 ];
 
 /// Returns the maximum number of tokens that a request to this model and its answer may have together, if known.
 pub fn window(model: &str) -> Option<u64> {
+    // Bedrock puts a region and the maker in front: `eu.anthropic.claude-haiku-4-5-20251001-v1:0`.
+    let model = model
+        .rsplit_once("anthropic.")
+        .map_or(model, |(_, name)| name);
     let known = WINDOWS.iter().find(|(name, _)| model.starts_with(name));
     known.map(|(_, window)| *window)
 }
@@ -42,6 +50,7 @@ pub fn window(model: &str) -> Option<u64> {
 /// Returns the table's price of a provider's model. A date at the end of the name, which names one release (`-20251001`,
 /// `-2025-08-07`), is ignored.
 pub fn price(provider: &str, model: &str) -> Option<Price> {
+    let provider = listed_as(provider);
     let exact = |model: &str| {
         let row = rows().find(|row| row[0] == provider && row[1] == model)?;
         Some(Price {
@@ -56,7 +65,17 @@ pub fn price(provider: &str, model: &str) -> Option<Price> {
 
 /// Returns true if the table has prices of this provider.
 pub(crate) fn is_listed(provider: &str) -> bool {
+    let provider = listed_as(provider);
     rows().any(|row| row[0] == provider)
+}
+
+/// Returns the provider under which the table lists the models of this one: the same models at the same list prices.
+fn listed_as(provider: &str) -> &str {
+    match provider {
+        "responses" => "openai",
+        "vertex" => "gemini",
+        other => other,
+    }
 }
 
 fn rows() -> impl Iterator<Item = [&'static str; 6]> {
@@ -117,6 +136,15 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_known_by_the_beginning_of_a_name() {
+        assert_eq!(window("claude-haiku-4-5"), Some(200_000));
+        let bedrock = "eu.anthropic.claude-haiku-4-5-20251001-v1:0";
+        assert_eq!(window(bedrock), Some(200_000));
+        assert_eq!(window("gemini-3.8-flash"), Some(1_048_576));
+        assert_eq!(window("my-claude-like"), None);
+    }
+
+    #[test]
     fn a_date_at_the_end_of_a_name_is_ignored() {
         let of = |model| price("anthropic", model);
         assert_eq!(of("claude-haiku-4-5-20251001"), of("claude-haiku-4-5"));
@@ -128,5 +156,11 @@ mod tests {
         assert_eq!(of("gpt-5-huge"), None);
         assert_eq!(of("2025"), None);
         assert_eq!(price("compatible", "gpt-5"), None);
+        assert_eq!(price("responses", "gpt-5"), price("openai", "gpt-5"));
+        assert_eq!(
+            price("vertex", "gemini-2.5-pro"),
+            price("gemini", "gemini-2.5-pro")
+        );
+        assert!(price("vertex", "gemini-2.5-pro").is_some());
     }
 }

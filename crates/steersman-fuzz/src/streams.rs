@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use steersman_adapters::chat::encode::Dialect;
 use steersman_adapters::structured::Peek;
 use steersman_adapters::wire::{Decode, Reading};
-use steersman_adapters::{chat, messages};
+use steersman_adapters::{bedrock, chat, gemini, messages, responses};
 use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::model::{Delta, Sink};
 
@@ -25,13 +25,17 @@ pub(crate) const TARGET: Target = Target {
     seeds: || {
         let wires = |folder: &str, kind: u8| {
             let folder = format!("crates/steersman-adapters/tests/it/{folder}");
-            let wires = seeds::files(&folder, "sse").into_iter();
+            let extension = if kind == BEDROCK { "frames" } else { "sse" };
+            let wires = seeds::files(&folder, extension).into_iter();
             wires
                 .map(move |wire| [&[kind, 7], &*wire].concat())
                 .collect::<Vec<_>>()
         };
         let mut all = wires("wire", CHAT);
         all.extend(wires("messages", MESSAGES));
+        all.extend(wires("responses", RESPONSES));
+        all.extend(wires("gemini", GEMINI));
+        all.extend(wires("bedrock", BEDROCK));
         for text in PIECES {
             all.push([&[TEXT, 3], text.as_bytes()].concat());
         }
@@ -73,6 +77,17 @@ pub(crate) const TARGET: Target = Target {
         " ",
         "\"choices\":[",
         "\"refusal\":\"",
+        "\"type\":\"response.output_item.done\",",
+        "\"output_index\":1,",
+        "\"encrypted_content\":\"",
+        "\"status\":\"incomplete\",",
+        "\"candidates\":[",
+        "\"parts\":[",
+        "\"thoughtSignature\":\"",
+        "\"functionCall\":{",
+        "\"finishReason\":\"",
+        "\"contentBlockDelta\":{",
+        ":event-type",
     ],
     mutations: 4_000,
 };
@@ -80,7 +95,10 @@ pub(crate) const TARGET: Target = Target {
 const CHAT: u8 = 0;
 const MESSAGES: u8 = 1;
 const TEXT: u8 = 2;
-const KINDS: u8 = 3;
+const RESPONSES: u8 = 3;
+const GEMINI: u8 = 4;
+const BEDROCK: u8 = 5;
+const KINDS: u8 = 6;
 
 const PIECES: [&str; 6] = [
     "<think>Let me see.</think>\n\nHello.",
@@ -98,6 +116,9 @@ fn check(data: &[u8]) {
     match kind % KINDS {
         CHAT => protocol::<chat::stream::Decoder>(wire, *cuts, true),
         MESSAGES => protocol::<messages::stream::Decoder>(wire, *cuts, false),
+        RESPONSES => protocol::<responses::stream::Decoder>(wire, *cuts, false),
+        GEMINI => protocol::<gemini::stream::Decoder>(wire, *cuts, true),
+        BEDROCK => protocol::<bedrock::stream::Decoder>(wire, *cuts, false),
         _ => pieces(&String::from_utf8_lossy(wire), *cuts),
     }
 }
@@ -200,13 +221,16 @@ fn shown_is_said(answer: &Answer, seen: &[Delta]) {
     assert!(said.starts_with(&shown), "{shown:?} was shown of {said:?}");
 }
 
-/// Sends an answer back in the history of a request, also to servers of the other protocol.
+/// Sends an answer back in the history of a request, also to servers of the other protocols.
 fn goes_back(answer: &Answer) {
     let request = request(vec![assistant(answer)]);
     for dialect in [Dialect::OPENAI, Dialect::COMPATIBLE] {
         chat::encode::encode(&request, "m", &dialect);
     }
     messages::encode::encode(&request, "m");
+    responses::encode::encode(&request, "m", true);
+    gemini::encode::encode(&request, "m");
+    bedrock::encode::encode(&request, "m");
 }
 
 /// Sends one text in pieces of a model, and as one piece.

@@ -1,9 +1,8 @@
 //! Embeddings, as defined by OpenAI and served by others: a list of texts, and one vector for each.
 
-use crate::transport::{self, BodyError, Clients};
-use crate::wire::endpoint;
+use crate::transport::{self, BodyError};
 use crate::wire::fault::of_status;
-use reqwest::Url;
+use reqwest::RequestBuilder;
 use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
@@ -31,10 +30,9 @@ struct Vector {
     embedding: Vec<f32>,
 }
 
-/// Sends one request and returns a vector for each text, in the order of the texts.
+/// Sends one request, which has its address and key, and returns a vector for each text, in the order of the texts.
 pub(super) async fn embed(
-    clients: &Clients,
-    base: &Url,
+    post: Result<RequestBuilder, String>,
     model: &str,
     ask: &Embed,
 ) -> Result<Vec<Vec<f32>>, Failure> {
@@ -42,26 +40,20 @@ pub(super) async fn embed(
         let message = format!("no embeddings within {} s", PATIENCE.as_secs());
         Failure::new(FailureCode::Timeout, message)
     };
-    timeout(PATIENCE, attempt(clients, base, model, ask))
+    timeout(PATIENCE, attempt(post, model, ask))
         .await
         .unwrap_or_else(|_| Err(late()))
 }
 
 async fn attempt(
-    clients: &Clients,
-    base: &Url,
+    post: Result<RequestBuilder, String>,
     model: &str,
     ask: &Embed,
 ) -> Result<Vec<Vec<f32>>, Failure> {
-    let client = clients
-        .of(base)
-        .map_err(|error| Failure::new(FailureCode::Tls, error))?;
+    let post = post.map_err(|error| Failure::new(FailureCode::Tls, error))?;
     let input: Vec<&str> = ask.texts.iter().map(|text| &**text).collect();
     let body = json!({ "model": model, "input": input, "encoding_format": "float" });
-    let mut post = client.post(endpoint(base, "embeddings")).json(&body);
-    if let Some(key) = &ask.transport.key {
-        post = post.bearer_auth(key);
-    }
+    let post = post.json(&body);
     let sent = post.send().await;
     let mut response = sent.map_err(|error| {
         let code = if error.is_connect() {

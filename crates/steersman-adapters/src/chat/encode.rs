@@ -2,8 +2,8 @@
 
 use super::quirks::Quirks;
 use super::stream::OPAQUE;
-use super::strict;
 use crate::prefix::{self, MESSAGES, Telling};
+use crate::strict;
 use crate::wire::{BEGIN, GO_ON};
 use serde_json::{Map, Value as Json, json};
 use steersman_machine::context::{CallSpec, Content, Request, Segment};
@@ -24,6 +24,8 @@ pub struct Dialect {
     pub alternate: bool,
     /// Streams the answer.
     pub stream: bool,
+    /// Addresses and keys are those of Azure OpenAI.
+    pub azure: bool,
 }
 
 impl Dialect {
@@ -32,12 +34,19 @@ impl Dialect {
         openai: true,
         alternate: false,
         stream: true,
+        azure: false,
+    };
+    /// The protocol of OpenAI's models at Azure.
+    pub const AZURE: Self = Self {
+        azure: true,
+        ..Self::OPENAI
     };
     /// Any other server with chat completions.
     pub const COMPATIBLE: Self = Self {
         openai: false,
         alternate: true,
         stream: true,
+        azure: false,
     };
 }
 
@@ -108,7 +117,7 @@ fn fields(
     if let Some(schema) = &request.output {
         body.insert(
             "response_format".to_owned(),
-            strict::response_format(schema, dialect),
+            response_format(schema, dialect),
         );
     }
     if dialect.stream {
@@ -134,6 +143,20 @@ fn fields(
         body.shift_remove("stream_options");
     }
     body
+}
+
+/// Returns the `response_format` for an answer that must match a schema.
+fn response_format(schema: &str, dialect: &Dialect) -> Json {
+    let (strict, schema) = if dialect.openai {
+        strict::enforced(schema)
+    } else {
+        // Other servers take `strict` with any schema.
+        (true, strict::read(schema))
+    };
+    json!({
+        "type": "json_schema",
+        "json_schema": { "name": "answer", "strict": strict, "schema": schema },
+    })
 }
 
 /// The messages of a conversation.

@@ -5,6 +5,7 @@
 //! a stream. Unknown fields are tolerated.
 
 use crate::wire::Decode;
+use crate::wire::answer::Size;
 use crate::wire::fault::of_event;
 use serde_json::{Map, Value as Json};
 use steersman_machine::stored::codes::FailureCode;
@@ -14,8 +15,6 @@ use steersman_machine::stored::outcome::{Answer, Ask, Failure};
 use steersman_machine::values::json;
 use steersman_runtime::model::{Delta, Sink};
 
-/// Maximum number of bytes of text, reasoning and arguments together.
-const ANSWER_MAX: usize = 16 << 20;
 /// Maximum number of calls of one answer.
 const CALLS_MAX: usize = 256;
 /// Fields of a message in which servers give reasoning, or data that belongs to it. They are sent back unchanged.
@@ -36,7 +35,7 @@ pub struct Decoder {
     finish: Option<String>,
     done: bool,
     usage: Usage,
-    size: usize,
+    size: Size,
     thought: Thought,
 }
 
@@ -254,11 +253,11 @@ impl Decoder {
     fn message(&mut self, delta: &Json, sink: &dyn Sink) -> Result<(), Failure> {
         if let Some(content) = delta.get("content") {
             let text = plain(content);
-            self.count_bytes(text.len())?;
+            self.size.add(text.len())?;
             self.say(text, sink);
         }
         if let Some(refusal) = delta.get("refusal").and_then(Json::as_str) {
-            self.count_bytes(refusal.len())?;
+            self.size.add(refusal.len())?;
             self.refusal.push_str(refusal);
         }
         self.reasoning(delta, sink)?;
@@ -331,7 +330,7 @@ impl Decoder {
         for key in OPAQUE {
             match delta.get(key) {
                 Some(Json::String(piece)) if !piece.is_empty() => {
-                    self.count_bytes(piece.len())?;
+                    self.size.add(piece.len())?;
                     // Some servers give the same piece under two names; people see it once.
                     if !std::mem::replace(&mut shown, true) {
                         sink.delta(Delta::Reasoning(piece.clone()));
@@ -345,7 +344,8 @@ impl Decoder {
                     }
                 }
                 Some(Json::Array(items)) if !items.is_empty() => {
-                    self.count_bytes(items.iter().map(|item| item.to_string().len()).sum())?;
+                    self.size
+                        .add(items.iter().map(|item| item.to_string().len()).sum())?;
                     let kept = self
                         .opaque
                         .entry(key)
@@ -383,7 +383,7 @@ impl Decoder {
             .collect::<Map<_, _>>();
         let size =
             args.len() + name.len() + extra.values().map(|v| v.to_string().len()).sum::<usize>();
-        self.count_bytes(size)?;
+        self.size.add(size)?;
 
         let at = self.place(piece.get("index").and_then(Json::as_u64), text("id"), name)?;
         let call = &mut self.calls[at];
@@ -429,18 +429,6 @@ impl Decoder {
             ..Partial::default()
         });
         Ok(self.calls.len() - 1)
-    }
-
-    /// Counts more bytes of the answer. Fails above [`ANSWER_MAX`].
-    fn count_bytes(&mut self, more: usize) -> Result<(), Failure> {
-        self.size += more;
-        if self.size > ANSWER_MAX {
-            return Err(Failure::new(
-                FailureCode::TooLarge,
-                "the answer is larger than 16 MiB",
-            ));
-        }
-        Ok(())
     }
 
     fn usage(&mut self, usage: &Json) {

@@ -4,11 +4,12 @@
 //! text; unique ids of letters, digits, `_` and `-`; tools, if there are calls; thinking blocks sent back unchanged, at the
 //! beginning of their message and never at its end.
 
-use super::stream::Piece;
+use super::stream::KEY;
 use crate::prefix::{self, MESSAGES, Telling};
+use crate::wire::answer::{Ids, Part as Said, arguments, in_order};
 use crate::wire::{BEGIN, GO_ON};
 use serde_json::{Map, Value as Json, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::context::{CallSpec, Content, Request, Segment};
 use steersman_machine::network::{Part, ToolChoice};
@@ -333,81 +334,23 @@ fn stub_tools(called: &BTreeSet<String>) -> Vec<Json> {
     called.iter().map(tool).collect()
 }
 
-/// Returns the blocks of an answer, without thinking at the end: the protocol refuses that.
+/// Returns the blocks of an answer in their original order, if it is known, and without thinking at the end: the protocol refuses that.
 fn assistant(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&str>) -> Vec<Json> {
-    let mut blocks = in_order(text, calls, opaque);
+    let (parts, _) = in_order((opaque, KEY), text, calls.len());
+    let part = |part| match part {
+        Said::Block(block) => Some(block),
+        Said::Text(text, _) => block(text),
+        Said::Call(n, _) => {
+            let (id, call) = &calls[n];
+            let input = arguments(&call.args);
+            Some(json!({ "type": "tool_use", "id": id, "name": call.name, "input": input }))
+        }
+    };
+    let mut blocks: Vec<Json> = parts.into_iter().filter_map(part).collect();
     while blocks.last().is_some_and(thinks) {
         blocks.pop();
     }
     blocks
-}
-
-/// Returns the blocks of an answer in their original order, if known; otherwise thinking, text, calls.
-fn in_order(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&str>) -> Vec<Json> {
-    let text = text.unwrap_or_default();
-    let pieces = opaque.map(Piece::read).unwrap_or_default();
-    let call = |(id, call): &(String, &CallSpec)| {
-        let input = match serde_json::from_str::<Json>(&call.args) {
-            Ok(Json::Object(input)) => Json::Object(input),
-            _ => json!({ "malformed": call.args }),
-        };
-        json!({ "type": "tool_use", "id": id, "name": call.name, "input": input })
-    };
-    if !Piece::fit(&pieces, text, calls.len()) {
-        let thinking = pieces.into_iter().filter_map(Piece::block);
-        let calls = calls.iter().map(call);
-        return thinking.chain(block(text)).chain(calls).collect();
-    }
-    let (mut text, mut calls) = (text, calls.iter());
-    let mut blocks = Vec::new();
-    for piece in pieces {
-        match piece {
-            Piece::Block(block) => blocks.push(block),
-            Piece::Text(len) => {
-                let (head, tail) = text.split_at(len);
-                blocks.extend(block(head));
-                text = tail;
-            }
-            Piece::Call => blocks.extend(calls.next().map(call)),
-        }
-    }
-    blocks
-}
-
-/// Ids that the protocol accepts: unique, and of allowed characters. Labels of calls may be neither, because they come from any
-/// provider that the session had, and some providers count from 1 in each answer.
-#[derive(Default)]
-struct Ids {
-    given: BTreeSet<String>,
-    /// The newest id of each label: a result follows its call.
-    of: BTreeMap<String, String>,
-}
-
-impl Ids {
-    /// Makes the id of a new call with this label.
-    fn call(&mut self, label: &str) -> String {
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        let plain: String = label
-            .chars()
-            .map(|c| if fits(c) { c } else { '_' })
-            .collect();
-        let mut id = plain.clone();
-        let mut n = 1;
-        while id.is_empty() || !self.given.insert(id.clone()) {
-            n += 1;
-            id = format!("{plain}_{n}");
-        }
-        self.of.insert(label.to_owned(), id.clone());
-        id
-    }
-
-    /// Returns the id of the newest call with this label.
-    fn of(&mut self, label: &str) -> String {
-        match self.of.get(label) {
-            Some(id) => id.clone(),
-            None => self.call(label),
-        }
-    }
 }
 
 fn choice(choice: &ToolChoice) -> Option<Json> {

@@ -1,8 +1,9 @@
 //! Builds an answer from the events of Anthropic Messages: a state machine without I/O.
 
 use crate::wire::Decode;
+use crate::wire::answer::{BLOCKS_MAX, Piece, Size, object, too_many_blocks};
 use crate::wire::fault::of_event;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::Usage;
@@ -10,72 +11,8 @@ use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::outcome::{Answer, Ask, Failure};
 use steersman_runtime::model::{Delta, Sink};
 
-/// Maximum number of bytes of text, reasoning and arguments together.
-const ANSWER_MAX: usize = 16 << 20;
-/// Maximum number of blocks of one answer.
-const BLOCKS_MAX: usize = 1024;
-
-/// A piece of an answer; the list of pieces keeps their order for sending them back. **Stored** in an answer's `opaque`:
-/// `{ "blocks": [ { thinking block }, 12, "call" ] }`, where a number is a length in bytes of the text.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
-    /// A block that is sent back unchanged: thinking with its signature.
-    Block(Json),
-    /// This many bytes of the text.
-    Text(usize),
-    /// The next call of the answer, in order.
-    Call,
-}
-
-impl Piece {
-    /// Reads the pieces of an `opaque` of this protocol; returns none for any other.
-    pub(super) fn read(opaque: &str) -> Vec<Self> {
-        let opaque = serde_json::from_str::<Json>(opaque).unwrap_or_default();
-        let blocks = opaque.get("blocks").and_then(Json::as_array);
-        let piece = |piece: &Json| match piece {
-            Json::Object(_) => Some(Self::Block(piece.clone())),
-            Json::Number(len) => Some(Self::Text(usize::try_from(len.as_u64()?).ok()?)),
-            _ => (piece == "call").then_some(Self::Call),
-        };
-        let pieces = blocks.into_iter().flatten().map(piece);
-        pieces.collect::<Option<_>>().unwrap_or_default()
-    }
-
-    fn write(pieces: &[Self]) -> String {
-        let piece = |piece: &Self| match piece {
-            Self::Block(block) => block.clone(),
-            Self::Text(len) => json!(len),
-            Self::Call => json!("call"),
-        };
-        json!({ "blocks": pieces.iter().map(piece).collect::<Vec<_>>() }).to_string()
-    }
-
-    /// Returns true if the pieces give the order of exactly this text and this number of calls.
-    pub(super) fn fit(pieces: &[Self], text: &str, calls: usize) -> bool {
-        let mut at = 0;
-        let mut found = 0;
-        for piece in pieces {
-            match piece {
-                Self::Block(_) => {}
-                Self::Text(len) => {
-                    at += len;
-                    if !text.is_char_boundary(at) {
-                        return false;
-                    }
-                }
-                Self::Call => found += 1,
-            }
-        }
-        !pieces.is_empty() && at == text.len() && found == calls
-    }
-
-    pub(super) fn block(self) -> Option<Json> {
-        match self {
-            Self::Block(block) => Some(block),
-            Self::Text(_) | Self::Call => None,
-        }
-    }
-}
+/// Key of the pieces in an answer's `opaque`.
+pub(super) const KEY: &str = "blocks";
 
 /// A block that is put together from pieces.
 #[derive(Debug)]
@@ -103,7 +40,7 @@ pub struct Decoder {
     stop: Option<String>,
     done: bool,
     usage: Usage,
-    size: usize,
+    size: Size,
 }
 
 impl Decode for Decoder {
@@ -113,26 +50,7 @@ impl Decode for Decoder {
             return Ok(());
         }
         let event = object(data, "an event of the stream")?;
-        if let Some(failure) = of_event(&event) {
-            return Err(failure);
-        }
-        let index = event.get("index").and_then(Json::as_u64).unwrap_or(0);
-        match event["type"].as_str().unwrap_or_default() {
-            "message_start" => {
-                self.usage(&event["message"]["usage"]);
-                self.served(&event["message"]["model"]);
-            }
-            "content_block_start" => self.begin(index, &event["content_block"], sink)?,
-            "content_block_delta" => self.delta(index, &event["delta"], sink)?,
-            "message_delta" => {
-                self.usage(&event["usage"]);
-                self.stopped(&event["delta"]["stop_reason"]);
-            }
-            "message_stop" => self.done = true,
-            // `ping`, `content_block_stop`, and future events: the protocol says to ignore unknown ones.
-            _ => {}
-        }
-        Ok(())
+        self.take(&event, sink)
     }
 
     fn whole(&mut self, body: &str, sink: &dyn Sink) -> Result<(), Failure> {
@@ -176,7 +94,7 @@ impl Decode for Decoder {
         for block in self.blocks.into_values() {
             match block {
                 Open::Text(piece) => {
-                    pieces.push(Piece::Text(piece.len()));
+                    pieces.push(Piece::Text(piece.len(), Map::new()));
                     text.push_str(&piece);
                 }
                 Open::Kept(block) => pieces.push(Piece::Block(block)),
@@ -187,7 +105,7 @@ impl Decode for Decoder {
                     args,
                     ..
                 } => {
-                    pieces.push(Piece::Call);
+                    pieces.push(Piece::Call(Map::new()));
                     let args = if args.trim().is_empty() {
                         input.to_string()
                     } else {
@@ -219,7 +137,7 @@ impl Decode for Decoder {
             _ => {}
         }
         Ok(Answer {
-            opaque: needs_order(&pieces).then(|| Piece::write(&pieces)),
+            opaque: Piece::write(&pieces, KEY),
             text: (!text.is_empty()).then_some(text),
             asks,
             misfit: None,
@@ -235,30 +153,35 @@ impl Decode for Decoder {
     }
 }
 
-/// Returns true if the order has to be stored, because it is not the default: at most one text, then the calls.
-fn needs_order(pieces: &[Piece]) -> bool {
-    let calls = pieces.iter().position(|piece| *piece == Piece::Call);
-    let (before, after) = pieces.split_at(calls.unwrap_or(pieces.len()));
-    let plain = |piece: &Piece| matches!(piece, Piece::Text(_));
-    before.len() > 1 || !before.iter().all(plain) || after.iter().any(|p| *p != Piece::Call)
-}
-
-fn object(text: &str, what: &str) -> Result<Json, Failure> {
-    let json = steersman_machine::values::json::read::<Json>(text).ok();
-    json.filter(Json::is_object).ok_or_else(|| {
-        Failure::new(
-            FailureCode::BadResponse,
-            format!("{what} is not a JSON object: {text}"),
-        )
-    })
-}
-
 impl Decoder {
+    /// Takes the next event.
+    pub(crate) fn take(&mut self, event: &Json, sink: &dyn Sink) -> Result<(), Failure> {
+        if let Some(failure) = of_event(event) {
+            return Err(failure);
+        }
+        let index = event.get("index").and_then(Json::as_u64).unwrap_or(0);
+        match event["type"].as_str().unwrap_or_default() {
+            "message_start" => {
+                self.usage(&event["message"]["usage"]);
+                self.served(&event["message"]["model"]);
+            }
+            "content_block_start" => self.begin(index, &event["content_block"], sink)?,
+            "content_block_delta" => self.delta(index, &event["delta"], sink)?,
+            "message_delta" => {
+                self.usage(&event["usage"]);
+                self.stopped(&event["delta"]["stop_reason"]);
+            }
+            "message_stop" => self.done = true,
+            // `ping`, `content_block_stop`, and future events: the protocol says to ignore unknown ones.
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn begin(&mut self, index: u64, block: &Json, sink: &dyn Sink) -> Result<(), Failure> {
-        self.count_bytes(block.to_string().len())?;
+        self.size.add(block.to_string().len())?;
         if self.blocks.len() == BLOCKS_MAX {
-            let message = format!("the answer has more than {BLOCKS_MAX} blocks");
-            return Err(Failure::new(FailureCode::TooLarge, message));
+            return Err(too_many_blocks());
         }
         let text = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
         let open = match block["type"].as_str().unwrap_or_default() {
@@ -307,7 +230,7 @@ impl Decoder {
             _ => return Ok(()),
         };
         let piece = text(field);
-        self.count_bytes(piece.len())?;
+        self.size.add(piece.len())?;
         match (self.blocks.get_mut(&index), field) {
             (Some(Open::Text(so_far)), "text") => {
                 so_far.push_str(piece);
@@ -339,16 +262,6 @@ impl Decoder {
         if let Some(reason) = reason.as_str() {
             self.stop = Some(reason.to_owned());
         }
-    }
-
-    /// Counts more bytes of the answer. Fails above [`ANSWER_MAX`].
-    fn count_bytes(&mut self, more: usize) -> Result<(), Failure> {
-        self.size += more;
-        if self.size > ANSWER_MAX {
-            let message = "the answer is larger than 16 MiB";
-            return Err(Failure::new(FailureCode::TooLarge, message));
-        }
-        Ok(())
     }
 
     fn served(&mut self, model: &Json) {

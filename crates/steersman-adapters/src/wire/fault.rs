@@ -19,15 +19,22 @@ struct Said {
 
 /// Creates the failure of an answer with this status.
 pub(crate) fn of_status(status: u16, headers: &HeaderMap, body: &str) -> Failure {
-    let said = serde_json::from_str::<Json>(body)
-        .ok()
-        .as_ref()
-        .and_then(read)
-        .unwrap_or_else(|| Said {
-            message: body.trim().to_owned(),
-            ..Said::default()
-        });
-    let after = after(headers, jiff::Timestamp::now());
+    let json = serde_json::from_str::<Json>(body).ok();
+    let mut said = json.as_ref().and_then(read).unwrap_or_else(|| Said {
+        message: body.trim().to_owned(),
+        ..Said::default()
+    });
+    // Amazon names the kind of an error in a header, sometimes with an address behind it.
+    let named = headers.get("x-amzn-errortype");
+    if let Some(kind) = named.and_then(|kind| kind.to_str().ok())
+        && said.kind.is_empty()
+    {
+        kind.split(':')
+            .next()
+            .unwrap_or_default()
+            .clone_into(&mut said.kind);
+    }
+    let after = after(headers, jiff::Timestamp::now()).or_else(|| delay(json.as_ref()?));
     classify(status, &format!("status {status}"), &said, after)
 }
 
@@ -44,6 +51,15 @@ pub(crate) fn of_event(event: &Json) -> Option<Failure> {
     Some(classify(status, "in the stream", &said, None))
 }
 
+/// Returns the milliseconds that Google asks to wait, in a detail of the error: `{ "retryDelay": "23s" }`.
+fn delay(body: &Json) -> Option<u64> {
+    let body = body.get(0).unwrap_or(body);
+    let details = body.pointer("/error/details")?.as_array()?;
+    let delay = details.iter().find_map(|it| it.get("retryDelay")?.as_str());
+    let seconds: f64 = delay?.strip_suffix('s')?.parse().ok()?;
+    (seconds.is_finite() && seconds >= 0.0).then_some((seconds * 1000.0).ceil() as u64)
+}
+
 /// Returns a status for an error class that came without one.
 fn by_name(said: &Said) -> u16 {
     let name = format!("{} {}", said.kind, said.code).to_lowercase();
@@ -53,15 +69,16 @@ fn by_name(said: &Said) -> u16 {
         "quota",
         "too_many_requests",
         "resource_exhausted",
+        "throttling",
     ]) {
         429
     } else if has(&["overload", "unavailable", "capacity"]) {
         503
-    } else if has(&["auth", "permission", "api_key"]) {
+    } else if has(&["auth", "permission", "api_key", "accessdenied"]) {
         401
     } else if has(&["not_found"]) {
         404
-    } else if has(&["invalid", "exceed_context", "context_length"]) {
+    } else if has(&["invalid", "exceed_context", "context_length", "validation"]) {
         400
     } else {
         500
@@ -76,8 +93,9 @@ fn read(body: &Json) -> Option<Said> {
     };
     let object = match body.get("error") {
         Some(Json::String(message)) => {
+            let more = body.get("error_description").and_then(Json::as_str);
             return Some(Said {
-                message: message.clone(),
+                message: more.map_or_else(|| message.clone(), |more| format!("{message}: {more}")),
                 ..Said::default()
             });
         }
@@ -89,22 +107,24 @@ fn read(body: &Json) -> Option<Said> {
         Some(Json::Null) | None => String::new(),
         Some(other) => other.to_string(),
     };
-    let message = ["message", "detail", "error_description"]
+    let message = ["message", "Message", "detail", "error_description"]
         .into_iter()
         .map(text)
         .find(|text| !text.is_empty());
     if message.is_none() && object.get("type").is_none() && object.get("code").is_none() {
         return None;
     }
-    let code = text("code");
+    let (code, status) = (text("code"), text("status"));
+    // Google has the kind as a word in `status`, and Amazon the status of the model in a field of its own.
+    let is_word = status.starts_with(|c: char| c.is_ascii_alphabetic());
+    let kind = Some(text("type")).filter(|kind| !kind.is_empty());
+    let kind = kind.or_else(|| is_word.then(|| status.clone()));
+    let numbers = [code.clone(), status, text("originalStatusCode")];
+    let number = numbers.iter().find_map(|number| number.parse().ok());
     Some(Said {
         message: message.unwrap_or_default(),
-        kind: text("type"),
-        status: code
-            .parse()
-            .ok()
-            .or_else(|| text("status").parse().ok())
-            .filter(|status| (400..600).contains(status)),
+        kind: kind.unwrap_or_default(),
+        status: number.filter(|status| (400..600).contains(status)),
         code,
     })
 }
@@ -131,6 +151,7 @@ fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failur
             "context window",
             "prompt is too long",
             "input is too long",
+            "exceeds the maximum number of tokens",
         ]);
     let no_tools = matches!(status, 400 | 404 | 422 | 500 | 501)
         && says(&[
@@ -145,8 +166,12 @@ fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failur
         FailureCode::ContextOverflow
     } else if no_tools {
         FailureCode::NoTools
-    } else if is(&["insufficient_quota", "billing"]) {
+    } else if is(&["insufficient_quota", "billing", "ServiceQuotaExceeded"]) {
         FailureCode::InsufficientQuota
+    } else if is(&["content_filter", "policy_violation", "bio_policy"]) {
+        FailureCode::ContentFilter
+    } else if status == 400 && says(&["api key not valid", "api key expired"]) {
+        FailureCode::Unauthorized
     } else if is(&["overloaded"]) {
         FailureCode::ProviderOverloaded
     } else {
@@ -155,7 +180,7 @@ fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failur
             402 => FailureCode::InsufficientQuota,
             404 => FailureCode::ModelNotFound,
             408 => FailureCode::Timeout,
-            409 | 425 => FailureCode::ProviderError,
+            409 | 424 | 425 => FailureCode::ProviderError,
             413 => FailureCode::TooLarge,
             429 => FailureCode::RateLimited,
             400..=499 => FailureCode::InvalidRequest,
@@ -310,6 +335,30 @@ mod tests {
             ),
             (529, "{}"),
             (302, ""),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#,
+            ),
+            (
+                429,
+                r#"[{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"23.5s"}]}}]"#,
+            ),
+            (
+                400,
+                r#"{"error":{"code":"content_filter","message":"The response was filtered","type":null,"param":"prompt","status":400}}"#,
+            ),
+            (
+                403,
+                r#"{"Message":"User is not authorized to perform: bedrock:InvokeModel"}"#,
+            ),
+            (
+                424,
+                r#"{"message":"The model failed","originalStatusCode":500}"#,
+            ),
         ];
         let lines = table.iter().map(|(status, body)| {
             let got = of_status(*status, &HeaderMap::new(), body);
@@ -332,6 +381,12 @@ mod tests {
             r#"{"object":"error","message":"vllm","type":"BadRequestError","code":400}"#,
             r#"{"id":"x","error":{"code":502,"message":"Provider disconnected"},"choices":[{"finish_reason":"error"}]}"#,
             r#"{"error":null,"choices":[]}"#,
+            r#"{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}"#,
+            r#"{"error":{"message":"Too many tokens","type":"throttlingException"}}"#,
+            r#"{"error":{"message":"wrong","type":"validationException"}}"#,
+            r#"{"error":{"message":"gone","type":"serviceUnavailableException"}}"#,
+            r#"{"error":{"message":"it broke","originalStatusCode":424,"type":"modelStreamErrorException"}}"#,
+            r#"{"type":"error","code":"rate_limit_exceeded","message":"slow down","param":null,"sequence_number":3}"#,
         ];
         let text = table
             .iter()

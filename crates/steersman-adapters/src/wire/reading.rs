@@ -1,14 +1,57 @@
 //! Reads a streamed answer from bytes in any chunks, without I/O.
 
+use super::frames::{Broken, Frames};
 use super::{BODY_MAX, Decode, broken, sse};
 use crate::transport::BodyError;
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::model::Sink;
 
+/// Form in which events are cut from the bytes of a stream.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Server-sent events.
+    Events,
+    /// Amazon's event stream: binary messages with checksums.
+    Frames,
+}
+
+impl Framing {
+    /// Returns the media types that are asked for: of a stream, and of an answer that comes whole.
+    pub(super) fn accept(self) -> &'static str {
+        match self {
+            Self::Events => "text/event-stream, application/json",
+            Self::Frames => "application/vnd.amazon.eventstream, application/json",
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Cutter {
+    Events(sse::Events),
+    Frames(Frames),
+}
+
+impl Cutter {
+    fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, Failure> {
+        let too_large = || broken(BodyError::TooLarge);
+        match self {
+            Self::Events(events) => events.push(bytes).map_err(|_| too_large()),
+            Self::Frames(frames) => frames.push(bytes).map_err(|why| match why {
+                Broken::TooLarge => too_large(),
+                Broken::Corrupt(why) => {
+                    let message = format!("the stream cannot be read: {why}");
+                    Failure::new(FailureCode::BadResponse, message)
+                }
+            }),
+        }
+    }
+}
+
 /// An answer that is being read. Its result does not depend on the borders of the chunks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Reading<D> {
-    events: sse::Events,
+    cutter: Cutter,
     decoder: D,
     size: usize,
 }
@@ -16,8 +59,12 @@ pub struct Reading<D> {
 impl<D: Decode> Reading<D> {
     /// Begins an answer with a decoder that has read nothing.
     pub fn new(decoder: D) -> Self {
+        let cutter = match decoder.framing() {
+            Framing::Events => Cutter::Events(sse::Events::default()),
+            Framing::Frames => Cutter::Frames(Frames::default()),
+        };
         Self {
-            events: sse::Events::default(),
+            cutter,
             decoder,
             size: 0,
         }
@@ -29,9 +76,10 @@ impl<D: Decode> Reading<D> {
     /// The failure of the answer: the server reported it, or an event cannot be read or is beyond a bound.
     pub fn push(&mut self, bytes: &[u8], sink: &dyn Sink) -> Result<bool, Failure> {
         self.size += bytes.len();
-        let events = self.events.push(bytes).ok();
-        let events = events.filter(|_| self.size <= BODY_MAX);
-        let events = events.ok_or_else(|| broken(BodyError::TooLarge))?;
+        if self.size > BODY_MAX {
+            return Err(broken(BodyError::TooLarge));
+        }
+        let events = self.cutter.push(bytes)?;
         for event in &events {
             if self.is_done() {
                 break;
@@ -43,7 +91,10 @@ impl<D: Decode> Reading<D> {
 
     /// Takes the end of the bytes. An incomplete event at the end of a stream only shows that the stream was cut.
     pub fn end(&mut self, sink: &dyn Sink) {
-        let last = std::mem::take(&mut self.events).finish();
+        let Cutter::Events(events) = &mut self.cutter else {
+            return;
+        };
+        let last = std::mem::take(events).finish();
         if let Some(event) = last.filter(|_| !self.is_done()) {
             drop(self.decoder.event(&event, sink));
         }

@@ -1,26 +1,46 @@
-//! The wires of `chat` and `messages` against a mock server of another project: start it with `scripts/mock-server.sh`, set
+//! All wires of models against a mock server of another project: start it with `scripts/mock-server.sh`, set
 //! `STEERSMAN_MOCK_SERVER=http://127.0.0.1:18096/v1`, and run the tests with `--ignored`.
 
+use crate::azure::azure;
+use crate::bedrock::bedrock_as;
+use crate::gemini::{gemini, vertex};
 use crate::messages::messages;
 use crate::request::{
     Seen, ask, ask_seen, assistant, chat, request, result, shown, two_tools, user,
 };
+use crate::responses::responses;
 use steersman_machine::context::Request;
 use steersman_machine::network::CallStyle;
-use steersman_runtime::model::Model;
+use steersman_runtime::model::{Delta, Model};
 
-/// The mock server over both wires.
-fn server() -> [Box<dyn Model>; 2] {
+/// The mock server over all wires.
+fn server() -> [Box<dyn Model>; 8] {
     let url = std::env::var("STEERSMAN_MOCK_SERVER");
     let url = url.expect("STEERSMAN_MOCK_SERVER is set: scripts/mock-server.sh");
-    [Box::new(chat(&url)), Box::new(messages(&url))]
+    let root = url.trim_end_matches("/v1");
+    [
+        Box::new(chat(&url)),
+        Box::new(messages(&url)),
+        Box::new(responses(&url)),
+        Box::new(gemini(root)),
+        Box::new(vertex(root)),
+        Box::new(azure(root)),
+        Box::new(azure(&format!("{root}?api-version=2024-10-21"))),
+        // The mock server knows no points of a cache, so its model is one that keeps nothing.
+        Box::new(bedrock_as(
+            &format!("{root}?region=eu-central-1"),
+            "mock.model",
+        )),
+    ]
 }
 
 async fn say(chat: &dyn Model, text: &str) -> String {
     let got = ask(chat, request(vec![two_tools(), user(text)])).await;
     let text = shown(&got);
-    // The mock server counts tokens in its own way.
-    let kept = text.lines().filter(|line| !line.starts_with("usage"));
+    // The mock server counts tokens in its own way, and makes reasoning that is sent back.
+    let kept = text
+        .lines()
+        .filter(|line| !line.starts_with("usage") && !line.starts_with("opaque"));
     kept.map(str::trim).collect::<Vec<_>>().join("; ")
 }
 
@@ -43,7 +63,7 @@ async fn answers(chat: &dyn Model) {
     );
     assert_eq!(seen.text(), answer.text.unwrap());
     assert!(seen.0.lock().unwrap().len() > 1, "it streams");
-    // Over the other wire the mock server counts nothing.
+    // Over the other wires the mock server counts nothing.
     if chat.label().starts_with("compatible") {
         assert!(answer.usage.input > 0 && answer.usage.output > 0);
     }
@@ -68,20 +88,26 @@ async fn answers(chat: &dyn Model) {
         ask(chat, turn).await.unwrap().text.as_deref(),
         Some("Rain, and 3.")
     );
-    let thought = ask(chat, request(vec![user("think first")])).await.unwrap();
+    let (asked, seen) = (request(vec![user("think first")]), Seen::default());
+    let thought = ask_seen(chat, asked, &seen).await.unwrap();
     assert_eq!(thought.text.as_deref(), Some("42"));
-    assert!(
-        thought
-            .opaque
-            .is_some_and(|opaque| opaque.contains("Six times seven"))
-    );
+    let pieces = seen.0.into_inner().unwrap().into_iter();
+    let reasoning = pieces.filter_map(|delta| match delta {
+        Delta::Reasoning(piece) => Some(piece),
+        Delta::Text(_) | Delta::Call(..) => None,
+    });
+    assert_eq!(reasoning.collect::<String>(), "Six times seven is 42.");
+    // Google keeps thoughts in signatures, which the mock server does not make.
+    let is_kept = !chat.label().starts_with("gemini") && !chat.label().starts_with("vertex");
+    let opaque = thought.opaque.unwrap_or_default();
+    assert_eq!(opaque.contains("Six times seven"), is_kept, "{opaque}");
     assert_eq!(say(chat, "slow").await, "text  \"Slowly, but surely.\"");
 }
 
 #[tokio::test]
 #[ignore = "needs STEERSMAN_MOCK_SERVER: scripts/mock-server.sh"]
 async fn structured_output_stands_in_for_tools() {
-    let [chat, _] = server();
+    let [chat, ..] = server();
     let request = Request {
         calls: CallStyle::Structured,
         ..request(vec![two_tools(), user("structured")])

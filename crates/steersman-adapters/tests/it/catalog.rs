@@ -318,6 +318,130 @@ async fn local_looks_for_servers_here_in_order() {
 }
 
 #[tokio::test]
+async fn gemini_and_responses_are_found_by_their_keys() {
+    let (catalog, _) = catalog([nobody().await]);
+    let gemini = ("GEMINI_API_KEY", "k");
+    let official = "default = gemini gemini-3.8-flash at https://generativelanguage.googleapis.com/v1beta with GEMINI_API_KEY";
+    assert_eq!(resolve(&catalog, "", &[gemini]).await, official);
+    let models = "models: { default: gemini }";
+    assert_eq!(resolve(&catalog, models, &[gemini]).await, official);
+    // Elsewhere the first model of the list is taken; its name comes with a folder.
+    let list = r#"{"models":[{"name":"models/text-embedding"},{"name":"models/gemini-3"}]}"#;
+    let server = Listener::new(vec![Reply::json(200, list)]).await;
+    let base = ("GOOGLE_GEMINI_BASE_URL", &*server.url);
+    assert_eq!(
+        resolve(&catalog, models, &[gemini, base]).await,
+        format!(
+            "default = gemini gemini-3 at {} with GEMINI_API_KEY",
+            server.url
+        )
+    );
+    assert_eq!(server.request().header("x-goog-api-key"), Some("k"));
+    let models = "models: { default: { provider: responses, model: gpt-5 } }";
+    let got = resolve(&catalog, models, &[("OPENAI_API_KEY", "sk")]).await;
+    let official = "default = responses gpt-5 at https://api.openai.com/v1 with OPENAI_API_KEY";
+    assert_eq!(got, official);
+    // A key of OpenAI leads `auto` to chat completions.
+    let got = resolve(&catalog, "", &[("OPENAI_API_KEY", "sk"), gemini]).await;
+    assert!(got.starts_with("default = openai"), "{got}");
+}
+
+/// A provider, more keys of its model, and the variables that are set.
+type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+#[tokio::test]
+async fn clouds_are_found_by_their_credentials_and_addresses() {
+    let (catalog, _) = catalog([nobody().await]);
+    let azure = [
+        ("AZURE_OPENAI_API_KEY", "k"),
+        ("AZURE_OPENAI_ENDPOINT", "https://r.openai.azure.com"),
+        ("OPENAI_API_VERSION", "2024-10-21"),
+    ];
+    let token = ("AZURE_OPENAI_AD_TOKEN", "t");
+    let vertex = [
+        ("GOOGLE_APPLICATION_CREDENTIALS", "/run/account.json"),
+        ("GOOGLE_CLOUD_PROJECT", "p"),
+        ("GOOGLE_CLOUD_LOCATION", "europe-west1"),
+    ];
+    let keys = [
+        ("AWS_ACCESS_KEY_ID", "AKID"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("AWS_REGION", "eu-central-1"),
+    ];
+    let local = ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "http://127.0.0.1:9");
+    let api_key = ("AWS_BEARER_TOKEN_BEDROCK", "b");
+    let of = async |provider: &str, rest: &str, vars: &[(&str, &str)]| {
+        let models = format!("models: {{ default: {{ provider: {provider}{rest} }} }}");
+        resolve(&catalog, &models, vars).await
+    };
+    let named = ", model: m";
+    let mut got = String::new();
+    let cases: [Case<'_>; 18] = [
+        ("azure", named, &azure),
+        ("azure", named, &azure[..2]),
+        ("azure", named, &[azure[1], token]),
+        ("azure", named, &azure[..1]),
+        ("azure", "", &azure),
+        ("azure", ", model: m, key: own", &azure[1..]),
+        ("vertex", named, &vertex),
+        ("vertex", named, &vertex[..2]),
+        (
+            "vertex",
+            named,
+            &[("CLOUDSDK_AUTH_ACCESS_TOKEN", "ya29"), vertex[1]],
+        ),
+        ("vertex", named, &vertex[..1]),
+        ("vertex", named, &vertex[1..]),
+        ("bedrock", named, &keys),
+        ("bedrock", named, &[keys[0], keys[1], keys[2], local]),
+        ("bedrock", named, &[keys[0], keys[1], keys[2], api_key]),
+        ("bedrock", named, &keys[..2]),
+        ("bedrock", named, &keys[1..]),
+        ("bedrock", ", model: m, key: \"\"", &keys),
+        (
+            "bedrock",
+            named,
+            &[
+                keys[0],
+                keys[1],
+                keys[2],
+                (local.0, "http://u:p@127.0.0.1:9"),
+            ],
+        ),
+    ];
+    for (provider, rest, vars) in cases {
+        let names: Vec<&str> = vars.iter().map(|(name, _)| *name).collect();
+        let found = of(provider, rest, vars).await;
+        got += &[provider, rest, ", ", &names.join(" "), "\n  ", &found, "\n"].concat();
+    }
+    insta::assert_snapshot!(got);
+}
+
+/// Several variables are one key.
+#[tokio::test]
+async fn a_key_of_several_variables_is_read_from_them() {
+    let bound = |vars: &str| BoundModel {
+        key_env: Some(vars.to_owned()),
+        ..BoundModel::default()
+    };
+    let env = env(&[
+        ("ID", "id"),
+        ("SECRET", "secret\n"),
+        ("TOKEN", "token"),
+        ("ACCOUNT", "{ a b }"),
+    ]);
+    for (vars, key) in [
+        ("ID SECRET TOKEN", Some("id secret token")),
+        ("ID SECRET NONE", Some("id secret")),
+        ("NONE SECRET", None),
+        ("ACCOUNT", Some("{ a b }")),
+    ] {
+        assert_eq!(bound(vars).key(&env).as_deref(), key, "{vars}");
+    }
+    assert_eq!(BoundModel::default().key(&env), None);
+}
+
+#[tokio::test]
 async fn nothing_usable_says_what_was_looked_for() {
     let server = Listener::new(vec![Reply::json(200, LIST)]).await;
     let local = [nobody().await, format!("{}/v1", server.url)];
@@ -325,7 +449,7 @@ async fn nothing_usable_says_what_was_looked_for() {
     let auto = resolve(
         &catalog,
         "models: { default: { model: qwen } }",
-        &[("GEMINI_API_KEY", "k")],
+        &[("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s")],
     )
     .await;
     let models = "models: { default: { provider: local, model: qwen } }";
@@ -403,8 +527,8 @@ async fn a_bound_model_can_be_called() {
         catalog.model(&bound).err().unwrap().to_string()
     };
     assert_eq!(
-        refused("gemini"),
-        "model `default`: this version has no provider `gemini`"
+        refused("oracle"),
+        "model `default`: this version has no provider `oracle`"
     );
     assert!(refused("scripted").contains("none was given"));
     let none = resolve(&Catalog::default(), "models: { default: scripted }", &[]).await;

@@ -1,15 +1,18 @@
 //! Messages of failures are shortened, and a service may repeat in them what it was sent. Wherever a text is cut, by us or
 //! on the way, no part of a secret is left.
 
+use crate::azure::azure;
+use crate::bedrock::bedrock;
+use crate::gemini::{gemini, vertex};
 use crate::listener::{Frame, Listener, Reply};
+use crate::messages::messages;
 use crate::request::{Seen, call_of, chat, request, user};
+use crate::responses::responses;
 use crate::tools::{env, network, run, run_of_t, shown};
 use serde_json::{Value as Json, json};
 use std::fmt::Debug;
 use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
-use steersman_adapters::messages::{self, Messages};
-use steersman_adapters::wire::Timeouts;
 use steersman_machine::view::mapping::Raw;
 use steersman_runtime::model::{Embed, Model, Transport};
 use tokio_util::sync::CancellationToken;
@@ -69,15 +72,20 @@ async fn a_failure_of_a_model_tells_no_part_of_its_key() {
             Reply::with(500, &[], &text[..before + before % 40]),
         ];
         for reply in replies {
-            let server = Listener::new(vec![reply.clone(), reply.clone(), reply]).await;
-            let anthropic = Messages::new(messages::Server {
-                label: "anthropic/test".into(),
-                url: server.url.clone(),
-                model: "test".to_owned(),
-                timeouts: Timeouts::default(),
-            });
-            let openai = chat(&server.url);
-            for told in [fails(&openai).await, fails(&anthropic).await] {
+            let server = Listener::new(vec![reply; 8]).await;
+            let url = &server.url;
+            let openai = chat(url);
+            let models: [Box<dyn Model>; 7] = [
+                Box::new(chat(url)),
+                Box::new(messages(url)),
+                Box::new(responses(url)),
+                Box::new(gemini(url)),
+                Box::new(vertex(url)),
+                Box::new(azure(url)),
+                Box::new(bedrock(url)),
+            ];
+            for model in models {
+                let told = fails(&*model).await;
                 tells_nothing_of(KEY, &told, before);
                 assert!(told.len() < 2_010, "{told}");
             }

@@ -6,6 +6,8 @@
 )]
 
 mod aimock;
+mod azure;
+mod bedrock;
 mod bounds;
 mod catalog;
 mod chat;
@@ -13,6 +15,7 @@ mod command;
 mod command_files;
 mod cuts;
 mod embeddings;
+mod gemini;
 mod http;
 #[cfg(unix)]
 mod journal;
@@ -31,6 +34,7 @@ mod real;
 mod redirects;
 mod reference;
 mod request;
+mod responses;
 mod schema;
 mod secrets;
 mod seen;

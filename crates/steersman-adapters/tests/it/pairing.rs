@@ -4,9 +4,12 @@
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use steersman_adapters::bedrock::encode::encode as bedrock;
 use steersman_adapters::chat::encode::{Dialect, encode as chat, encode_next as chat_next};
 use steersman_adapters::chat::quirks::Quirks;
+use steersman_adapters::gemini::encode::encode as gemini;
 use steersman_adapters::messages::encode::{encode as messages, encode_next as messages_next};
+use steersman_adapters::responses::encode::encode as responses;
 use steersman_adapters::structured::{Style, tell};
 use steersman_machine::context::{Content, Request};
 use steersman_machine::network::ToolChoice;
@@ -26,7 +29,7 @@ fn opaque(dice: &mut Dice, text: Option<&str>, calls: &[(&str, String)]) -> Stri
     let call = || calls.iter().map(|_| json!("call"));
     let begun = || [thought.clone()].into_iter();
     let text = json!(text.len());
-    let blocks: Vec<Json> = match dice.below(7) {
+    let blocks: Vec<Json> = match dice.below(10) {
         0 => begun().collect(),
         1 => begun().chain([text]).chain(begun()).chain(call()).collect(),
         2 => begun().chain([text]).chain(call()).collect(),
@@ -40,6 +43,29 @@ fn opaque(dice: &mut Dice, text: Option<&str>, calls: &[(&str, String)]) -> Stri
                 .collect();
             let details = json!([{ "type": "reasoning.encrypted", "data": "x" }]);
             return json!({ "reasoning_details": details, "tool_calls": extras }).to_string();
+        }
+        6 => {
+            let thought =
+                json!({ "type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "x" });
+            let said = json!({ "text": text, "with": { "phase": "commentary" } });
+            let items: Vec<Json> = [thought.clone(), said]
+                .into_iter()
+                .chain(call())
+                .chain([thought])
+                .collect();
+            return json!({ "items": items }).to_string();
+        }
+        7 => {
+            let call = calls
+                .iter()
+                .map(|_| json!({ "call": { "thoughtSignature": "s", "id": "fc" } }));
+            let parts: Vec<Json> = [text].into_iter().chain(call).collect();
+            return json!({ "parts": parts }).to_string();
+        }
+        8 => {
+            let end = json!({ "text": 0, "with": { "thoughtSignature": "s" } });
+            let parts: Vec<Json> = call().chain([text, end]).collect();
+            return json!({ "parts": parts }).to_string();
         }
         _ => return "no JSON".to_owned(),
     };
@@ -267,6 +293,204 @@ fn of_messages(body: &Json, request: &Request) -> Faults {
     faults
 }
 
+/// Checks a body for OpenAI Responses: each call has its output behind it, and reasoning stands in front of what it led to.
+fn of_responses(body: &Json, request: &Request) -> Faults {
+    let mut faults = Faults::default();
+    faults.tools(list(&body["tools"]).iter().map(|tool| &tool["name"]));
+    let (mut ids, mut owed): (BTreeSet<&str>, Vec<&Json>) = (BTreeSet::new(), Vec::new());
+    let items = list(&body["input"]);
+    let mut said = Vec::new();
+    for (n, item) in items.iter().enumerate() {
+        match text_of(&item["type"]) {
+            "function_call" => {
+                let id = text_of(&item["call_id"]);
+                faults.unless(!id.is_empty() && id.len() <= 64, || {
+                    format!("an id is {id:?}")
+                });
+                faults.unless(ids.insert(id), || format!("two calls are {id:?}"));
+                let args =
+                    serde_json::from_str::<Json>(text_of(&item["arguments"])).unwrap_or_default();
+                faults.unless(args.is_object(), || {
+                    format!("{item} has arguments that are no object")
+                });
+                faults.name(&item["name"]);
+                owed.push(&item["call_id"]);
+            }
+            "function_call_output" => {
+                let of = (!owed.is_empty()).then(|| owed.remove(0));
+                faults.unless(of == Some(&item["call_id"]), || {
+                    format!("{item} is not the output of {of:?}")
+                });
+                said.push(text_of(&item["output"]));
+            }
+            "reasoning" => {
+                let next = items.get(n + 1);
+                let led = next.is_some_and(|next| {
+                    next["role"] == "assistant" || next["type"] == "function_call"
+                });
+                faults.unless(led, || {
+                    format!("item {n} is reasoning that led to nothing: {next:?}")
+                });
+                let is_sealed = item["encrypted_content"].is_string();
+                faults.unless(is_sealed, || format!("{item} is not stored"));
+            }
+            "" => {
+                faults.unless(!blank(&item["content"]), || format!("{item} is empty"));
+                faults.unless(owed.is_empty(), || format!("no outputs for {owed:?}"));
+                said.push(text_of(&item["content"]));
+            }
+            other => faults.unless(false, || format!("{other:?} is no item")),
+        }
+    }
+    faults.unless(owed.is_empty(), || {
+        format!("no outputs for {owed:?} at the end")
+    });
+    nothing_is_lost(&mut faults, &said, request);
+    faults.unless(!items.is_empty(), || "nothing is said".to_owned());
+    faults
+}
+
+/// Checks a body for Gemini: the user is first and last, and the results of an answer are one turn right behind it, in order.
+fn of_gemini(body: &Json, request: &Request) -> Faults {
+    let mut faults = Faults::default();
+    let declared = list(&body["tools"])
+        .iter()
+        .flat_map(|tool| list(&tool["functionDeclarations"]));
+    faults.tools(declared.map(|tool| &tool["name"]));
+    let turns = list(&body["contents"]);
+    let (mut owed, mut said): (Vec<(&Json, &Json)>, Vec<&str>) = (Vec::new(), Vec::new());
+    for part in list(&body["systemInstruction"]["parts"]) {
+        said.push(text_of(&part["text"]));
+    }
+    for (n, turn) in turns.iter().enumerate() {
+        let (role, parts) = (text_of(&turn["role"]), list(&turn["parts"]));
+        faults.unless(n > 0 || role == "user", || {
+            format!("the first turn is of {role:?}")
+        });
+        let same = n > 0 && role == "model" && turns[n - 1]["role"] == "model";
+        faults.unless(!same, || format!("turn {n} is another one of the model"));
+        faults.unless(!parts.is_empty(), || format!("turn {n} is empty"));
+        let results = parts
+            .iter()
+            .filter(|part| part["functionResponse"].is_object())
+            .count();
+        let alone = results == 0 || results == parts.len();
+        faults.unless(alone, || format!("turn {n} mixes results and texts"));
+        faults.unless(owed.is_empty() || results > 0, || {
+            format!("turn {n} is not the results of {owed:?}")
+        });
+        for part in parts {
+            if let Some(text) = part["text"].as_str() {
+                let signed = part.get("thoughtSignature").is_some();
+                faults.unless(signed || !text.trim().is_empty(), || {
+                    format!("an empty part in turn {n}")
+                });
+                said.push(text);
+            } else if part["functionCall"].is_object() {
+                let call = &part["functionCall"];
+                faults.unless(role == "model" && call["args"].is_object(), || {
+                    format!("{call}")
+                });
+                faults.name(&call["name"]);
+                owed.push((&call["name"], &call["id"]));
+            } else {
+                let result = &part["functionResponse"];
+                let of = (!owed.is_empty()).then(|| owed.remove(0));
+                let right = of == Some((&result["name"], &result["id"])) && role == "user";
+                faults.unless(right, || format!("{result} is not the result of {of:?}"));
+                let texts = result["response"].as_object().into_iter().flatten();
+                said.extend(texts.map(|(_, text)| text_of(text)));
+            }
+        }
+        let answered = role == "model" || owed.is_empty();
+        faults.unless(answered, || format!("turn {n} has no results for {owed:?}"));
+    }
+    faults.unless(owed.is_empty(), || {
+        format!("no results for {owed:?} at the end")
+    });
+    nothing_is_lost(&mut faults, &said, request);
+    let last = turns.last().map_or("", |turn| text_of(&turn["role"]));
+    faults.unless(last == "user", || "the model has the last word".to_owned());
+    faults
+}
+
+/// Checks a body for Bedrock's Converse.
+fn of_bedrock(body: &Json, request: &Request) -> Faults {
+    let mut faults = Faults::default();
+    let tools = list(&body["toolConfig"]["tools"]);
+    let specs = tools.iter().filter_map(|tool| tool.get("toolSpec"));
+    faults.tools(specs.map(|spec| &spec["name"]));
+    let (mut ids, mut owed): (BTreeSet<&str>, Vec<&Json>) = (BTreeSet::new(), Vec::new());
+    let turns = list(&body["messages"]);
+    let (mut said, mut points) = (Vec::new(), 0);
+    points += tools
+        .iter()
+        .filter(|tool| tool.get("cachePoint").is_some())
+        .count();
+    for block in list(&body["system"]) {
+        points += usize::from(block.get("cachePoint").is_some());
+        said.push(text_of(&block["text"]));
+    }
+    for (n, turn) in turns.iter().enumerate() {
+        let role = text_of(&turn["role"]);
+        let expected = if n % 2 == 0 { "user" } else { "assistant" };
+        faults.unless(role == expected, || format!("turn {n} is of {role:?}"));
+        let blocks = list(&turn["content"]);
+        faults.unless(!blocks.is_empty(), || format!("turn {n} is empty"));
+        let mut results = true;
+        for block in blocks {
+            let (kind, value) = block
+                .as_object()
+                .and_then(|block| block.iter().next())
+                .unwrap();
+            match kind.as_str() {
+                "text" => {
+                    faults.unless(!blank(value), || format!("an empty text in turn {n}"));
+                    said.push(text_of(value));
+                }
+                "reasoningContent" => {
+                    let signed = value["reasoningText"]["signature"].is_string();
+                    faults.unless(signed && role == "assistant", || format!("{block}"));
+                }
+                "toolUse" => {
+                    let id = text_of(&value["toolUseId"]);
+                    faults.unless(!id.is_empty() && id.len() <= 64, || {
+                        format!("an id is {id:?}")
+                    });
+                    faults.unless(ids.insert(id), || format!("two calls are {id:?}"));
+                    faults.unless(value["input"].is_object(), || format!("{block}"));
+                    faults.name(&value["name"]);
+                    owed.push(&value["toolUseId"]);
+                }
+                "toolResult" => {
+                    let of = (!owed.is_empty()).then(|| owed.remove(0));
+                    let right = of == Some(&value["toolUseId"]) && results && role == "user";
+                    faults.unless(right, || {
+                        format!("turn {n}: {block} is not the result of {of:?}")
+                    });
+                    let text = &value["content"][0]["text"];
+                    faults.unless(!blank(text), || format!("{block} has an empty text"));
+                    said.push(text_of(text));
+                }
+                "cachePoint" => points += 1,
+                other => faults.unless(false, || format!("{other:?} is no block")),
+            }
+            results &= matches!(kind.as_str(), "toolResult" | "cachePoint");
+        }
+        let answered = role == "assistant" || owed.is_empty();
+        faults.unless(answered, || format!("turn {n} has no results for {owed:?}"));
+    }
+    faults.unless(owed.is_empty(), || {
+        format!("no results for {owed:?} at the end")
+    });
+    faults.unless(points <= 4, || format!("{points} points of the cache"));
+    let told = ids.is_empty() || !tools.is_empty();
+    faults.unless(told, || "calls, and no tools".to_owned());
+    nothing_is_lost(&mut faults, &said, request);
+    ends(&mut faults, turns.last(), true);
+    faults
+}
+
 fn text_of(json: &Json) -> &str {
     json.as_str().unwrap_or_default()
 }
@@ -332,11 +556,24 @@ fn judged(request: &Request, before: &mut Before) -> Vec<(&'static str, Json, Fa
         let mut faults = of_messages(&body, request);
         faults.same(&body, &next);
         all.push((name, body, faults));
+        let body = responses(request, "m", true);
+        let faults = of_responses(&body, request);
+        all.push((name, body, faults));
+        for model in ["gemini-2.5-flash", "gemini-3.8-flash"] {
+            let body = gemini(request, model);
+            let faults = of_gemini(&body, request);
+            all.push((name, body, faults));
+        }
+        for model in ["anthropic.claude-haiku-4-5", "meta.llama3"] {
+            let body = bedrock(request, model);
+            let faults = of_bedrock(&body, request);
+            all.push((name, body, faults));
+        }
     }
     all
 }
 
-/// 600 histories with several requests each. A request is encoded in 12 ways, which makes more than 20,000 bodies.
+/// 600 histories with several requests each. A request is encoded in 32 ways, which makes more than 60,000 bodies.
 #[test]
 fn random_histories_under_random_policies_are_what_each_provider_takes() {
     let manner = Manner {

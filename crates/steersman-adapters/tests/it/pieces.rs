@@ -4,9 +4,9 @@ use crate::request::Seen;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use steersman_adapters::chat;
-use steersman_adapters::messages;
 use steersman_adapters::structured::Peek;
-use steersman_adapters::wire::{Decode, Quiet, sse::Events};
+use steersman_adapters::wire::{Decode, Quiet, frames::Frames, sse::Events};
+use steersman_adapters::{bedrock, gemini, messages, responses};
 use steersman_runtime::model::{Delta, Sink as _};
 
 /// Number of pieces that a reader gets.
@@ -162,6 +162,91 @@ fn messages_are_put_together_in_linear_time() {
             Box::new(messages::stream::Decoder::default())
         });
     }
+}
+
+#[test]
+fn responses_are_put_together_in_linear_time() {
+    for (kind, item) in [
+        ("output_text", "message"),
+        ("refusal", "message"),
+        ("function_call_arguments", "function_call"),
+        ("reasoning_summary_text", "reasoning"),
+    ] {
+        let begin = json!({ "type": "response.output_item.added", "output_index": 0, "item": { "type": item } });
+        let event =
+            json!({ "type": format!("response.{kind}.delta"), "output_index": 0, "delta": "x" });
+        decodes(kind, &[begin.to_string()], &event.to_string(), || {
+            Box::new(responses::stream::Decoder::default())
+        });
+    }
+}
+
+#[test]
+fn chunks_of_gemini_are_put_together_in_linear_time() {
+    for (what, part) in [
+        ("text", json!({ "text": "x" })),
+        ("thought", json!({ "text": "x", "thought": true })),
+        ("unknown", json!({ "executableCode": { "code": "x" } })),
+    ] {
+        let event = json!({ "candidates": [{ "content": { "parts": [part] } }] });
+        decodes(what, &[], &event.to_string(), || {
+            Box::new(gemini::stream::Decoder::default())
+        });
+    }
+}
+
+#[test]
+fn converse_is_put_together_in_linear_time() {
+    for (what, delta) in [
+        ("text", json!({ "text": "x" })),
+        ("arguments", json!({ "toolUse": { "input": "x" } })),
+        ("reasoning", json!({ "reasoningContent": { "text": "x" } })),
+        (
+            "signature",
+            json!({ "reasoningContent": { "signature": "x" } }),
+        ),
+    ] {
+        let call = json!({ "toolUse": { "toolUseId": "a", "name": "add" } });
+        let begin =
+            json!({ "contentBlockStart": { "contentBlockIndex": 0, "start": call } }).to_string();
+        let begin = if what == "arguments" {
+            vec![begin]
+        } else {
+            Vec::new()
+        };
+        let event = json!({ "contentBlockDelta": { "contentBlockIndex": 0, "delta": delta } });
+        decodes(what, &begin, &event.to_string(), || {
+            Box::new(bedrock::stream::Decoder::default())
+        });
+    }
+}
+
+#[test]
+fn frames_are_cut_in_linear_time() {
+    /// A message without headers.
+    fn message(payload: usize) -> Vec<u8> {
+        let mut bytes = [(16 + payload as u32).to_be_bytes(), [0; 4]].concat();
+        bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
+        bytes.extend(vec![b'x'; payload]);
+        bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
+        bytes
+    }
+    is_linear("one message", MANY, |pieces| {
+        let mut frames = Frames::default();
+        for byte in message(pieces).chunks(1) {
+            frames.push(byte).expect("whole");
+        }
+    });
+    is_linear("messages", MANY, |pieces| {
+        let (mut frames, one) = (Frames::default(), message(1));
+        for _ in 0..pieces {
+            frames.push(&one).expect("whole");
+        }
+    });
+    is_linear("messages at once", MANY, |pieces| {
+        let all = message(1).repeat(pieces);
+        Frames::default().push(&all).expect("whole");
+    });
 }
 
 #[test]

@@ -19,7 +19,7 @@ agents:
 fn said(wire: &str) -> [String; 4] {
     // With a strict schema the model gives `null` for a field that it would leave out.
     let accepted = match wire {
-        "openai" => r#"{"accept":true,"revise":null}"#,
+        "openai" | "azure" | "responses" => r#"{"accept":true,"revise":null}"#,
         _ => r#"{"accept":true}"#,
     };
     [
@@ -35,6 +35,17 @@ fn reply(wire: &str, text: &str) -> Reply {
     let body = match wire {
         "anthropic" => json!({ "type": "message", "stop_reason": "end_turn",
             "content": [{ "type": "text", "text": text }], "usage": { "input_tokens": 3, "output_tokens": 4 } }),
+        "responses" => json!({ "status": "completed",
+            "output": [{ "type": "message", "content": [{ "type": "output_text", "text": text }] }],
+            "usage": { "input_tokens": 3, "output_tokens": 4 } }),
+        "gemini" | "vertex" => {
+            json!({ "candidates": [{ "content": { "parts": [{ "text": text }] }, "finishReason": "STOP" }],
+            "usageMetadata": { "promptTokenCount": 3, "candidatesTokenCount": 4 } })
+        }
+        "bedrock" => {
+            json!({ "output": { "message": { "content": [{ "text": text }] } }, "stopReason": "end_turn",
+            "usage": { "inputTokens": 3, "outputTokens": 4 } })
+        }
         _ => {
             json!({ "choices": [{ "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }],
             "usage": { "prompt_tokens": 3, "completion_tokens": 4 } })
@@ -44,10 +55,17 @@ fn reply(wire: &str, text: &str) -> Reply {
 }
 
 /// Returns the schema of the answer that a request wants, or null.
-fn wanted(request: &Json) -> &Json {
-    match request.get("output_config") {
-        Some(config) => &config["format"]["schema"],
-        None => &request["response_format"]["json_schema"]["schema"],
+fn wanted(wire: &str, request: &Json) -> Json {
+    match wire {
+        "anthropic" => request["output_config"]["format"]["schema"].clone(),
+        "responses" => request["text"]["format"]["schema"].clone(),
+        "gemini" | "vertex" => request["generationConfig"]["responseJsonSchema"].clone(),
+        "bedrock" => {
+            let schema =
+                request["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["schema"].as_str();
+            schema.map_or(Json::Null, |schema| serde_json::from_str(schema).unwrap())
+        }
+        _ => request["response_format"]["json_schema"]["schema"].clone(),
     }
 }
 
@@ -57,7 +75,11 @@ async fn judged(wire: &str) -> Vec<Json> {
     let silent = if wire == "compatible" { 2 } else { 0 };
     let replies = [vec![Reply::with(404, &[], ""); silent], says.to_vec()].concat();
     let server = Listener::new(replies).await;
-    let engine = engine(env(&[("URL", &server.url), ("KEY", "sk-test")]));
+    let url = match wire {
+        "vertex" => format!("{}/v1/projects/p/locations/eu", server.url),
+        _ => server.url.clone(),
+    };
+    let engine = engine(env(&[("URL", &url), ("KEY", "sk-test")]));
     let provider = match wire {
         "compatible" => String::new(),
         wire => format!("provider: {wire}"),
@@ -80,22 +102,37 @@ async fn judged(wire: &str) -> Vec<Json> {
 
 #[tokio::test]
 async fn a_judgement_is_wanted_as_a_schema_and_read_on_every_wire() {
-    for wire in ["openai", "compatible", "anthropic"] {
+    for wire in [
+        "openai",
+        "compatible",
+        "anthropic",
+        "responses",
+        "gemini",
+        "azure",
+        "vertex",
+        "bedrock",
+    ] {
         let asked = judged(wire).await;
         assert_eq!(asked.len(), 4, "{wire}");
         for (n, request) in asked.iter().enumerate() {
-            let schema = wanted(request);
+            let schema = wanted(wire, request);
             if n % 2 == 0 {
                 assert!(schema.is_null(), "{wire}: a draft is a text, {request}");
                 continue;
             }
-            assert!(request.get("tools").is_none(), "{wire}: {request}");
+            for tools in ["tools", "toolConfig"] {
+                assert!(request.get(tools).is_none(), "{wire}: {request}");
+            }
             assert_eq!(schema["type"], "object", "{wire}");
             assert_eq!(schema["additionalProperties"], false, "{wire}");
             assert_eq!(schema["properties"]["accept"]["type"], "boolean", "{wire}");
             let revise = &schema["properties"]["revise"];
-            let required = if wire == "openai" {
-                assert_eq!(request["response_format"]["json_schema"]["strict"], true);
+            let required = if ["openai", "azure", "responses"].contains(&wire) {
+                let strict = match wire {
+                    "responses" => &request["text"]["format"]["strict"],
+                    _ => &request["response_format"]["json_schema"]["strict"],
+                };
+                assert_eq!(*strict, true, "{wire}");
                 assert_eq!(revise["anyOf"][0]["type"], "string");
                 assert_eq!(revise["anyOf"][1], json!({ "type": "null" }));
                 json!(["accept", "revise"])
@@ -107,7 +144,7 @@ async fn a_judgement_is_wanted_as_a_schema_and_read_on_every_wire() {
         }
         // The writer reads what it has to revise.
         assert!(
-            asked[2]["messages"].to_string().contains("Cite."),
+            asked[2].to_string().contains("Cite."),
             "{wire}: {}",
             asked[2]
         );

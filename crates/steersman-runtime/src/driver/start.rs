@@ -606,10 +606,7 @@ impl Job<'_, '_> {
     ) -> Result<Transport, String> {
         let mut transport = Transport {
             url: bound.url.clone(),
-            key: bound
-                .key_env
-                .as_ref()
-                .and_then(|v| (self.seen.engine.0.options.env)(v)),
+            key: bound.key(&self.seen.engine.0.options.env),
             model: bound.model.clone(),
         };
         if *bound.provider == *SCRIPTED {

@@ -172,7 +172,8 @@ pub struct BoundModel {
     /// Base address, if it is not a template of the definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Environment variable that holds the key, if the definition names no secret.
+    /// Environment variable that holds the key, if the definition names no secret. Several names with blanks between them are the
+    /// parts of one key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
     /// True if each call creates state at the provider (hosted tools, stored conversations). Such a call begins only after its
@@ -214,6 +215,18 @@ impl BoundModel {
         let host = host.rsplit('@').next().unwrap_or_default();
         let colon = if scheme.is_empty() { "" } else { "://" };
         format!("{label} at {scheme}{colon}{host}{path}").into()
+    }
+
+    /// Reads the key from the environment: the values of the variables of `key_env`, with blanks between them, without those that are
+    /// not set. `None` if there is no such variable, or the first one is not set.
+    pub fn key(&self, env: &Env) -> Option<String> {
+        let mut names = self.key_env.as_deref()?.split(' ');
+        let mut key = env(names.next()?)?;
+        for part in names.filter_map(|name| env(name)) {
+            key.push(' ');
+            key.push_str(part.trim());
+        }
+        Some(key)
     }
 
     /// Returns the price, if known. A scripted model without a price is free.

@@ -1,36 +1,43 @@
 //! Strict schemas for answers that must match a schema. OpenAI enforces only strict ones: every object requires all its properties
 //! and allows no others. Optional properties become nullable, and these nulls are removed from the answer again.
 
-use super::encode::Dialect;
 use serde_json::{Value as Json, json};
+use steersman_machine::context::Request;
+use steersman_machine::stored::outcome::Answer;
 
-/// Returns the `response_format` for an answer that must match a schema.
-pub(super) fn response_format(schema_text: &str, dialect: &Dialect) -> Json {
-    let schema = serde_json::from_str::<Json>(schema_text).unwrap_or_else(|_| json!({}));
-    // OpenAI refuses `strict` with a schema that is not strict. Other servers ignore it.
-    let (strict, schema) = if dialect.openai {
-        let mut wide = schema.clone();
-        // A reference into a property would break: an optional property gets another path, below `anyOf`.
-        if !schema_text.contains("#/properties") {
-            widen(&mut wide);
-        }
-        if is_strict(&wide) {
-            (true, wide)
-        } else {
-            (false, schema)
-        }
+/// Returns the schema in the form that OpenAI enforces, and true if there is one; otherwise the schema as it is, and false: OpenAI
+/// refuses `strict` with a schema that is not strict.
+pub(crate) fn enforced(schema_text: &str) -> (bool, Json) {
+    let schema = read(schema_text);
+    let mut wide = schema.clone();
+    // A reference into a property would break: an optional property gets another path, below `anyOf`.
+    if !schema_text.contains("#/properties") {
+        widen(&mut wide);
+    }
+    if is_strict(&wide) {
+        (true, wide)
     } else {
-        (true, schema)
-    };
-    json!({
-        "type": "json_schema",
-        "json_schema": { "name": "answer", "strict": strict, "schema": schema },
-    })
+        (false, schema)
+    }
+}
+
+/// Returns the schema of a text. A text that is no JSON gives the schema that takes everything.
+pub(crate) fn read(schema_text: &str) -> Json {
+    serde_json::from_str::<Json>(schema_text).unwrap_or_else(|_| json!({}))
+}
+
+/// Removes from an answer the nulls that stand in for optional properties of the schema that was wanted.
+pub(crate) fn narrow_answer(answer: &mut Answer, request: &Request) {
+    if let (Some(schema), Some(text)) = (&request.output, &mut answer.text)
+        && let Some(narrowed) = narrowed(text, schema)
+    {
+        *text = narrowed;
+    }
 }
 
 /// Removes the nulls that stand in for optional properties, which were made required. Returns `None` if nothing changes, or if the
 /// text is not JSON.
-pub(super) fn narrowed(text: &str, schema: &str) -> Option<String> {
+fn narrowed(text: &str, schema: &str) -> Option<String> {
     let schema = serde_json::from_str::<Json>(schema).ok()?;
     let mut answer = serde_json::from_str::<Json>(text).ok()?;
     narrow(&mut answer, &schema).then(|| answer.to_string())
