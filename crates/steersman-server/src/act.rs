@@ -254,7 +254,7 @@ impl Caller {
     ///
     /// # Errors
     /// Of code `refused` if a line refused it.
-    async fn found(
+    pub(crate) async fn found(
         &self,
         session: &str,
         after: Line,

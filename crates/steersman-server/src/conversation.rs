@@ -166,6 +166,11 @@ impl Caller {
         if !matches!(&*info.state.status, "waits" | "doubt") {
             return Ok(Vec::new());
         }
+        self.asked(session).await
+    }
+
+    /// Returns what a session waits for, also while it is at work on something else. Secrets are masked as in [`Self::open`].
+    pub(crate) async fn asked(&self, session: &str) -> Result<Vec<Open>, Problem> {
         let pending = self.steersman.pending(session).await?;
         if self.may(Permission::Context) {
             return Ok(pending.iter().map(Open::from).collect());
@@ -218,7 +223,7 @@ impl Caller {
     }
 
     /// Waits until a message is taken. `None` if it may wait and the session asks something first.
-    async fn later(
+    pub(crate) async fn later(
         &self,
         session: &str,
         message: &str,
@@ -247,12 +252,21 @@ impl Caller {
         session: &str,
         line: Line,
     ) -> Result<Turn, Problem> {
+        Ok(Turn::new(line, self.speakers(network, session).await?))
+    }
+
+    /// Returns the agents of a session whose words its clients hear.
+    pub(crate) async fn speakers(
+        &self,
+        network: &Network,
+        session: &str,
+    ) -> Result<Speakers, Problem> {
         let reader = Stored::plain(self.steersman.engine(), session);
         let first = reader.lines(Line::NONE, 1).await?;
         let commit = first.first().and_then(|line| line.commit.as_ref());
         let made = commit.and_then(|commit| commit.made.first());
         let root = made.map_or(Id::MAIN, |made| made.agent);
-        Ok(Turn::new(line, Speakers::of(network.checked(), root)))
+        Ok(Speakers::of(network.checked(), root))
     }
 
     /// Returns the events of a turn.

@@ -153,7 +153,7 @@ fn cross_origin(headers: &mut HeaderMap, origin: HeaderValue) {
         ),
         (
             header::ACCESS_CONTROL_EXPOSE_HEADERS,
-            "etag, idempotent-replay, location, x-request-id",
+            "etag, idempotent-replay, location, x-request-id, x-steersman-session",
         ),
         (header::VARY, "origin"),
     ];

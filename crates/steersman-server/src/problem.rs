@@ -270,6 +270,15 @@ impl Problem {
         response
     }
 
+    /// Returns the code and the sentence, for protocols that have no more.
+    pub(crate) fn words(&self) -> (&str, String) {
+        let message = match &self.0.help {
+            Some(help) => format!("{}: {help}", self.0.detail),
+            None => self.0.detail.clone(),
+        };
+        (self.0.stopped.as_deref().unwrap_or(self.0.code), message)
+    }
+
     /// Returns the error object of OpenAI's APIs.
     pub(crate) fn openai(&self) -> Value {
         let kind = match self.0.status {
@@ -279,11 +288,7 @@ impl Problem {
             500.. => "server_error",
             _ => "invalid_request_error",
         };
-        let message = match &self.0.help {
-            Some(help) => format!("{}: {help}", self.0.detail),
-            None => self.0.detail.clone(),
-        };
-        let code = self.0.stopped.as_deref().unwrap_or(self.0.code);
+        let (code, message) = self.words();
         json!({ "error": { "message": message, "type": kind, "param": null, "code": code } })
     }
 

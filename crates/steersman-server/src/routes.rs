@@ -6,6 +6,7 @@
 )]
 
 mod accounts;
+mod agui;
 mod branches;
 mod definitions;
 mod events;
@@ -32,5 +33,6 @@ pub(crate) fn all(limits: &Limits) -> OpenApiRouter<Server> {
         .merge(definitions::routes())
         .merge(accounts::routes())
         .merge(openai::routes(limits))
+        .merge(agui::routes(limits))
         .merge(health::routes())
 }

@@ -9,7 +9,7 @@ use crate::problem::{Code, Problem};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures::{StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -91,16 +91,30 @@ pub(crate) fn open(
     };
     let frames = stream::unfold(reading, |mut reading| async move {
         let frame = reading.next().await?;
-        Some((Ok::<_, Infallible>(frame), reading))
+        Some((frame, reading))
     });
-    let frames = stream::iter([Ok(hello)]).chain(frames);
+    Ok(streamed(stream::iter([hello]).chain(frames)))
+}
+
+/// Answers with a stream of frames. A comment comes while there is nothing to tell.
+pub(crate) fn streamed(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
+    let frames = frames.map(Ok::<_, Infallible>);
     let sse = Sse::new(frames).keep_alive(KeepAlive::new().interval(COMMENT));
     let mut response = sse.into_response();
     let name = HeaderName::from_static("x-accel-buffering");
     response
         .headers_mut()
         .insert(name, HeaderValue::from_static("no"));
-    Ok(response)
+    response
+}
+
+/// Names the session in a response.
+pub(crate) fn with_session(mut response: Response, session: &str) -> Response {
+    if let Ok(session) = HeaderValue::from_str(session) {
+        let name = HeaderName::from_static("x-steersman-session");
+        response.headers_mut().insert(name, session);
+    }
+    response
 }
 
 /// A stream that is open.

@@ -183,7 +183,7 @@ impl Log {
     }
 
     /// Returns a line and all lines before it on its path, oldest first.
-    fn up_to(&self, line: Line) -> Vec<&Arc<LogLine>> {
+    pub fn up_to(&self, line: Line) -> Vec<&Arc<LogLine>> {
         let mut path = self.back_to(line, Line::NONE);
         path.reverse();
         path

@@ -540,8 +540,8 @@ fn orders(seen: &Inspection) -> impl Iterator<Item = String> {
     paused.into_iter().chain(held)
 }
 
-/// Returns the state by name.
-fn state(snapshot: &Snapshot) -> Map<String, Json> {
+/// Returns the state by name. Entries of agents below the root are prefixed with the agent's path; a sealed value is `(sealed)`.
+pub fn state(snapshot: &Snapshot) -> Map<String, Json> {
     let state = snapshot.state.iter();
     let sorted: BTreeMap<String, Json> = state
         .filter(|((_, name), _)| !is_rating(name))

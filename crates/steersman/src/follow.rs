@@ -6,6 +6,7 @@ use futures::stream::{BoxStream, StreamExt as _};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Engine;
 use steersman_runtime::feed::{Feed, FeedItem};
@@ -250,7 +251,7 @@ impl Events {
             return self.settled().await;
         }
         for line in lines {
-            self.item(FeedItem::Line(line)).await?;
+            self.line(line).await?;
         }
         Ok(())
     }
@@ -267,6 +268,15 @@ impl Events {
             .as_ref()
             .and_then(|d| d.settled().now_or_never());
         if let Some(Ok(settled)) = settled {
+            // The state may be of lines that were not delivered yet. They come first, and the state is read again after them.
+            let lines = self.feed.lines().await?;
+            if !lines.is_empty() {
+                self.catches_up = true;
+                for line in lines {
+                    self.line(line).await?;
+                }
+                return Ok(());
+            }
             self.settled = Some(self.feed.cursor());
             self.piece(FeedItem::Settled(settled)).await?;
         }
@@ -280,16 +290,19 @@ impl Events {
         Ok(())
     }
 
+    /// Adds the events of a line.
+    async fn line(&mut self, line: Arc<LogLine>) -> Result<(), Error> {
+        let line = self.reader.arrived(line).await?;
+        let events = self.teller.line(&line).await?.into_iter();
+        self.ready
+            .extend(events.filter(|event| event.cursor > self.from));
+        Ok(())
+    }
+
     /// Adds the events of an item of the feed.
     async fn item(&mut self, item: FeedItem) -> Result<(), Error> {
         match item {
-            FeedItem::Line(line) => {
-                let line = self.reader.arrived(line).await?;
-                let events = self.teller.line(&line).await?.into_iter();
-                self.ready
-                    .extend(events.filter(|event| event.cursor > self.from));
-                Ok(())
-            }
+            FeedItem::Line(line) => self.line(line).await,
             // The item may describe an earlier state, so the present one is read and reported.
             FeedItem::Settled(_) => self.settled().await,
             // Lines still arrive through the store, whichever process drives the session next.

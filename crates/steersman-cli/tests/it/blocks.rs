@@ -38,11 +38,13 @@ const PLAYED: [&str; 18] = [
 const BUILT: [&str; 3] = ["guides/building", "guides/embedding", "guides/testing"];
 
 /// Blocks of one kind that other tests compare with what runs: `service.rs` and `guide.rs` of the library, `served.rs`,
-/// `openai_clients.rs` and `opentelemetry.rs`.
-const COMPARED: [(&str, &str); 9] = [
+/// `agui_clients.rs`, `openai_clients.rs` and `opentelemetry.rs`.
+const COMPARED: [(&str, &str); 11] = [
     ("guides/embedding", "http"),
     ("guides/embedding", "toml"),
     ("guides/embedding", "yaml"),
+    ("guides/front-ends", "js"),
+    ("guides/front-ends", "yaml"),
     ("guides/serving", "http"),
     ("guides/serving", "json"),
     ("guides/serving", "python"),

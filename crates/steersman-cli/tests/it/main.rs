@@ -8,6 +8,7 @@
 
 mod act;
 mod advice;
+mod agui_clients;
 mod answered;
 mod approved;
 mod artifacts;

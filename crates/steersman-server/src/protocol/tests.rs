@@ -9,13 +9,13 @@ use steersman::machine::stored::ids::{Id, Line, Time};
 use steersman::runtime::session::Settled;
 use steersman::{Called, Event, EventKind, How, Network};
 
-const LINE: Line = Line(3);
+pub(super) const LINE: Line = Line(3);
 
-fn id(text: &str) -> Id {
+pub(super) fn id(text: &str) -> Id {
     text.parse().unwrap()
 }
 
-fn event(cursor: &str, kind: EventKind) -> Event {
+pub(super) fn event(cursor: &str, kind: EventKind) -> Event {
     let cursor: steersman::Cursor = cursor.parse().unwrap();
     Event {
         cursor,
@@ -28,7 +28,7 @@ fn event(cursor: &str, kind: EventKind) -> Event {
     }
 }
 
-fn piece(kind: EventKind) -> Event {
+pub(super) fn piece(kind: EventKind) -> Event {
     Event {
         line: None,
         at: None,
@@ -36,7 +36,7 @@ fn piece(kind: EventKind) -> Event {
     }
 }
 
-fn accepted(message: &str) -> EventKind {
+pub(super) fn accepted(message: &str) -> EventKind {
     EventKind::Accepted {
         message: message.into(),
         by: None,
@@ -45,7 +45,7 @@ fn accepted(message: &str) -> EventKind {
     }
 }
 
-fn said(effect: &str, text: &str) -> EventKind {
+pub(super) fn said(effect: &str, text: &str) -> EventKind {
     EventKind::Said {
         effect: id(effect),
         text: text.into(),
@@ -54,7 +54,7 @@ fn said(effect: &str, text: &str) -> EventKind {
 }
 
 /// A turn: the agent says something, calls a tool, answers, and rests.
-fn events() -> Vec<Event> {
+pub(super) fn events() -> Vec<Event> {
     let heard = EventKind::Heard {
         by: None,
         who: None,
@@ -121,7 +121,7 @@ fn events() -> Vec<Event> {
 }
 
 /// The same events with streamed pieces ahead of each text, cut at this byte, after `void` attempts that are taken back.
-fn streamed(cut: usize, void: u32) -> Vec<Event> {
+pub(super) fn streamed(cut: usize, void: u32) -> Vec<Event> {
     let mut live = Vec::new();
     for event in events() {
         if let (EventKind::Said { effect, text, .. }, true) =

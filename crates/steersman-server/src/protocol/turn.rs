@@ -11,8 +11,17 @@ use steersman::{
     Turn as Settled,
 };
 
-/// The beginning of the ids of messages that these protocols put into inboxes. Such a message begins a turn.
+/// The beginning of the ids of messages that OpenAI's protocols put into inboxes.
 pub(crate) const MESSAGE: &str = "openai/";
+/// The beginning of the ids of messages that AG-UI puts into inboxes.
+pub(crate) const AGUI: &str = "agui/";
+
+/// Returns true for a message that a protocol put into the inbox. Such a message begins a turn.
+fn begins(message: &str) -> bool {
+    [MESSAGE, AGUI]
+        .iter()
+        .any(|protocol| message.starts_with(protocol))
+}
 
 /// The agents whose words a client hears.
 #[derive(Clone, Debug)]
@@ -58,16 +67,25 @@ impl Speakers {
         }
     }
 
+    /// Returns true if the agent talks with the user over several turns.
+    pub(super) fn is_dialogue(&self, name: &str) -> bool {
+        self.dialogues.contains(name)
+    }
+
+    /// Returns true if the words of this agent are final when they are said.
+    pub(super) fn is_plain(&self, event: &Event) -> bool {
+        (event.agent.as_ref()).is_some_and(|name| self.plain.contains(name))
+    }
+
     /// Returns true if the ends of this agent's turns are answers to the client.
-    fn answers(&self, event: &Event) -> bool {
+    pub(super) fn answers(&self, event: &Event) -> bool {
         event.agent_id == Some(self.root)
             || (event.agent.as_ref()).is_some_and(|name| self.dialogues.contains(name))
     }
 
     /// Returns true if the client hears each message of this agent.
     fn says(&self, event: &Event) -> bool {
-        let is_plain = (event.agent.as_ref()).is_some_and(|name| self.plain.contains(name));
-        is_plain && self.answers(event)
+        self.is_plain(event) && self.answers(event)
     }
 }
 
@@ -126,6 +144,10 @@ pub(crate) struct Open {
     pub(crate) arguments: Json,
     /// Answers to choose from. Empty if any answer is allowed.
     pub(crate) options: Vec<String>,
+    /// Arguments that the decider may change, where that is known.
+    pub(crate) edit: Vec<Name>,
+    /// Time at which it ends by itself, where that is known.
+    pub(crate) due: Option<Time>,
 }
 
 impl Open {
@@ -172,6 +194,9 @@ impl From<&Question> for Open {
             tool: question.tool().map(Into::into),
             arguments: question.arguments(),
             options: question.options().to_vec(),
+            edit: question.editable().map(Into::into).collect(),
+            // After that time somebody else is asked, if the definition names one.
+            due: question.due().filter(|_| question.pending().next.is_none()),
         }
     }
 }
@@ -231,8 +256,8 @@ pub(crate) struct Turn {
     asked: BTreeMap<Id, Open>,
     /// The way in which an agent that answers the client ended its turn last.
     rested: Option<Result<(), Failed>>,
-    /// The message of the turn.
-    own: Option<Name>,
+    /// The messages of the turn.
+    own: Vec<Name>,
     /// The line that took another message last.
     accepted: Line,
 }
@@ -257,9 +282,25 @@ impl Turn {
             called: BTreeMap::new(),
             asked: BTreeMap::new(),
             rested: None,
-            own: None,
+            own: Vec::new(),
             accepted: Line::NONE,
         }
+    }
+
+    /// Adds messages of the same request, which later lines take.
+    pub(crate) fn with(mut self, own: impl IntoIterator<Item = Name>) -> Self {
+        self.own.extend(own);
+        self
+    }
+
+    /// Returns true if the turn is about a message.
+    pub(crate) fn is_own(&self, message: &str) -> bool {
+        // The words of a rewind may be taken after it, under an id that begins with its own.
+        let mut own = self.own.iter();
+        own.any(|own| {
+            let rest = message.strip_prefix(&**own);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
     }
 
     /// Returns the branch of the turn, once its line was told.
@@ -322,19 +363,17 @@ impl Turn {
     fn is_next(&mut self, line: Line, event: &Event) -> bool {
         if line == self.line {
             if let EventKind::Accepted { message, .. } = &event.kind {
-                self.own = Some(message.clone());
+                self.own.push(message.clone());
             }
             return false;
         }
         match &event.kind {
             EventKind::Accepted { message, .. } => {
-                // The words of a rewind may be taken after it, under an id that begins with its own.
-                let own = self.own.as_ref();
-                if own.is_some_and(|own| message.starts_with(&**own)) {
+                if self.is_own(message) {
                     return false;
                 }
                 self.accepted = line;
-                message.starts_with(MESSAGE)
+                begins(message)
             }
             EventKind::Heard { .. } => self.accepted == line && self.branch == Some(event.branch),
             EventKind::Superseded { of, .. } => self.branch == Some(*of),
@@ -442,6 +481,8 @@ impl Turn {
                     tool,
                     arguments: arguments.unwrap_or_default(),
                     options: Vec::new(),
+                    edit: Vec::new(),
+                    due: None,
                 };
                 self.asked.insert(question.effect, open);
             }
@@ -515,7 +556,7 @@ impl Turn {
 }
 
 /// Returns the rest of a text whose beginning was told; `None` if it begins in another way. Space around it does not count.
-fn rest(so_far: &str, text: &str) -> Option<String> {
+pub(super) fn rest(so_far: &str, text: &str) -> Option<String> {
     let (told, whole) = (so_far.trim_start(), text.trim_start());
     if let Some(rest) = whole.strip_prefix(told) {
         return Some(rest.to_owned());

@@ -10,14 +10,9 @@ use crate::problem::{Code, Problem};
 use crate::{Limits, Permission, Server};
 use axum::Json;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::response::IntoResponse;
-use axum::response::sse::{Event as Frame, KeepAlive, Sse};
-use futures::{Stream, StreamExt as _};
+use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::time::Duration;
 use steersman::Network;
 use steersman::machine::stored::ids::Name;
 use steersman::runtime::store::SessionId;
@@ -27,9 +22,6 @@ use utoipa::openapi::schema::Type;
 use utoipa::openapi::{ContentBuilder, ObjectBuilder, RefOr, Response, ResponseBuilder, Schema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-
-/// Interval of the comments that keep a connection open.
-const COMMENT: Duration = Duration::from_secs(15);
 
 pub(super) fn routes(limits: &Limits) -> OpenApiRouter<Server> {
     OpenApiRouter::new()
@@ -172,16 +164,4 @@ fn prompt(text: &str) -> Result<Option<Message>, String> {
         return Ok(None);
     }
     Err("prompts are those of the definition: leave out `system` and `developer`".to_owned())
-}
-
-/// Answers with a stream of frames. A comment comes while there is nothing to tell.
-fn streamed(frames: impl Stream<Item = Frame> + Send + 'static) -> axum::response::Response {
-    let frames = frames.map(Ok::<_, Infallible>);
-    let sse = Sse::new(frames).keep_alive(KeepAlive::new().interval(COMMENT));
-    let mut response = sse.into_response();
-    let name = HeaderName::from_static("x-accel-buffering");
-    response
-        .headers_mut()
-        .insert(name, HeaderValue::from_static("no"));
-    response
 }

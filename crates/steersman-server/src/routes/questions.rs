@@ -258,7 +258,7 @@ async fn answer(
 /// The fate of an effect in doubt.
 #[derive(Copy, Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum How {
+pub(super) enum How {
     /// It happened.
     Done,
     /// It did not happen, and may run again.
@@ -266,6 +266,19 @@ enum How {
     /// Nobody will find out.
     #[default]
     Fail,
+}
+
+impl How {
+    /// Returns it with the result of an effect that happened.
+    pub(super) fn with(self, result: &Value) -> Resolution {
+        match self {
+            Self::Done => Resolution::Done {
+                result: result.to_string(),
+            },
+            Self::NotPerformed => Resolution::NotPerformed,
+            Self::Fail => Resolution::Fail,
+        }
+    }
 }
 
 /// A person's statement about an effect in doubt.
@@ -305,13 +318,7 @@ async fn resolve(
         &question,
         resolve.role.as_deref(),
         |of, by| {
-            let how = match resolve.how {
-                How::Done => Resolution::Done {
-                    result: resolve.result.to_string(),
-                },
-                How::NotPerformed => Resolution::NotPerformed,
-                How::Fail => Resolution::Fail,
-            };
+            let how = resolve.how.with(&resolve.result);
             Ok(Act::resolve(of, how, by))
         },
     )

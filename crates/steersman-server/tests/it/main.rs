@@ -6,6 +6,8 @@
 )]
 
 mod acts;
+mod agui;
+mod agui_clients;
 mod guard;
 mod idempotent;
 mod law;
@@ -17,3 +19,4 @@ mod openapi;
 mod responses;
 mod streams;
 mod world;
+mod written;

@@ -203,9 +203,9 @@ fn frames(text: &str) -> Vec<Frame> {
 
 /// A model that streams its answer when it is told to, and ends when it is told to.
 #[derive(Clone, Default)]
-struct Slow {
-    begins: Arc<Notify>,
-    ends: Arc<Notify>,
+pub(crate) struct Slow {
+    pub(crate) begins: Arc<Notify>,
+    pub(crate) ends: Arc<Notify>,
 }
 
 impl Model for Slow {
@@ -239,7 +239,7 @@ impl Model for Slow {
     }
 }
 
-async fn slow() -> (World, Slow) {
+pub(crate) async fn slow() -> (World, Slow) {
     let model = Slow::default();
     let setup = Steersman::options().model("default", model.clone());
     let world = World::of(setup, Arc::new(MemoryStore::new()), Options::default()).await;

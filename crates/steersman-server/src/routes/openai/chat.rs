@@ -1,16 +1,17 @@
 //! Chat completions. The messages of a request lead to the session that continues them; what is new is said there.
 
 use super::talk::{Asks, Message, Named, Talk};
-use super::{Failures, is_retry, named, of_definition, prompt, role, streamed};
+use super::{Failures, is_retry, named, of_definition, prompt, role};
 use crate::ask::{Asked, Body};
 use crate::caller::Caller;
 use crate::conversation::{Chain, END, Went};
 use crate::limits::Using;
 use crate::problem::{Code, Problem};
 use crate::protocol::chat::{ANSWER, APPROVE, Chat, Form, Functions};
+use crate::stream::{streamed, with_session};
 use crate::{Permission, Server};
 use axum::Json;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::HeaderMap;
 use axum::response::sse::Event as Frame;
 use axum::response::{IntoResponse, Response};
 use futures::stream;
@@ -359,13 +360,4 @@ enum Stage {
 /// Returns a frame of a stream.
 fn data(json: &Value) -> Frame {
     Frame::default().data(json.to_string())
-}
-
-/// Names the session in a response.
-fn with_session(mut response: Response, session: &str) -> Response {
-    if let Ok(session) = HeaderValue::from_str(session) {
-        let name = HeaderName::from_static("x-steersman-session");
-        response.headers_mut().insert(name, session);
-    }
-    response
 }

@@ -2,7 +2,7 @@
 //! line that took its message.
 
 use super::talk::{Asks, Message, Named, Role, Talk};
-use super::{Failures, is_retry, named, of_definition, prompt, role, streamed};
+use super::{Failures, is_retry, named, of_definition, prompt, role};
 use crate::ask::{Asked, At, Body, Params};
 use crate::caller::Caller;
 use crate::conversation::{Chain, Went};
@@ -11,6 +11,7 @@ use crate::problem::{Code, Problem};
 use crate::protocol::chat::ANSWER;
 use crate::protocol::responses::{APPROVAL, Form, Responses};
 use crate::protocol::turn::{End, MESSAGE};
+use crate::stream::streamed;
 use crate::{Permission, Server};
 use axum::Json;
 use axum::http::HeaderMap;
