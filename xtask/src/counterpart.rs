@@ -123,6 +123,24 @@ const ALL: [Counterpart; 10] = [
         budget: Duration::from_mins(1),
     },
     Counterpart {
+        name: "mcp-clients",
+        kind: Kind::Folder {
+            script: "scripts/mcp-clients.sh",
+            variable: "STEERSMAN_MCP_CLIENTS",
+        },
+        tests: Tests::Ignored("mcp_clients::"),
+        budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "a2a-sdk",
+        kind: Kind::Folder {
+            script: "scripts/a2a-sdk.sh",
+            variable: "STEERSMAN_A2A",
+        },
+        tests: Tests::Ignored("a2a_sdk::"),
+        budget: Duration::from_secs(30),
+    },
+    Counterpart {
         name: "python",
         kind: Kind::Program {
             script: "scripts/python.sh",

@@ -270,6 +270,14 @@ impl Problem {
         response
     }
 
+    /// Returns the fault and what to do, as one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        match &self.0.help {
+            Some(help) => format!("{}: {help}", self.0.detail),
+            None => self.0.detail.clone(),
+        }
+    }
+
     /// Returns the error object of OpenAI's APIs.
     pub(crate) fn openai(&self) -> Value {
         let kind = match self.0.status {
@@ -279,10 +287,7 @@ impl Problem {
             500.. => "server_error",
             _ => "invalid_request_error",
         };
-        let message = match &self.0.help {
-            Some(help) => format!("{}: {help}", self.0.detail),
-            None => self.0.detail.clone(),
-        };
+        let message = self.sentence();
         let code = self.0.stopped.as_deref().unwrap_or(self.0.code);
         json!({ "error": { "message": message, "type": kind, "param": null, "code": code } })
     }

@@ -5,12 +5,14 @@
     reason = "the macros of utoipa write whole paths for the types of parameters"
 )]
 
+mod a2a;
 mod accounts;
 mod branches;
 mod definitions;
 mod events;
 mod files;
 mod health;
+pub(crate) mod mcp;
 mod openai;
 mod orders;
 mod questions;
@@ -32,5 +34,7 @@ pub(crate) fn all(limits: &Limits) -> OpenApiRouter<Server> {
         .merge(definitions::routes())
         .merge(accounts::routes())
         .merge(openai::routes(limits))
+        .merge(mcp::routes())
+        .merge(a2a::routes(limits))
         .merge(health::routes())
 }

@@ -11,8 +11,19 @@ use steersman::{
     Turn as Settled,
 };
 
-/// The beginning of the ids of messages that these protocols put into inboxes. Such a message begins a turn.
+/// The beginning of the ids of messages that OpenAI's protocols put into inboxes. Such a message begins a turn.
 pub(crate) const MESSAGE: &str = "openai/";
+/// The same for the Model Context Protocol. A decision through a form goes on with the turn that asked, so its id is another one.
+pub(crate) const MCP: &str = "mcp/";
+/// The same for the Agent2Agent protocol. An answer to what a task asks goes on with the task.
+pub(crate) const A2A: &str = "a2a/";
+
+/// Returns true for the id of a message with which a client of a protocol begins a turn.
+pub(crate) fn begins(message: &str) -> bool {
+    [MESSAGE, MCP, A2A]
+        .iter()
+        .any(|own| message.starts_with(own))
+}
 
 /// The agents whose words a client hears.
 #[derive(Clone, Debug)]
@@ -262,6 +273,11 @@ impl Turn {
         }
     }
 
+    /// Lets a turn that asks or waits go on: what comes later is told, too.
+    pub(crate) fn goes_on(&mut self) {
+        self.end = None;
+    }
+
     /// Returns the branch of the turn, once its line was told.
     pub(crate) fn branch(&self) -> Option<Id> {
         self.branch
@@ -334,7 +350,7 @@ impl Turn {
                     return false;
                 }
                 self.accepted = line;
-                message.starts_with(MESSAGE)
+                begins(message)
             }
             EventKind::Heard { .. } => self.accepted == line && self.branch == Some(event.branch),
             EventKind::Superseded { of, .. } => self.branch == Some(*of),

@@ -20,7 +20,6 @@ use std::convert::Infallible;
 use std::time::Duration;
 use steersman::Network;
 use steersman::machine::stored::ids::Name;
-use steersman::runtime::store::SessionId;
 use talk::{Message, Role};
 use utoipa::IntoResponses;
 use utoipa::openapi::schema::Type;
@@ -136,19 +135,6 @@ fn no_model(model: &str) -> Problem {
     Problem::new(Code::Definition, why).help("GET /openai/v1/models lists them")
 }
 
-/// Returns the id of a session that the token sees, if it is one of this definition.
-async fn of_definition(
-    caller: &Caller,
-    network: &Network,
-    session: &str,
-) -> Result<SessionId, Problem> {
-    let info = caller.session(session).await?;
-    if *info.network == *network.name() {
-        return Ok(info.id);
-    }
-    Err(Problem::no_session(session))
-}
-
 /// Returns true if the client says that it sends a request again. The official clients count it.
 fn is_retry(headers: &HeaderMap) -> bool {
     let count = headers.get("x-stainless-retry-count");
@@ -175,7 +161,9 @@ fn prompt(text: &str) -> Result<Option<Message>, String> {
 }
 
 /// Answers with a stream of frames. A comment comes while there is nothing to tell.
-fn streamed(frames: impl Stream<Item = Frame> + Send + 'static) -> axum::response::Response {
+pub(super) fn streamed(
+    frames: impl Stream<Item = Frame> + Send + 'static,
+) -> axum::response::Response {
     let frames = frames.map(Ok::<_, Infallible>);
     let sse = Sse::new(frames).keep_alive(KeepAlive::new().interval(COMMENT));
     let mut response = sse.into_response();

@@ -5,12 +5,15 @@
     reason = "a test ends where something is not as it should be"
 )]
 
+mod a2a;
+mod a2a_sdk;
 mod acts;
 mod guard;
 mod idempotent;
 mod law;
 mod leak;
 mod looks;
+mod mcp;
 mod openai;
 mod openai_clients;
 mod openapi;
