@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 10] = [
+const ALL: [Counterpart; 12] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {

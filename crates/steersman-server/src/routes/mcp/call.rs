@@ -315,7 +315,7 @@ impl Calling<'_> {
         InputRequiredResult::new(Some(requests), Some(state))
     }
 
-    /// Returns the digest that ties a place of a session to this call, whoever sends it.
+    /// Returns the digest that ties a place of a session to this call.
     fn sealed(&self, session: &str, line: Line) -> String {
         let mut over = blake3::Hasher::new_keyed(self.seal.as_bytes());
         over.update(format!("{session}/{line}").as_bytes());
