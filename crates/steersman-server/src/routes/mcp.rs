@@ -102,7 +102,7 @@ impl Connections {
             let mut opened = self.opened();
             opened.push_back((id.into(), token.clone()));
             let own = |(_, owner): &(Arc<str>, Name)| owner == token;
-            let too_many = opened.iter().filter(|one| own(*one)).count() > CONNECTIONS;
+            let too_many = opened.iter().filter(|one| own(one)).count() > CONNECTIONS;
             let oldest = opened.iter().position(own).filter(|_| too_many);
             oldest.and_then(|at| opened.remove(at))
         };

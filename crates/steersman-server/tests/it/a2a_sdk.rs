@@ -5,12 +5,12 @@ use std::path::Path;
 use steersman_server::{NewToken, Permission};
 
 /// Each part of the client's program has sessions of its own.
-const SCRIPT: &str = r#"
+const SCRIPT: &str = "
 desk:
   - call: { refund: { cents: 3990 } }
   - Paid.
   - Still here.
-"#;
+";
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the SDK: STEERSMAN_A2A=$(scripts/a2a-sdk.sh)"]

@@ -635,8 +635,7 @@ async fn a_client_over_a_pair_of_streams_needs_no_token() {
         (&turn["turn"], &turn["text"]),
         (&json!("answered"), &json!("Paid."))
     );
-    // What is no message of the protocol ends nothing that is on disk.
-    drop(send);
+    // The client goes away.
     drop(lines);
     drop(write);
     serving.await.unwrap().unwrap();

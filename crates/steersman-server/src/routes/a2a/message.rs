@@ -30,6 +30,10 @@ struct Configuration {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the names are those of the protocol"
+)]
 struct Message {
     message_id: String,
     #[serde(default)]

@@ -102,9 +102,9 @@ impl Input {
             "_message"
         };
         Self {
+            parameters,
             session,
             message,
-            parameters,
         }
     }
 
