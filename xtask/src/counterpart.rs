@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 11] = [
+const ALL: [Counterpart; 13] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -130,6 +130,24 @@ const ALL: [Counterpart; 11] = [
         },
         tests: Tests::Ignored("agui_clients::"),
         budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "mcp-clients",
+        kind: Kind::Folder {
+            script: "scripts/mcp-clients.sh",
+            variable: "STEERSMAN_MCP_CLIENTS",
+        },
+        tests: Tests::Ignored("mcp_clients::"),
+        budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "a2a-sdk",
+        kind: Kind::Folder {
+            script: "scripts/a2a-sdk.sh",
+            variable: "STEERSMAN_A2A",
+        },
+        tests: Tests::Ignored("a2a_sdk::"),
+        budget: Duration::from_secs(30),
     },
     Counterpart {
         name: "python",

@@ -122,10 +122,9 @@ const BANNED: &[(&str, &[&str], &str)] = &[
             "native-tls",
             "aws-lc-sys",
             "sqlx",
-            "async-trait",
             "lazy_static",
         ],
-        "one TLS stack, one SQLite, no macros for async traits",
+        "one TLS stack, one SQLite, nothing that std has",
     ),
 ];
 

@@ -37,6 +37,7 @@ mod join;
 mod key;
 mod log;
 mod lsp;
+mod mcp;
 mod memory;
 mod migrate;
 mod new;
@@ -116,6 +117,7 @@ commands! {
         Run(run::RunArgs),
         Schedule(schedule::ScheduleArgs),
         Serve(serve::ServeArgs),
+        Mcp(mcp::McpArgs),
     }
     "Look" {
         Sessions(sessions::SessionsArgs),

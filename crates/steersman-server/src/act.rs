@@ -152,6 +152,19 @@ impl Caller {
         Ok(self.steersman.info(id).await?)
     }
 
+    /// Returns the id of a session that the token sees, if it is one of this definition.
+    pub(crate) async fn of_definition(
+        &self,
+        network: &Network,
+        session: &str,
+    ) -> Result<SessionId, Problem> {
+        let info = self.session(session).await?;
+        if *info.network == *network.name() {
+            return Ok(info.id);
+        }
+        Err(Problem::no_session(session))
+    }
+
     /// Puts an act into the inbox of a session, and says what became of it.
     ///
     /// # Errors

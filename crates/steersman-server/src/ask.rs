@@ -94,7 +94,7 @@ pub(crate) struct Asked {
 }
 
 /// Maximum number of bytes of an idempotency key.
-const KEY: usize = 128;
+pub(crate) const KEY: usize = 128;
 /// Maximum number of seconds that a client may want to wait.
 const WAIT: u64 = 60;
 

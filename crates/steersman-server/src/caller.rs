@@ -93,6 +93,18 @@ async fn known(
 }
 
 impl Caller {
+    /// Returns the caller with a token that no store keeps, such as the one who started the process.
+    pub(crate) fn local(server: &Server, token: Arc<Token>) -> Result<Self, Problem> {
+        let limits = &server.options().limits;
+        let using = server.used().request(&token.name, limits)?;
+        Ok(Self {
+            steersman: server.steersman().scoped(token.scope.clone()),
+            server: server.clone(),
+            token,
+            _using: using,
+        })
+    }
+
     /// Refuses the request unless the token has a permission.
     pub(crate) fn needs(&self, permission: Permission) -> Result<(), Problem> {
         if self.may(permission) {

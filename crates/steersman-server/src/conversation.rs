@@ -7,15 +7,17 @@ use crate::Permission;
 use crate::ask::Asked;
 use crate::caller::Caller;
 use crate::problem::{Code, Problem};
-use crate::protocol::turn::{MESSAGE, Open, Speakers, Turn};
+use crate::protocol::turn::{MESSAGE, Open, Speakers, Turn, begins};
+use std::sync::Arc;
 use std::time::Duration;
 use steersman::machine::stored::commit::LedgerEntry;
 use steersman::machine::stored::ids::{Id, Line, Name};
 use steersman::machine::stored::interaction::{Interaction, Origin};
 use steersman::runtime::store::{Conversation, SessionId};
+use steersman::views::event::Teller;
 use steersman::views::log::{Became, became};
 use steersman::views::reader::{PAGE, Reader as _, Stored};
-use steersman::{Act, Events, Network, Question};
+use steersman::{Act, Cursor, Event, EventKind, Events, Network, Question, Turn as Settled};
 use tokio::time::Instant;
 
 /// Time between two looks whether a session asks something before it takes a message.
@@ -160,6 +162,31 @@ impl Caller {
         })
     }
 
+    /// Returns the line of a session that took the last message from outside, on its current branch if there is one.
+    pub(crate) async fn last(&self, session: &str) -> Result<Line, Problem> {
+        let engine = self.steersman.engine();
+        let current = engine.inspect(session).await?.current;
+        let reader = Stored::plain(engine, session);
+        let (mut after, mut here, mut any) = (Line::NONE, None, Line(1));
+        loop {
+            let lines = reader.lines(after, PAGE).await?;
+            let Some(last) = lines.last() else { break };
+            after = last.n;
+            for line in &lines {
+                let pushes = line.commit.iter().flat_map(|commit| &commit.pushes);
+                let says = pushes.map(|push| &push.what).any(is_said);
+                let starts = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Accepted { message, .. } if begins(message));
+                if says || line.ledger.iter().any(starts) {
+                    any = line.n;
+                    if line.branch == current {
+                        here = Some(line.n);
+                    }
+                }
+            }
+        }
+        Ok(here.unwrap_or(any))
+    }
+
     /// Returns what a session waits for, with secrets masked unless the token may see them.
     pub(crate) async fn open(&self, session: &str) -> Result<Vec<Open>, Problem> {
         let info = self.steersman.info(session).await?;
@@ -279,6 +306,58 @@ impl Caller {
         } else {
             events.masked()
         }
+    }
+
+    /// Tells the events of a turn as far as they are on disk, and the state in which the session has settled, until `hear` returns true.
+    /// Returns the position of the last event.
+    pub(crate) async fn told(
+        &self,
+        session: &str,
+        line: Line,
+        mut hear: impl FnMut(&Event) -> bool,
+    ) -> Result<Cursor, Problem> {
+        let engine = self.steersman.engine();
+        let is_masked = !self.may(Permission::Context);
+        let reader = Arc::new(if is_masked {
+            Stored::masked(engine, session)
+        } else {
+            Stored::plain(engine, session)
+        });
+        let mut teller = Teller::new(reader.clone());
+        let mut from = Cursor::from(Line(line.0.saturating_sub(1)));
+        let seen = loop {
+            let head = engine.store().head(session).await?;
+            for event in &teller.after(from, usize::MAX).await? {
+                from = event.cursor;
+                if hear(event) {
+                    return Ok(from);
+                }
+            }
+            // Both are of one moment, unless a line came in between.
+            let seen = engine.inspect(session).await?;
+            if seen.info.head == head {
+                break seen;
+            }
+        };
+        if matches!(&*seen.info.state.status, "" | "running") {
+            return Ok(from);
+        }
+        let settled = Settled::from(&seen.settled);
+        let settled = if is_masked {
+            settled.masked(&*reader.masks().await?)
+        } else {
+            settled
+        };
+        hear(&Event {
+            cursor: from,
+            line: None,
+            at: None,
+            branch: Id::MAIN,
+            agent: None,
+            agent_id: None,
+            kind: EventKind::Settled(settled),
+        });
+        Ok(from)
     }
 
     /// Returns the time until which a request that waits is answered.

@@ -147,13 +147,14 @@ fn cross_origin(headers: &mut HeaderMap, origin: HeaderValue) {
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
         (
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "authorization, content-type, idempotency-key, if-match, if-none-match, last-event-id, prefer, x-steersman-session, \
+            "a2a-version, authorization, content-type, idempotency-key, if-match, if-none-match, last-event-id, mcp-method, mcp-name, mcp-protocol-version, \
+             mcp-session-id, prefer, x-steersman-session, \
              x-stainless-arch, x-stainless-helper-method, x-stainless-lang, x-stainless-os, x-stainless-package-version, \
              x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout",
         ),
         (
             header::ACCESS_CONTROL_EXPOSE_HEADERS,
-            "etag, idempotent-replay, location, x-request-id, x-steersman-session",
+            "etag, idempotent-replay, location, mcp-session-id, x-request-id, x-steersman-session",
         ),
         (header::VARY, "origin"),
     ];

@@ -50,6 +50,7 @@ pub use limits::Limits;
 pub use metrics::{Metrics, serve_metrics};
 pub use openapi::document as openapi;
 pub use permission::Permission;
+pub use routes::mcp::serve_mcp;
 pub use serve::serve;
 pub use token::{NewToken, make_token};
 
@@ -117,6 +118,7 @@ struct Inner {
     options: Options,
     definitions: RwLock<Definitions>,
     used: Arc<Used>,
+    mcp: routes::mcp::Connections,
     is_driving: AtomicBool,
     stopping: CancellationToken,
 }
@@ -139,6 +141,7 @@ impl Server {
             options,
             definitions: RwLock::default(),
             used: Arc::default(),
+            mcp: routes::mcp::Connections::default(),
             is_driving: AtomicBool::new(false),
             stopping: CancellationToken::new(),
         }));
@@ -197,6 +200,10 @@ impl Server {
 
     fn used(&self) -> &Arc<Used> {
         &self.0.used
+    }
+
+    fn mcp(&self) -> &routes::mcp::Connections {
+        &self.0.mcp
     }
 
     fn is_driving(&self) -> bool {

@@ -270,13 +270,18 @@ impl Problem {
         response
     }
 
-    /// Returns the code and the sentence, for protocols that have no more.
-    pub(crate) fn words(&self) -> (&str, String) {
-        let message = match &self.0.help {
+    /// Returns the fault and what to do, as one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        match &self.0.help {
             Some(help) => format!("{}: {help}", self.0.detail),
             None => self.0.detail.clone(),
-        };
-        (self.0.stopped.as_deref().unwrap_or(self.0.code), message)
+        }
+    }
+
+    /// Returns the code and the sentence, for protocols that have no more.
+    pub(crate) fn words(&self) -> (&str, String) {
+        let code = self.0.stopped.as_deref().unwrap_or(self.0.code);
+        (code, self.sentence())
     }
 
     /// Returns the error object of OpenAI's APIs.

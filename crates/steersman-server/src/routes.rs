@@ -5,6 +5,7 @@
     reason = "the macros of utoipa write whole paths for the types of parameters"
 )]
 
+mod a2a;
 mod accounts;
 mod agui;
 mod branches;
@@ -12,6 +13,7 @@ mod definitions;
 mod events;
 mod files;
 mod health;
+pub(crate) mod mcp;
 mod openai;
 mod orders;
 mod questions;
@@ -34,5 +36,7 @@ pub(crate) fn all(limits: &Limits) -> OpenApiRouter<Server> {
         .merge(accounts::routes())
         .merge(openai::routes(limits))
         .merge(agui::routes(limits))
+        .merge(mcp::routes())
+        .merge(a2a::routes(limits))
         .merge(health::routes())
 }

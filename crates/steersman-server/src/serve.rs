@@ -65,6 +65,7 @@ pub async fn serve(server: &Server, listener: TcpListener, drain: Duration) -> i
         () = graceful.shutdown() => {}
         () = sleep(drain) => {}
     }
+    server.mcp().close();
     Ok(())
 }
 

@@ -51,7 +51,7 @@ pub(crate) async fn run(
 }
 
 #[cfg(feature = "serve")]
-pub(crate) use with_server::run;
+pub(crate) use with_server::{paths, read, run, trouble};
 
 #[cfg(feature = "serve")]
 mod with_server {
@@ -231,7 +231,7 @@ mod with_server {
     }
 
     /// Returns the definitions to serve: those that were named, otherwise the one here.
-    fn paths(named: &[PathBuf]) -> Vec<PathBuf> {
+    pub(crate) fn paths(named: &[PathBuf]) -> Vec<PathBuf> {
         let here = PathBuf::from(".");
         match named {
             [] if locate::definition(&here).is_ok() => vec![here],
@@ -239,7 +239,8 @@ mod with_server {
         }
     }
 
-    fn read(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Network>, CommandError> {
+    /// Reads definitions, and reports their errors.
+    pub(crate) fn read(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Network>, CommandError> {
         paths
             .iter()
             .map(|path| check::right(path, printer))
@@ -264,7 +265,7 @@ mod with_server {
     }
 
     /// Returns what went wrong, if something did.
-    fn trouble(what: &Happened) -> Option<String> {
+    pub(crate) fn trouble(what: &Happened) -> Option<String> {
         match what {
             Happened::Failed(id, why) => Some(format!("session {id} is not driven: {why}")),
             Happened::Unscheduled(id, why) => {

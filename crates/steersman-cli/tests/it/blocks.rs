@@ -38,8 +38,8 @@ const PLAYED: [&str; 18] = [
 const BUILT: [&str; 3] = ["guides/building", "guides/embedding", "guides/testing"];
 
 /// Blocks of one kind that other tests compare with what runs: `service.rs` and `guide.rs` of the library, `served.rs`,
-/// `agui_clients.rs`, `openai_clients.rs` and `opentelemetry.rs`.
-const COMPARED: [(&str, &str); 11] = [
+/// `agui_clients.rs`, `mcp_server.rs`, `openai_clients.rs` and `opentelemetry.rs`.
+const COMPARED: [(&str, &str); 16] = [
     ("guides/embedding", "http"),
     ("guides/embedding", "toml"),
     ("guides/embedding", "yaml"),
@@ -49,6 +49,11 @@ const COMPARED: [(&str, &str); 11] = [
     ("guides/serving", "json"),
     ("guides/serving", "python"),
     ("guides/serving", "yaml"),
+    ("guides/serving-a2a", "http"),
+    ("guides/serving-a2a", "json"),
+    ("guides/serving-a2a", "yaml"),
+    ("guides/serving-mcp", "json"),
+    ("guides/serving-mcp", "yaml"),
     ("guides/tracing", "text"),
     ("guides/tracing", "yaml"),
 ];

@@ -48,6 +48,8 @@ mod limits;
 mod listed;
 mod look;
 mod mcp;
+mod mcp_clients;
+mod mcp_server;
 mod memory;
 mod nasty;
 mod network;

@@ -89,6 +89,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "doctor",
     "schema",
     "lsp",
+    "mcp",
     "explain E001",
     "completions bash",
     "serve --listen 127.0.0.1:0",

@@ -4,6 +4,7 @@ use crate::docs::{Block, blocks};
 use crate::world::{self, World};
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
@@ -69,6 +70,11 @@ impl Served {
             token: std::fs::read_to_string(file).unwrap().trim().to_owned(),
             client: Client::builder().no_proxy().build().unwrap(),
         }
+    }
+
+    /// The token that may do everything.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
     }
 
     fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
@@ -297,8 +303,8 @@ fn a_public_address_needs_a_name_and_a_faulty_definition_is_not_served() {
 }
 
 /// A request of the guide: method and path, headers, body.
-fn request(block: &Block) -> (Method, String, Vec<(String, String)>, Option<Json>) {
-    let (head, body) = block.text.split_once("\n\n").unwrap_or((&block.text, ""));
+fn request(text: &str) -> (Method, String, Vec<(String, String)>, Option<Json>) {
+    let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
     let mut lines = head.lines();
     let (method, path) = lines.next().unwrap().split_once(' ').unwrap();
     let headers = lines.map(|line| {
@@ -332,22 +338,36 @@ fn shows(shown: &Json, real: &Json) -> bool {
     }
 }
 
-#[tokio::test]
-async fn the_guide_to_serving_is_true() {
+/// The names for which a guide to serving has a word in capitals, and where an answer tells their values.
+const TOLD: [(&str, &[&str]); 4] = [
+    ("SESSION", &["/session"]),
+    (
+        "QUESTION",
+        &[
+            "/items/0/id",
+            "/result/task/status/message/parts/1/data/question",
+        ],
+    ),
+    ("TASK", &["/result/task/id"]),
+    ("CONTEXT", &["/result/task/contextId"]),
+];
+
+/// Sends the requests of a guide, and compares the answers with what it shows. Returns its blocks, and the number of requests.
+async fn plays(page: &str, world: &World) -> (Served, Vec<Block>, usize) {
     provider();
-    let world = World::new();
-    let guide = std::fs::read_to_string(world::root().join("docs/guides/serving.md")).unwrap();
+    let guide = std::fs::read_to_string(world::root().join("docs/guides").join(page)).unwrap();
     let all = blocks(&guide);
     for block in all.iter().filter(|block| block.fence == "yaml") {
         world.write(block.file.as_ref().unwrap(), &block.text);
     }
-    let served = Served::start(&world);
-    let (mut session, mut question, mut asked) = (String::new(), String::new(), 0);
+    let served = Served::start(world);
+    let (mut told, mut asked) = (BTreeMap::<&str, String>::new(), 0);
     for pair in all.windows(2).filter(|pair| pair[0].fence == "http") {
-        let (method, path, headers, body) = request(&pair[0]);
-        let path = path
-            .replace("SESSION", &session)
-            .replace("QUESTION", &question);
+        let mut text = pair[0].text.clone();
+        for (name, value) in &told {
+            text = text.replace(name, value);
+        }
+        let (method, path, headers, body) = request(&text);
         let mut sent = served.request(method, &path);
         for (name, value) in headers {
             sent = sent.header(name, value);
@@ -361,14 +381,30 @@ async fn the_guide_to_serving_is_true() {
             shows(&shown, &answer),
             "{path}: {answer:#}\ninstead of\n{shown:#}"
         );
-        if let Some(id) = answer["session"].as_str() {
-            id.clone_into(&mut session);
-        }
-        if let Some(id) = answer["items"][0]["id"].as_str() {
-            id.clone_into(&mut question);
+        for (name, places) in TOLD {
+            let mut values = places
+                .iter()
+                .filter_map(|place| answer.pointer(place)?.as_str());
+            if let Some(value) = values.next() {
+                told.insert(name, value.to_owned());
+            }
         }
         asked += 1;
     }
+    (served, all, asked)
+}
+
+#[tokio::test]
+async fn the_guide_to_agents_is_true() {
+    let world = World::new();
+    let (_served, _, asked) = plays("serving-a2a.md", &world).await;
+    assert_eq!(asked, 4);
+}
+
+#[tokio::test]
+async fn the_guide_to_serving_is_true() {
+    let world = World::new();
+    let (_served, all, asked) = plays("serving.md", &world).await;
     assert_eq!(asked, 5);
     for block in all.iter().filter(|block| block.fence == "sh") {
         for line in block

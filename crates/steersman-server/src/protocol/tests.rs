@@ -1,6 +1,8 @@
 //! Events in, messages out; and the law: what is told live equals what is told later, without the streamed pieces.
 
+use super::a2a::{Form as TaskForm, State, Task};
 use super::chat::{Chat, Form as ChatForm, Functions};
+use super::mcp::{Call, Form as CallForm, Progress};
 use super::responses::{Form, Responses};
 use super::turn::{End, Speakers, Turn};
 use serde_json::{Value as Json, json};
@@ -182,6 +184,14 @@ fn response() -> Responses {
     Responses::new(form, turn())
 }
 
+fn call() -> Call {
+    let form = CallForm {
+        session: "s".into(),
+        roles: Vec::new(),
+    };
+    Call::new(form, turn())
+}
+
 fn content(chunks: &[Json]) -> String {
     let deltas = chunks
         .iter()
@@ -299,4 +309,174 @@ fn a_turn_ends_where_the_next_message_is_taken() {
         turn.event(event);
     }
     assert_eq!((turn.end, turn.head), (None, Line(4)));
+}
+
+#[test]
+fn a_call_tells_its_progress_and_a_result() {
+    let mut call = call();
+    let told: Vec<Progress> = events()
+        .iter()
+        .flat_map(|event| call.event(event))
+        .collect();
+    let told: Vec<(f64, &str)> = told
+        .iter()
+        .map(|one| (one.progress, one.message.as_str()))
+        .collect();
+    let wanted = [
+        (1.0, "I look."),
+        (2.0, "look is called"),
+        (3.0, "look: done"),
+        (4.0, "It boils."),
+    ];
+    assert_eq!(told, wanted);
+    let outcome = call.outcome();
+    assert_eq!(outcome.text, "I look.\n\nIt boils.");
+    assert_eq!(outcome.structured["turn"], "answered");
+    assert!(!outcome.is_error);
+}
+
+#[test]
+fn a_call_tells_live_what_it_tells_later_and_its_progress_grows() {
+    let mut later = call();
+    let told: Vec<Progress> = events()
+        .iter()
+        .flat_map(|event| later.event(event))
+        .collect();
+    for (cut, void) in (0..=9).flat_map(|cut| [(cut, 0), (cut, 2)]) {
+        let mut call = call();
+        let mut live = Vec::new();
+        for event in &streamed(cut, void) {
+            live.extend(call.event(event));
+            if event.line >= Some(LINE) {
+                // A tool reports more often than anybody can tell apart.
+                for n in 0..60 {
+                    live.extend(call.event(&piece(EventKind::Progress {
+                        effect: id("4.1"),
+                        done: f64::from(n),
+                        total: None,
+                        message: Some("still looking".to_owned()),
+                    })));
+                }
+            }
+        }
+        assert!(
+            live.is_sorted_by(|a, b| a.progress < b.progress),
+            "{live:#?}"
+        );
+        live.retain(|one| one.progress.fract() == 0.0);
+        assert_eq!(live, told, "cut {cut}, void {void}");
+        assert_eq!(call.outcome(), later.outcome(), "cut {cut}, void {void}");
+    }
+}
+
+#[test]
+fn a_call_that_ended_early_says_so() {
+    let mut call = call();
+    for event in &events()[..5] {
+        call.event(event);
+    }
+    let outcome = call.outcome();
+    assert_eq!(outcome.structured["turn"], "working");
+    assert!(
+        outcome
+            .text
+            .starts_with("I look.\n\nThe session is still at work.")
+    );
+    assert!(!outcome.is_error && call.forms().is_empty());
+}
+
+fn task() -> Task {
+    let form = TaskForm {
+        session: "s".into(),
+        line: LINE,
+        roles: Vec::new(),
+        at: "http://here/v1/sessions/s".to_owned(),
+    };
+    Task::new(form, turn())
+}
+
+/// The artifacts of a client that applies the updates of a stream, without empty ones.
+fn applied(updates: &[Json]) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for update in updates {
+        let update = &update["artifactUpdate"];
+        let Some(id) = update["artifact"]["artifactId"].as_str() else {
+            continue;
+        };
+        let part = &update["artifact"]["parts"][0];
+        let text = part["text"].as_str().or(part["url"].as_str()).unwrap();
+        let known = all.iter_mut().find(|(known, _)| known == id);
+        match known {
+            Some((_, so_far)) if update["append"] == true => so_far.push_str(text),
+            Some((_, so_far)) => text.clone_into(so_far),
+            None => {
+                assert_eq!(
+                    update["append"], false,
+                    "nothing is there to append to: {update:#}"
+                );
+                all.push((id.to_owned(), text.to_owned()));
+            }
+        }
+    }
+    all.retain(|(_, text)| !text.is_empty());
+    all
+}
+
+#[test]
+fn a_task_tells_a_turn() {
+    let mut task = task();
+    assert_eq!(task.state(), State::Submitted);
+    let updates: Vec<Json> = events()
+        .iter()
+        .flat_map(|event| task.event(event))
+        .collect();
+    assert_eq!(updates[0]["task"]["status"]["state"], "TASK_STATE_WORKING");
+    let states = updates.iter().filter_map(|update| {
+        let status = &update["statusUpdate"]["status"];
+        let data = &status["message"]["parts"][0]["data"];
+        status["state"]
+            .as_str()
+            .map(|state| (state, data["tool"].as_str(), data["ok"].as_bool()))
+    });
+    let wanted = [
+        ("TASK_STATE_WORKING", Some("look"), None),
+        ("TASK_STATE_WORKING", Some("look"), Some(true)),
+        ("TASK_STATE_COMPLETED", None, None),
+    ];
+    assert_eq!(states.collect::<Vec<_>>(), wanted);
+    let document = task.document();
+    assert_eq!(
+        (&document["id"], &document["contextId"]),
+        (&json!("s-3"), &json!("s"))
+    );
+    assert_eq!(document["status"]["timestamp"], "1970-01-01T00:00:07Z");
+    assert_eq!(document["metadata"]["usage"]["inputTokens"], 10);
+    assert_eq!(document["artifacts"][1]["parts"][0]["text"], "It boils.");
+}
+
+#[test]
+fn a_task_tells_live_what_it_tells_later() {
+    let mut later = task();
+    for event in &events() {
+        later.event(event);
+    }
+    let artifacts = later.document()["artifacts"].clone();
+    let wanted: Vec<(String, String)> = artifacts
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            let text = |json: &Json| json.as_str().unwrap().to_owned();
+            (text(&one["artifactId"]), text(&one["parts"][0]["text"]))
+        })
+        .collect();
+    for (cut, void) in (0..=9).flat_map(|cut| [(cut, 0), (cut, 1), (cut, 2)]) {
+        let mut task = task();
+        let updates: Vec<Json> = streamed(cut, void)
+            .iter()
+            .flat_map(|event| task.event(event))
+            .collect();
+        assert_eq!(applied(&updates), wanted, "cut {cut}, void {void}");
+        assert_eq!(task.document(), later.document(), "cut {cut}, void {void}");
+    }
 }

@@ -11,16 +11,20 @@ use steersman::{
     Turn as Settled,
 };
 
-/// The beginning of the ids of messages that OpenAI's protocols put into inboxes.
+/// The beginning of the ids of messages that OpenAI's protocols put into inboxes. Such a message begins a turn.
 pub(crate) const MESSAGE: &str = "openai/";
-/// The beginning of the ids of messages that AG-UI puts into inboxes.
+/// The same for AG-UI.
 pub(crate) const AGUI: &str = "agui/";
+/// The same for the Model Context Protocol. A decision through a form goes on with the turn that asked, so its id is another one.
+pub(crate) const MCP: &str = "mcp/";
+/// The same for the Agent2Agent protocol. An answer to what a task asks goes on with the task.
+pub(crate) const A2A: &str = "a2a/";
 
-/// Returns true for a message that a protocol put into the inbox. Such a message begins a turn.
-fn begins(message: &str) -> bool {
-    [MESSAGE, AGUI]
+/// Returns true for the id of a message with which a client of a protocol begins a turn.
+pub(crate) fn begins(message: &str) -> bool {
+    [MESSAGE, AGUI, MCP, A2A]
         .iter()
-        .any(|protocol| message.starts_with(protocol))
+        .any(|own| message.starts_with(own))
 }
 
 /// The agents whose words a client hears.
@@ -301,6 +305,11 @@ impl Turn {
             let rest = message.strip_prefix(&**own);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
+    }
+
+    /// Lets a turn that asks or waits go on: what comes later is told, too.
+    pub(crate) fn goes_on(&mut self) {
+        self.end = None;
     }
 
     /// Returns the branch of the turn, once its line was told.

@@ -74,7 +74,8 @@ async fn one(caller: Caller, At(name): At<String>) -> Result<Json<Value>, Proble
     Ok(Json(view))
 }
 
-fn parameters(agent: &AgentDef) -> Value {
+/// Returns the JSON Schema of the parameters of an agent.
+pub(super) fn parameters(agent: &AgentDef) -> Value {
     match &agent.parameters {
         Parameters::Fields(fields) => schema_of_fields(fields),
         Parameters::Schema(text) => serde_json::from_str(text).unwrap_or_default(),

@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use steersman::Network;
 use steersman::machine::stored::ids::Name;
-use steersman::runtime::store::SessionId;
 use talk::{Message, Role};
 use utoipa::IntoResponses;
 use utoipa::openapi::schema::Type;
@@ -126,19 +125,6 @@ fn no_model(model: &str) -> Problem {
         "there is no model `{shown}`; a model is a definition, or a definition and an entry"
     );
     Problem::new(Code::Definition, why).help("GET /openai/v1/models lists them")
-}
-
-/// Returns the id of a session that the token sees, if it is one of this definition.
-async fn of_definition(
-    caller: &Caller,
-    network: &Network,
-    session: &str,
-) -> Result<SessionId, Problem> {
-    let info = caller.session(session).await?;
-    if *info.network == *network.name() {
-        return Ok(info.id);
-    }
-    Err(Problem::no_session(session))
 }
 
 /// Returns true if the client says that it sends a request again. The official clients count it.

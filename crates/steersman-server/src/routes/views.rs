@@ -418,6 +418,33 @@ struct WhichVersion {
     version: Option<usize>,
 }
 
+/// Returns a version of an artifact and its content, with secrets masked unless the token may see them.
+pub(super) async fn content(
+    caller: &Caller,
+    session: &str,
+    branch: Option<&str>,
+    name: &str,
+    version: Option<usize>,
+) -> Result<(Version, Vec<u8>), Problem> {
+    caller.needs(Permission::Read)?;
+    let found = found(caller, session, branch).await?;
+    let missing = |why: String| {
+        Problem::new(Code::Artifact, why).help("GET /v1/sessions/{session}/artifacts lists them")
+    };
+    let version = found
+        .find(name, version)
+        .map_err(|error| missing(error.to_string()))?;
+    let content = found.content(&version).await;
+    let content = content.map_err(|error| missing(error.to_string()))?;
+    let content = match std::str::from_utf8(&content) {
+        Ok(text) if !caller.may(Permission::Context) => {
+            caller.masked(session, text).await?.into_bytes()
+        }
+        _ => content.to_vec(),
+    };
+    Ok((version, content))
+}
+
 /// Returns the content of an artifact, as an attachment.
 #[utoipa::path(
     get, path = "/v1/sessions/{session}/artifacts/{name}", tag = "views",
@@ -433,23 +460,8 @@ async fn artifact(
     At((session, name)): At<(String, String)>,
     Params(which): Params<WhichVersion>,
 ) -> Result<Response, Problem> {
-    caller.needs(Permission::Read)?;
-    let found = found(&caller, &session, which.branch.as_deref()).await?;
-    let missing = |why: String| {
-        Problem::new(Code::Artifact, why).help("GET /v1/sessions/{session}/artifacts lists them")
-    };
-    let version = found
-        .find(&name, which.version)
-        .map_err(|error| missing(error.to_string()))?;
-    let content = found.content(&version).await;
-    let mut content = content
-        .map_err(|error| missing(error.to_string()))?
-        .to_vec();
-    if !caller.may(Permission::Context)
-        && let Ok(text) = std::str::from_utf8(&content)
-    {
-        content = caller.masked(&session, text).await?.into_bytes();
-    }
+    let branch = which.branch.as_deref();
+    let (version, content) = content(&caller, &session, branch, &name, which.version).await?;
     let mut response = content.into_response();
     let headers = response.headers_mut();
     let media = HeaderValue::from_str(&version.media);

@@ -5,6 +5,8 @@
     reason = "a test ends where something is not as it should be"
 )]
 
+mod a2a;
+mod a2a_sdk;
 mod acts;
 mod agui;
 mod agui_clients;
@@ -13,6 +15,7 @@ mod idempotent;
 mod law;
 mod leak;
 mod looks;
+mod mcp;
 mod openai;
 mod openai_clients;
 mod openapi;

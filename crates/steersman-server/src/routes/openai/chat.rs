@@ -1,7 +1,7 @@
 //! Chat completions. The messages of a request lead to the session that continues them; what is new is said there.
 
 use super::talk::{Asks, Message, Named, Talk};
-use super::{Failures, is_retry, named, of_definition, prompt, role};
+use super::{Failures, is_retry, named, prompt, role};
 use crate::ask::{Asked, Body};
 use crate::caller::Caller;
 use crate::conversation::{Chain, END, Went};
@@ -95,7 +95,7 @@ async fn complete(
     let functions = request.check()?;
     let messages = request.read()?;
     let at = match request.session(&headers)? {
-        Some(session) => Named::Session(of_definition(&caller, &network, &session).await?),
+        Some(session) => Named::Session(caller.of_definition(&network, &session).await?),
         None => Named::Nothing,
     };
     let people = (&request.model, &request.user, &request.safety_identifier);

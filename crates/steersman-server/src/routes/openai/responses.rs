@@ -2,7 +2,7 @@
 //! line that took its message.
 
 use super::talk::{Asks, Message, Named, Role, Talk};
-use super::{Failures, is_retry, named, of_definition, prompt, role};
+use super::{Failures, is_retry, named, prompt, role};
 use crate::ask::{Asked, At, Body, Params};
 use crate::caller::Caller;
 use crate::conversation::{Chain, Went};
@@ -21,13 +21,11 @@ use futures::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::sync::Arc;
 use steersman::machine::stored::commit::LedgerEntry;
-use steersman::machine::stored::ids::{Id, Line};
+use steersman::machine::stored::ids::Line;
 use steersman::runtime::store::SessionId;
-use steersman::views::event::Teller;
 use steersman::views::reader::{Reader as _, Stored};
-use steersman::{Act, CancelWhat, Cursor, Event, EventKind, Events, Network, Turn as Settled};
+use steersman::{Act, CancelWhat, Event, EventKind, Events, Network};
 use tokio::time::timeout_at;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -189,7 +187,7 @@ impl Request {
             (None, Some(id)) => {
                 let session = id.strip_prefix("conv_").unwrap_or(id);
                 Ok(Named::Session(
-                    of_definition(caller, network, session).await?,
+                    caller.of_definition(network, session).await?,
                 ))
             }
             (Some(id), None) => {
@@ -363,49 +361,12 @@ async fn made(
     session: &SessionId,
     line: Line,
 ) -> Result<Responses, Problem> {
-    let engine = caller.steersman.engine();
     let mut response = begun(caller, network, session, line).await?;
-    let is_masked = !caller.may(Permission::Context);
-    let reader = Arc::new(if is_masked {
-        Stored::masked(engine, session)
-    } else {
-        Stored::plain(engine, session)
-    });
-    let mut teller = Teller::new(reader.clone());
-    let mut from = Cursor::from(Line(line.0 - 1));
-    let seen = loop {
-        let head = engine.store().head(session).await?;
-        for event in &teller.after(from, usize::MAX).await? {
-            from = event.cursor;
-            response.event(event);
-        }
-        if response.turn().end.is_some() {
-            return Ok(response);
-        }
-        // Both are of one moment, unless a line came in between.
-        let seen = engine.inspect(session).await?;
-        if seen.info.head == head {
-            break seen;
-        }
+    let told = |event: &Event| {
+        response.event(event);
+        response.turn().end.is_some()
     };
-    if matches!(&*seen.info.state.status, "" | "running") {
-        return Ok(response);
-    }
-    let settled = Settled::from(&seen.settled);
-    let settled = if is_masked {
-        settled.masked(&*reader.masks().await?)
-    } else {
-        settled
-    };
-    response.event(&Event {
-        cursor: from,
-        line: None,
-        at: None,
-        branch: Id::MAIN,
-        agent: None,
-        agent_id: None,
-        kind: EventKind::Settled(settled),
-    });
+    caller.told(session, line, told).await?;
     Ok(response)
 }
 
