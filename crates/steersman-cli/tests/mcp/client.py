@@ -20,7 +20,7 @@ PROCESS = StdioServerParameters(
 def transport(kind):
     if kind == "process":
         return PROCESS
-    http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False)
+    http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False, timeout=60)
     return streamable_http_client(f"{AT}/mcp", http_client=http)
 
 
