@@ -27,24 +27,38 @@ pub enum Broken {
 }
 
 impl Frames {
-    /// Takes the next bytes and returns the messages that they complete, as JSON. An error that the server sends as a message is under
-    /// the key `error`.
+    /// Takes the next bytes, and adds the messages that they complete to `events`, as JSON. An error that the server sends as a message
+    /// is under the key `error`.
     ///
     /// # Errors
-    /// A checksum is wrong, a length is impossible, or a message is too large.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, Broken> {
+    /// A checksum is wrong, a length is impossible, or a message is too large. The messages before it were added.
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<String>) -> Result<(), Broken> {
         self.bytes.extend_from_slice(bytes);
-        let (mut events, mut at) = (Vec::new(), 0);
-        while let Some(len) = length(&self.bytes[at..])? {
-            let Some(message) = self.bytes[at..].get(..len) else {
-                break;
-            };
-            events.extend(event(message)?);
-            at += len;
-        }
+        let mut at = 0;
+        let read = loop {
+            match next(&self.bytes[at..]) {
+                Ok(Some((len, event))) => {
+                    events.extend(event);
+                    at += len;
+                }
+                Ok(None) => break Ok(()),
+                Err(why) => break Err(why),
+            }
+        };
         self.bytes.drain(..at);
-        Ok(events)
+        read
     }
+}
+
+/// Returns the length and the JSON of the first message; `None` if it is not complete.
+fn next(bytes: &[u8]) -> Result<Option<(usize, Option<String>)>, Broken> {
+    let Some(len) = length(bytes)? else {
+        return Ok(None);
+    };
+    let Some(message) = bytes.get(..len) else {
+        return Ok(None);
+    };
+    Ok(Some((len, event(message)?)))
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<usize> {

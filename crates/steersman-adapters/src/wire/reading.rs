@@ -33,11 +33,15 @@ enum Cutter {
 }
 
 impl Cutter {
-    fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, Failure> {
+    /// Adds the events that the bytes complete. A failure comes after the events before it.
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<String>) -> Result<(), Failure> {
         let too_large = || broken(BodyError::TooLarge);
         match self {
-            Self::Events(events) => events.push(bytes).map_err(|_| too_large()),
-            Self::Frames(frames) => frames.push(bytes).map_err(|why| match why {
+            Self::Events(cutter) => {
+                events.extend(cutter.push(bytes).map_err(|_| too_large())?);
+                Ok(())
+            }
+            Self::Frames(cutter) => cutter.push(bytes, events).map_err(|why| match why {
                 Broken::TooLarge => too_large(),
                 Broken::Corrupt(why) => {
                     let message = format!("the stream cannot be read: {why}");
@@ -79,12 +83,17 @@ impl<D: Decode> Reading<D> {
         if self.size > BODY_MAX {
             return Err(broken(BodyError::TooLarge));
         }
-        let events = self.cutter.push(bytes)?;
+        let mut events = Vec::new();
+        let cut = self.cutter.push(bytes, &mut events);
         for event in &events {
             if self.is_done() {
                 break;
             }
             self.decoder.event(event, sink)?;
+        }
+        // Nothing behind the end of the answer counts.
+        if !self.is_done() {
+            cut?;
         }
         Ok(!events.is_empty())
     }

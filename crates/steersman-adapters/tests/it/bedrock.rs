@@ -119,10 +119,9 @@ fn frames_are_read_and_refused_as_botocore_does() {
             .collect();
         for step in [1, 5, bytes.len()] {
             let (mut frames, mut got) = (Frames::default(), Vec::new());
-            let read = bytes.chunks(step).try_for_each(|piece| {
-                got.extend(frames.push(piece)?);
-                Ok::<_, Broken>(())
-            });
+            let read = bytes
+                .chunks(step)
+                .try_for_each(|piece| frames.push(piece, &mut got));
             let Some(messages) = &row.messages else {
                 let expected = match row.refused.as_deref() {
                     Some("InvalidPayloadLength") => read == Err(Broken::TooLarge),
@@ -143,6 +142,22 @@ fn frames_are_read_and_refused_as_botocore_does() {
     assert_eq!(refused, 3 * 8);
 }
 
+/// What was read before a message is broken counts, wherever the bytes were cut; what comes behind the end of an answer does not.
+#[test]
+fn messages_before_a_broken_one_are_read() {
+    let broken = include_bytes!("bedrock/corrupt.frames");
+    let whole = include_bytes!("bedrock/text.frames");
+    let before = [&whole[..whole.len() - 1], b"x"].concat();
+    let behind = [whole, &broken[..]].concat();
+    for step in [1, 7, 10_000] {
+        let seen = Seen::default();
+        assert_eq!(read(&before, step, &seen).unwrap_err().code, "bad_response");
+        assert_eq!(seen.text(), "Hello, ä");
+        let answer = read(&behind, step, &Seen::default()).unwrap();
+        assert_eq!(answer.text.as_deref(), Some("Hello, ä"));
+    }
+}
+
 /// Lengths that cannot be, with a checksum that is right: the checksum alone does not make a message.
 #[test]
 fn impossible_lengths_and_headers_are_refused() {
@@ -151,7 +166,8 @@ fn impossible_lengths_and_headers_are_refused() {
         bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
         bytes.extend_from_slice(rest);
         bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
-        Frames::default().push(&bytes)
+        let mut events = Vec::new();
+        Frames::default().push(&bytes, &mut events).map(|()| events)
     };
     for (all, headers) in [(0, 0), (15, 0), (16, 1), (20, u32::MAX), (40, 25)] {
         let read = whole(all, headers, &[0; 40]);
@@ -181,6 +197,9 @@ fn impossible_lengths_and_headers_are_refused() {
 pub(crate) fn read(bytes: &[u8], step: usize, sink: &dyn Sink) -> Result<Answer, Failure> {
     let mut reading = Reading::new(Decoder::default());
     for piece in bytes.chunks(step) {
+        if reading.is_done() {
+            break;
+        }
         reading.push(piece, sink)?;
     }
     reading.end(sink);

@@ -234,18 +234,19 @@ fn frames_are_cut_in_linear_time() {
     is_linear("one message", MANY, |pieces| {
         let mut frames = Frames::default();
         for byte in message(pieces).chunks(1) {
-            frames.push(byte).expect("whole");
+            frames.push(byte, &mut Vec::new()).expect("whole");
         }
     });
     is_linear("messages", MANY, |pieces| {
         let (mut frames, one) = (Frames::default(), message(1));
         for _ in 0..pieces {
-            frames.push(&one).expect("whole");
+            frames.push(&one, &mut Vec::new()).expect("whole");
         }
     });
     is_linear("messages at once", MANY, |pieces| {
         let all = message(1).repeat(pieces);
-        Frames::default().push(&all).expect("whole");
+        let pushed = Frames::default().push(&all, &mut Vec::new());
+        pushed.expect("whole");
     });
 }
 
