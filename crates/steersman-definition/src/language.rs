@@ -42,7 +42,7 @@ struct Read {
     lowered: Lowered,
 }
 
-/// What may be written at a place.
+/// The texts that may be written at a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
     /// The range of bytes that each of them replaces.
