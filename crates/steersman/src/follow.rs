@@ -261,24 +261,32 @@ impl Events {
         if self.feed.cursor() < self.after {
             return Ok(());
         }
-        // An error means that this process no longer drives the session. It is ignored, because the lines still arrive through the
-        // store.
         let settled = self
             .driven
             .as_ref()
             .and_then(|d| d.settled().now_or_never());
-        if let Some(Ok(settled)) = settled {
-            // The state may be of lines that were not delivered yet. They come first, and the state is read again after them.
-            let lines = self.feed.lines().await?;
-            if !lines.is_empty() {
-                self.catches_up = true;
-                for line in lines {
-                    self.line(line).await?;
-                }
-                return Ok(());
+        let Some(settled) = settled else {
+            return Ok(());
+        };
+        // The state may be of lines that were not delivered yet. They come first, and the state is read again after them.
+        let lines = self.feed.lines().await?;
+        self.catches_up = !lines.is_empty();
+        for line in lines {
+            self.line(line).await?;
+        }
+        match settled {
+            // This process no longer drives the session. It may have said so before this reader listened, so the reader goes on
+            // through the store.
+            Err(_) => {
+                self.driven = None;
+                self.feed = self.engine.feed(&self.id, self.feed.cursor());
+                self.catches_up = false;
             }
-            self.settled = Some(self.feed.cursor());
-            self.piece(FeedItem::Settled(settled)).await?;
+            Ok(settled) if !self.catches_up => {
+                self.settled = Some(self.feed.cursor());
+                self.piece(FeedItem::Settled(settled)).await?;
+            }
+            Ok(_) => {}
         }
         Ok(())
     }

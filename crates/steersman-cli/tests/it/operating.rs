@@ -93,7 +93,7 @@ fn rows_boxes_and_tables_fit_the_terminal() {
 }
 
 /// Commands whose output people take as a whole, or a program reads.
-const WHOLE: [&str; 5] = ["completions", "export", "import", "lsp", "schema"];
+const WHOLE: [&str; 6] = ["completions", "export", "import", "lsp", "mcp", "schema"];
 
 /// All that any command says on a narrow terminal fits it, but for commands to copy.
 #[test]

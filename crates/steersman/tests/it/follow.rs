@@ -225,6 +225,18 @@ async fn who_comes_late_is_told_how_it_stands_and_owners_may_change() {
 }
 
 #[tokio::test]
+async fn a_reader_that_begins_when_the_owner_has_just_let_go_is_told_how_it_stands() {
+    let steersman = Steersman::options().script_all(SCRIPT).in_memory();
+    let session = steersman.start(&network()).await.unwrap();
+    let _ = session.ask("My kettle is broken.").await.unwrap();
+    let same = steersman.session(session.id()).await.unwrap();
+    same.stop().await;
+    // Nobody tells this reader that the owner has gone: it was told before.
+    let told = stored(&mut session.events(Cursor::START)).await;
+    assert_eq!(told.last().unwrap()["event"], "settled", "{told:?}");
+}
+
+#[tokio::test]
 async fn cursors_are_texts() {
     for text in ["0", "12", "12.3", "268435455.0"] {
         assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
