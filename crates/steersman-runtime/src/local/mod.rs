@@ -281,7 +281,7 @@ impl Local {
             };
             tapped::owner(&engine, &claim.session, owned);
         }
-        desk.standing.send_replace(Standing::Gone(Arc::new(why)));
+        desk.gone(why);
         let told = std::mem::take(&mut desk.stopping);
         drop(desk);
         for ended in told {
@@ -319,7 +319,7 @@ impl Local {
                     events = Vec::new();
                     continue;
                 }
-                self.desk.live.show(FeedItem::Closed);
+                self.desk.live.close();
                 let left = self.job(|job| job.left());
                 return Ok(Come::Stopped(Box::new(left)));
             }
@@ -742,6 +742,12 @@ impl Local {
 }
 
 impl Desk {
+    /// Says that this process does not drive the session any more.
+    fn gone(&self, why: EngineError) {
+        self.standing.send_replace(Standing::Gone(Arc::new(why)));
+        self.live.close();
+    }
+
     fn busy(&self) {
         self.standing.send_if_modified(|standing| match standing {
             // Nobody waits for the state `Busy`.

@@ -4,12 +4,10 @@ use super::hands::{self, Seats};
 use super::{Desk, Local, release, tapped};
 use crate::driver::rest::Asleep;
 use crate::engine::{Engine, EngineError};
-use crate::feed::FeedItem;
 use crate::limiter::Permit;
-use crate::session::{Standing, ToDriver};
+use crate::session::ToDriver;
 use crate::store::Claim;
 use crate::tap::Owned;
-use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Time};
 use tokio::sync::oneshot;
 
@@ -37,7 +35,7 @@ impl Parked {
     pub(super) async fn over(mut self: Box<Self>) -> Option<(Box<Local>, Woken)> {
         let woken = match self.woken().await {
             Ok(Woken::Told(ToDriver::Stop(ended))) if !self.asleep.owes => {
-                self.desk.live.show(FeedItem::Closed);
+                self.desk.live.close();
                 release(&self.engine, self.claim.clone(), self.asleep.left.clone()).await;
                 self.end(EngineError::Stopped, Some(ended));
                 return None;
@@ -67,7 +65,7 @@ impl Parked {
                 } else {
                     tapped::owner(&engine, &claim.session, Owned::Released);
                 }
-                desk.standing.send_replace(Standing::Gone(Arc::new(why)));
+                desk.gone(why);
                 None
             }
         }
@@ -93,9 +91,7 @@ impl Parked {
     }
 
     fn end(self: Box<Self>, why: EngineError, ended: Option<oneshot::Sender<()>>) {
-        self.desk
-            .standing
-            .send_replace(Standing::Gone(Arc::new(why)));
+        self.desk.gone(why);
         drop(self);
         if let Some(ended) = ended {
             let _ = ended.send(());

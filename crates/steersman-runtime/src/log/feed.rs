@@ -11,6 +11,7 @@ use crate::model::Delta;
 use crate::store::{SessionId, Store, StoreError};
 use crate::toolset::Progress;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use steersman_machine::stored::ids::{Id, Line};
 use tokio::sync::broadcast;
@@ -80,14 +81,21 @@ pub(crate) enum Notice {
 /// Channel from the owner in this process to its followers. The first follower creates it, so a session without followers
 /// pays nothing for it.
 #[derive(Clone, Default)]
-pub(crate) struct Live(Arc<OnceLock<broadcast::Sender<Notice>>>);
+pub(crate) struct Live(Arc<Followers>);
+
+#[derive(Default)]
+struct Followers {
+    channel: OnceLock<broadcast::Sender<Notice>>,
+    /// True if the owner has let go, and told those who followed it then.
+    is_over: AtomicBool,
+}
 
 /// Number of notices that a follower may lag behind.
 const BEHIND: usize = 1_024;
 
 impl Live {
     pub(crate) fn tell(&self, notice: Notice) {
-        if let Some(followers) = self.0.get() {
+        if let Some(followers) = self.0.channel.get() {
             // Fails only if no follower is left.
             followers.send(notice).ok();
         }
@@ -97,9 +105,21 @@ impl Live {
         self.tell(Notice::Item(item));
     }
 
+    /// Tells the followers, also those that come later, that the owner has let go.
+    pub(crate) fn close(&self) {
+        self.0.is_over.store(true, Ordering::SeqCst);
+        self.show(FeedItem::Closed);
+    }
+
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notice> {
-        let followers = self.0.get_or_init(|| broadcast::channel(BEHIND).0);
-        followers.subscribe()
+        let followers = &self.0.channel;
+        let follower = followers.get_or_init(|| broadcast::channel(BEHIND).0);
+        let follower = follower.subscribe();
+        if self.0.is_over.load(Ordering::SeqCst) {
+            // What was told before is not heard any more. A channel without a sender says the same.
+            return broadcast::channel(1).1;
+        }
+        follower
     }
 }
 
