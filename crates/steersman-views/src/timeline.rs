@@ -482,7 +482,7 @@ impl Axis {
     pub fn of(timeline: &Timeline) -> Self {
         let busy = busy(timeline);
         let at_work: u64 = busy.iter().map(|(from, to)| from.until(*to)).sum();
-        // Where nothing was at work, all time counts.
+        // All time counts if nothing was at work.
         let most = if at_work == 0 {
             f64::INFINITY
         } else {

@@ -142,7 +142,7 @@ fn frames_are_read_and_refused_as_botocore_does() {
     assert_eq!(refused, 3 * 8);
 }
 
-/// What was read before a message is broken counts, wherever the bytes were cut; what comes behind the end of an answer does not.
+/// Messages before a broken one count, wherever the bytes were cut. A broken one behind the end of an answer does no harm.
 #[test]
 fn messages_before_a_broken_one_are_read() {
     let broken = include_bytes!("bedrock/corrupt.frames");

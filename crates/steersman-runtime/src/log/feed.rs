@@ -116,7 +116,7 @@ impl Live {
         let follower = followers.get_or_init(|| broadcast::channel(BEHIND).0);
         let follower = follower.subscribe();
         if self.0.is_over.load(Ordering::SeqCst) {
-            // What was told before is not heard any more. A channel without a sender says the same.
+            // This follower missed the notice. A channel without a sender says the same.
             return broadcast::channel(1).1;
         }
         follower

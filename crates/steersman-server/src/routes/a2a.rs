@@ -352,7 +352,7 @@ impl Agent {
         let ready = VecDeque::from([json!({ "task": task.document() })]);
         let mut after = line;
         if task.turn().end.is_some() {
-            // What was asked may be decided elsewhere: then the task goes on without a message.
+            // Somebody else may decide the question: then the task goes on without a message.
             after = Line(from.line().0 + 1);
             task.goes_on();
         }

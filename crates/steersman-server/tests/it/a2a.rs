@@ -262,7 +262,7 @@ async fn a_stream_tells_the_task_and_another_one_goes_on_with_it() {
     assert_eq!(state(end), "TASK_STATE_INPUT_REQUIRED", "{updates:#?}");
     assert_eq!(end["taskId"], task["id"]);
 
-    // Who may not decide reads where it is decided, and hears what becomes of it.
+    // A client that may not decide reads where it is decided, and hears what becomes of it.
     let clerk = NewToken {
         allows: vec![Permission::Read, Permission::Write],
         ..whole("")

@@ -348,7 +348,7 @@ async fn what_does_not_answer_an_interrupt_decides_nothing() {
             .await
             .fails(says);
     }
-    // Who may not decide gets no interrupt, and decides nothing.
+    // A client that may not decide gets no interrupt, and decides nothing.
     let clerk = NewToken {
         allows: vec![Permission::Read, Permission::Write],
         ..whole("")
@@ -466,7 +466,7 @@ async fn a_client_changes_the_state_that_is_its_own() {
     let told = &first.of("STATE_SNAPSHOT")[0]["snapshot"];
     assert_eq!((&told["theme"], &told["paid"]), (&json!("dark"), &json!(0)));
     assert_eq!(told["context"][0]["value"], "cart");
-    // What the client sends back unchanged is no change.
+    // A value that the client sends back unchanged is no change.
     let unchanged = json!({ "state": told });
     let second = run(&all, "t", json!([user("u2", "And?")]), unchanged).await;
     assert_eq!(&second.of("STATE_SNAPSHOT")[0]["snapshot"], told);

@@ -175,7 +175,7 @@ async fn a_call_is_a_session_and_a_person_decides_elsewhere() {
     let paid = client.call("desk", json!({ "session": id })).await;
     assert_eq!(paid.turn()["turn"], "answered", "{:#}", paid.turn());
     assert_eq!(paid.session(), id);
-    // What the turn made can be read.
+    // The artifacts of the turn can be read.
     let got = client
         .call("desk", json!({ "session": id, "message": "Thank you." }))
         .await;
@@ -386,7 +386,7 @@ async fn parameters_of_an_entry_are_arguments() {
     assert!(filed.text().contains("Invoice 7"), "{}", filed.text());
     let more = json!({ "_session": filed.session(), "message": "Once more." });
     assert_eq!(client.call("office.clerk", more).await.text(), "Again.");
-    // What does not fit is answered with a sentence.
+    // Arguments that do not fit are answered with a sentence.
     let missing = client.call("office.clerk", json!({ "copies": 2 })).await;
     assert!(missing.fails().contains("paper"), "{}", missing.fails());
     let both = json!({ "_session": filed.session(), "paper": "b" });

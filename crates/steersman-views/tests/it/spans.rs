@@ -92,7 +92,7 @@ impl Reader for Played {
     }
 }
 
-/// What must hold for the spans of any session: ids are unique, each trace has one root, and every other span has a parent in it.
+/// Checks the spans of any session: ids are unique, each trace has one root, and every other span has a parent in it.
 fn law(spans: &[Span]) {
     let mut known: BTreeMap<(TraceId, SpanId), &Span> = BTreeMap::new();
     for span in spans {

@@ -1,4 +1,4 @@
-//! What a person waits for: `check` and the language server on a large definition, `show` on a long session, `top` over many
+//! The times for which a person waits: `check` and the language server on a large definition, `show` on a long session, `top` over many
 //! sessions. It runs the program that `cargo build --release` makes.
 
 use crate::many::{Caller, Gaps, LIVE};

@@ -100,7 +100,7 @@ impl Agent {
         let caller = &self.caller;
         if !context.is_empty() {
             let found = caller.of_definition(&self.network, context).await;
-            // What does not exist has no tasks, as what is not visible.
+            // A session that does not exist has no tasks, like one that is not visible.
             return Ok(found.into_iter().collect());
         }
         let query = SessionQuery {

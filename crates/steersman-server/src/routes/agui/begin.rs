@@ -138,7 +138,7 @@ impl Begin<'_> {
                 Err(problem) if problem.code() == Code::Refused.told().0 => refused = Some(problem),
                 Err(problem) => return Err(problem.into()),
             }
-            // What comes before a message that the session has is known to it.
+            // The session knows everything before a message that it has.
             said.clear();
         }
         if let Some(problem) = refused {
@@ -248,7 +248,7 @@ impl Begin<'_> {
             settles: lines.last().copied().unwrap_or(Line::NONE),
             own,
             attached: false,
-            // What was answered in this request goes on, and ends the run by itself.
+            // An answer of this request goes on, and ends the run by itself.
             waits: waits && line.is_none(),
         };
         Running::new(self, told).await

@@ -205,7 +205,7 @@ impl Calling<'_> {
             self.waits(&mut following).await?;
             told = following.told;
             if self.attaches && round < ROUNDS {
-                // What waited was said meanwhile.
+                // The message that waited was said meanwhile.
                 let last = self.caller.last(&session).await?;
                 if last > line {
                     (line, after) = (last, last);
@@ -371,7 +371,7 @@ impl Calling<'_> {
         let mut acts = Vec::new();
         for (id, given) in responses {
             let id: Option<PendingId> = id.parse().ok();
-            // What is not asked any more was decided elsewhere.
+            // A question that is not asked any more was decided elsewhere.
             if let Some(open) = open.iter().find(|open| Some(open.id) == id) {
                 acts.extend(self.act(session, open, given).await?);
             }

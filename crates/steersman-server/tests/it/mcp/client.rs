@@ -19,7 +19,7 @@ pub(super) struct Client<'w> {
     pub(super) next: AtomicI64,
 }
 
-/// What a client got: what came before the answer, and the answer.
+/// Everything that a client got: the messages before the answer, and the answer.
 pub(super) struct Got {
     pub(super) before: Vec<Json>,
     pub(super) answer: Json,
