@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 12] = [
+const ALL: [Counterpart; 13] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -120,6 +120,15 @@ const ALL: [Counterpart; 12] = [
             variable: "STEERSMAN_OPENAI",
         },
         tests: Tests::Ignored("openai_clients::"),
+        budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "agui-client",
+        kind: Kind::Folder {
+            script: "scripts/agui-client.sh",
+            variable: "STEERSMAN_AGUI",
+        },
+        tests: Tests::Ignored("agui_clients::"),
         budget: Duration::from_mins(1),
     },
     Counterpart {

@@ -21,7 +21,8 @@ pub(crate) enum Stood {
 }
 
 impl Job<'_, '_> {
-    /// Returns how the session stands, once nothing is left to do; `None` if something is on its way to the disk.
+    /// Returns how the session stands, once nothing is left to do; `None` if something is on its way to the disk, or if the session
+    /// is being stopped and only the next owner can continue it.
     pub(crate) fn standing(&mut self) -> Option<Stood> {
         if self.is_between_steps() && !self.is_quiet() {
             if !self.is_idle() || self.d.mail.looks() || self.d.mail.is_late() {
@@ -37,7 +38,8 @@ impl Job<'_, '_> {
         }
         let outside = self.outside();
         if !self.is_quiet() {
-            return Some(Stood::Outside(outside));
+            let leaves = self.d.course.is_stopping() && outside.running == 0;
+            return (!leaves).then_some(Stood::Outside(outside));
         }
         self.rests();
         Some(Stood::Settled(Arc::new(self.settled()), outside))
@@ -102,7 +104,8 @@ impl Job<'_, '_> {
         }
     }
 
-    /// Returns true if the session waits only for the outside or for a time, and everything is on disk.
+    /// Returns true if the session waits only for the outside or for a time, and everything is on disk. An effect that does not
+    /// begin because the session is being stopped waits for the next owner, so the session is not quiet.
     pub(super) fn is_quiet(&self) -> bool {
         self.is_still()
             && !self.is_probing()
@@ -113,9 +116,7 @@ impl Job<'_, '_> {
                 OutState::AwaitsSearch | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
                 // The effect that it waits for decides whether the session is quiet.
                 OutState::Queued if self.d.effects.waits_for_another(*id) => true,
-                OutState::Ready | OutState::Queued | OutState::Soon(_) => {
-                    self.d.ledger.paused || self.d.course.is_stopping()
-                }
+                OutState::Ready | OutState::Queued | OutState::Soon(_) => self.d.ledger.paused,
                 OutState::Starting(_) | OutState::Running | OutState::Over => false,
             })
             // Effects that are due already end in the next turn of the loop.

@@ -410,15 +410,16 @@ impl Local {
         }
     }
 
-    /// Appends lines, carries out orders, and tells those who wait.
+    /// Tells those who wait, appends lines, and carries out orders. Nobody may read a new line and still find the state that the
+    /// session had settled in before it, so that state is withdrawn first.
     fn carry(&mut self, turned: Turned) {
+        self.tells(turned.told);
         for (last, batch) in turned.batches {
             if let Some(tapped) = &mut self.hands.tapped {
                 tapped.made(&batch, &self.reader);
             }
             self.tail.append(last, batch);
         }
-        self.tells(turned.told);
         let (network, values) = self.driver.bound();
         for order in turned.orders {
             self.hands.carry(order, network, values);

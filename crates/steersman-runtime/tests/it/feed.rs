@@ -2,11 +2,12 @@
 
 use crate::effects::settle;
 use crate::spy::Behind;
-use crate::world::World;
+use crate::world::{World, answered};
 use serde_json::json;
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::feed::{Feed, FeedItem};
 use steersman_runtime::model::Delta;
+use steersman_runtime::session::Fate;
 
 const PLAIN: &str = "agents: { main: { system: You talk. } }";
 
@@ -76,6 +77,27 @@ async fn nothing_is_shown_as_committed_that_is_not_on_disk() {
         settled.is_none(),
         "an answer is shown only when it is on disk: {settled:?}"
     );
+}
+
+/// The message is taken, and its answer is left to the next owner: so the session has not settled.
+#[tokio::test]
+async fn nobody_is_told_that_a_session_settled_that_was_only_stopped() {
+    let world = World::new(json!({ "main": ["One.", "Two."] }));
+    let session = world.start(PLAIN, "Go.").await;
+    session.settled().await.unwrap();
+    let mut feed = session.feed(Line(2));
+    let ((), said) = tokio::join!(session.clone().stop(), session.say("On."));
+    assert_eq!(said.unwrap().fate, Fate::Taken(Line(3)));
+    loop {
+        match feed.next().await.unwrap() {
+            FeedItem::Line(_) => {}
+            FeedItem::Closed => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let next = world.open().await;
+    let settled = next.settled().await.unwrap();
+    assert_eq!(answered(&settled), "Two.");
 }
 
 /// Items come without waiting for the clock unless a feed has nothing to give.

@@ -5,6 +5,7 @@ use crate::world::{World, whole};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use steersman::Steersman;
 use steersman::machine::stored::codes::FailureCode;
 use steersman::machine::stored::outcome::{Answer as Said, Failure};
@@ -16,8 +17,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// A model whose first attempt breaks off, which then answers, and then waits until it is cancelled. Each turn begins when the client
-/// says that it listens.
+/// A model whose first attempt breaks off, which then answers, and then streams until it is cancelled: pieces are provisional, and the
+/// first ones are gone while the session passes from one owner to the next. Each turn begins when the client says that it listens.
 #[derive(Clone, Default)]
 struct Fickle {
     calls: Arc<AtomicU32>,
@@ -56,7 +57,12 @@ impl Model for Fickle {
                     ));
                 }
                 1 => {}
-                _ => cancel.cancelled().await,
+                _ => {
+                    let mut pause = tokio::time::interval(Duration::from_millis(10));
+                    while cancel.run_until_cancelled(pause.tick()).await.is_some() {
+                        sink.delta(Delta::Text(pieces.concat()));
+                    }
+                }
             }
             Ok(Said {
                 text: Some(pieces.concat()),
