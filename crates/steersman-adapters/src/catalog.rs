@@ -416,6 +416,11 @@ impl Look<'_> {
         let owner =
             homes().find(|(_, home)| home.elsewhere == Some(provider.name) && home.has(&url));
         if let Some((owner, home)) = owner {
+            let auto = matches!(self.def.provider, network::Provider::Auto);
+            let owner = match home.auto.filter(|_| auto) {
+                Some(taken) => self.named(taken)?,
+                None => owner,
+            };
             if self.def.key.is_none() && !self.is_fixed(template, &url) {
                 return Err(self.error(format!(
                     "its `url` may change while the session runs, and {} is sent to a fixed address only; give the model a `key`, \
@@ -648,7 +653,7 @@ impl Look<'_> {
 
 /// Returns the providers that `auto` takes, with their addresses, in the order in which it tries them.
 fn tried() -> impl Iterator<Item = (&'static Provider, &'static Home)> {
-    homes().filter(|(_, home)| home.auto)
+    homes().filter_map(|(_, home)| Some((named(home.auto?)?, home)))
 }
 
 /// The servers on this computer that are known, as text for people.

@@ -42,8 +42,8 @@ pub(crate) struct Home {
     pub model: &'static str,
     /// Provider that serves an address that is not `url`, where no key may be needed. `None` means this provider.
     pub elsewhere: Option<&'static str>,
-    /// True if `auto` takes this provider when it finds the key.
-    pub auto: bool,
+    /// Provider that `auto` takes at this address when it finds the key; `None` if `auto` does not look for the key.
+    pub auto: Option<&'static str>,
 }
 
 /// A cloud, in which each customer has an address and models of their own. `auto` takes none: its variables are set for other
@@ -102,9 +102,10 @@ pub(crate) static PROVIDERS: [Provider; 8] = [
             key: "OPENAI_API_KEY",
             base: "OPENAI_BASE_URL",
             url: "https://api.openai.com/v1",
-            model: "gpt-5-mini",
+            model: "gpt-6-luna",
             elsewhere: Some(COMPATIBLE),
-            auto: true,
+            // The current models of OpenAI call tools in the Responses API only.
+            auto: Some("responses"),
         }),
         cloud: None,
         reports: true,
@@ -119,7 +120,7 @@ pub(crate) static PROVIDERS: [Provider; 8] = [
             url: "https://api.anthropic.com/v1",
             model: "claude-haiku-4-5",
             elsewhere: None,
-            auto: true,
+            auto: Some("anthropic"),
         }),
         cloud: None,
         reports: false,
@@ -141,7 +142,7 @@ pub(crate) static PROVIDERS: [Provider; 8] = [
             url: "https://generativelanguage.googleapis.com/v1beta",
             model: "gemini-3.8-flash",
             elsewhere: None,
-            auto: true,
+            auto: Some("gemini"),
         }),
         cloud: None,
         reports: false,
@@ -154,9 +155,9 @@ pub(crate) static PROVIDERS: [Provider; 8] = [
             key: "OPENAI_API_KEY",
             base: "OPENAI_BASE_URL",
             url: "https://api.openai.com/v1",
-            model: "gpt-5-mini",
+            model: "gpt-6-luna",
             elsewhere: None,
-            auto: false,
+            auto: None,
         }),
         cloud: None,
         reports: false,
@@ -320,6 +321,8 @@ mod tests {
         for (provider, home) in homes() {
             let elsewhere = home.elsewhere.unwrap_or(provider.name);
             assert!(named(elsewhere).is_some(), "{elsewhere}");
+            let auto = home.auto.unwrap_or(provider.name);
+            assert!(named(auto).is_some(), "{auto}");
         }
         assert!(named(COMPATIBLE).is_some_and(|it| it.home.is_none()));
     }

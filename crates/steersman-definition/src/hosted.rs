@@ -24,10 +24,11 @@ pub(crate) const PROVIDERS: &[(&str, bool)] = &[
 static PRICES: &str = include_str!("prices.csv");
 
 /// Context windows of well-known models, in tokens for a request and its answer together, by prefix of the model's name. The
-/// first prefix that matches counts. The numbers are those that the providers publish for late 2025; a definition overrides them
-/// with `window`.
-const WINDOWS: [(&str, u64); 8] = [
+/// first prefix that matches counts. The numbers are those that the providers publish for late 2025, and for November 2026 of
+/// `gpt-6`; a definition overrides them with `window`.
+const WINDOWS: [(&str, u64); 9] = [
     ("claude-", 200_000),
+    ("gpt-6", 1_050_000),
     ("gpt-5", 400_000),
     ("gpt-4.1", 1_047_576),
     ("gpt-4o", 128_000),

@@ -73,7 +73,7 @@ async fn anthropic_is_found_by_its_key_or_its_address() {
         "model `default`: provider `anthropic` needs a key: set ANTHROPIC_API_KEY"
     );
     let got = resolve(&catalog, "", &[key, ("OPENAI_API_KEY", "sk")]).await;
-    assert!(got.starts_with("default = openai"), "{got}");
+    assert!(got.starts_with("default = responses"), "{got}");
 
     let server = Listener::new(vec![Reply::json(200, LIST)]).await;
     let got = resolve(
@@ -128,11 +128,11 @@ async fn auto_takes_a_key_first() {
     let got = resolve(&catalog, "", &[("OPENAI_API_KEY", "sk")]).await;
     assert_eq!(
         got,
-        "default = openai gpt-5-mini at https://api.openai.com/v1 with OPENAI_API_KEY"
+        "default = responses gpt-6-luna at https://api.openai.com/v1 with OPENAI_API_KEY"
     );
     assert_eq!(
         *said.lock().unwrap(),
-        ["model `default`: gpt-5-mini at https://api.openai.com/v1 (OPENAI_API_KEY is set)"]
+        ["model `default`: gpt-6-luna at https://api.openai.com/v1 (OPENAI_API_KEY is set)"]
     );
 
     let server = Listener::new(vec![Reply::json(200, LIST)]).await;
@@ -181,7 +181,7 @@ async fn auto_takes_a_key_first() {
     let got = resolve(&catalog, models, &[("KEY", "k"), ("OPENAI_API_KEY", "sk")]).await;
     assert_eq!(
         got,
-        "default = openai gpt-5 at https://api.openai.com/v1 with -"
+        "default = responses gpt-5 at https://api.openai.com/v1 with -"
     );
     let got = resolve(&catalog, models, &[("OPENAI_API_KEY", "sk")]).await;
     assert!(got.contains("its `key` is empty. Set "), "{got}");
@@ -196,16 +196,16 @@ async fn the_address_of_a_provider_is_that_provider() {
         let models = format!("models: {{ default: {{ url: \"{url}\" }} }}");
         assert_eq!(
             resolve(&catalog, &models, &[key]).await,
-            "default = openai gpt-5-mini at - with OPENAI_API_KEY"
+            "default = responses gpt-6-luna at - with OPENAI_API_KEY"
         );
         assert_eq!(
             resolve(&catalog, &models, &[]).await,
-            "model `default`: provider `openai` needs a key: set OPENAI_API_KEY"
+            "model `default`: provider `responses` needs a key: set OPENAI_API_KEY"
         );
         let base = ("OPENAI_BASE_URL", url);
         assert_eq!(
             resolve(&catalog, "", &[key, base]).await,
-            format!("default = openai gpt-5-mini at {url} with OPENAI_API_KEY")
+            format!("default = responses gpt-6-luna at {url} with OPENAI_API_KEY")
         );
         let got = resolve(&catalog, "", &[base]).await;
         assert!(got.contains("OPENAI_API_KEY is not set"), "{got}");
@@ -229,7 +229,7 @@ async fn the_key_of_a_provider_is_not_sent_to_an_address_that_may_change() {
     );
     assert_eq!(
         resolve(&catalog, &models(", key: own"), &vars).await,
-        "default = openai gpt-5-mini at - with -"
+        "default = responses gpt-6-luna at - with -"
     );
     let kept = network(
         "config: { url: { type: string, env: URL } }\nmodels: { default: { url: \"{{ config.url }}\" } }\n\
@@ -341,9 +341,9 @@ async fn gemini_and_responses_are_found_by_their_keys() {
     let got = resolve(&catalog, models, &[("OPENAI_API_KEY", "sk")]).await;
     let official = "default = responses gpt-5 at https://api.openai.com/v1 with OPENAI_API_KEY";
     assert_eq!(got, official);
-    // A key of OpenAI leads `auto` to chat completions.
+    // A key of OpenAI leads `auto` there, and goes before the others.
     let got = resolve(&catalog, "", &[("OPENAI_API_KEY", "sk"), gemini]).await;
-    assert!(got.starts_with("default = openai"), "{got}");
+    assert!(got.starts_with("default = responses"), "{got}");
 }
 
 /// A provider, more keys of its model, and the variables that are set.
@@ -550,10 +550,11 @@ async fn what_a_model_costs_is_known_where_its_provider_is_asked() {
         price.map(|price| [price.input, price.cached, price.cache_write, price.output])
     };
     let openai = [("OPENAI_API_KEY", "sk")];
-    let cheap = Some([250_000, 25_000, 250_000, 2_000_000]);
+    let cheap = Some([100_000, 10_000, 100_000, 500_000]);
     assert_eq!(price("", &openai).await, cheap);
+    let before = Some([250_000, 25_000, 250_000, 2_000_000]);
     let dated = "models: { default: { provider: openai, model: gpt-5-mini-2025-08-07 } }";
-    assert_eq!(price(dated, &openai).await, cheap);
+    assert_eq!(price(dated, &openai).await, before);
     let newer = "models: { default: { provider: openai, model: gpt-99 } }";
     assert_eq!(price(newer, &openai).await, None);
     let named = "models: { default: { model: gpt-5-mini } }";

@@ -97,7 +97,9 @@ impl Model for Random {
             let values = self.stubs.values.and_said(said);
             let mind = Mind { of: self, values };
             let mut answer = mind.answer(&mut dice, call);
-            answer.usage = usage(&call.request, &answer);
+            // Drawn for itself: the rest of a session is the same with any usage.
+            let spends_all = Dice::of(&[self.seed, call.seed, attempt, 1]).percent(10);
+            answer.usage = usage(&call.request, &answer, spends_all);
             if let Some(text) = answer.text.as_ref().filter(|_| dice.percent(30)) {
                 for piece in text.as_bytes().chunks(40).take(4) {
                     let piece = String::from_utf8_lossy(piece).into_owned();
@@ -113,17 +115,18 @@ impl Model for Random {
     }
 }
 
-/// Returns what the call cost: never more than it may.
-fn usage(request: &Request, answer: &Answer) -> Usage {
+/// Returns what the call cost: never more than it may. `spends_all`: as much as it may, as a model that reasons for long does.
+fn usage(request: &Request, answer: &Answer, spends_all: bool) -> Usage {
     let sent: u64 = request.segments.iter().map(|segment| segment.len).sum();
     let named = |name: &str| matches!(name, "max_tokens" | "max_completion_tokens");
     let most = request.params.iter().find(|(name, _)| named(name));
     let most = most.and_then(|(_, most)| most.as_u64()).unwrap_or(1_000);
     let text = answer.text.as_ref().map_or(0, String::len);
     let asks: usize = answer.asks.iter().map(|ask| ask.args.len()).sum();
+    let written = if spends_all { most } else { (text + asks) as u64 / 4 };
     Usage {
         input: (sent / 8).max(1),
-        output: ((text + asks) as u64 / 4).clamp(1, most.max(1)),
+        output: written.clamp(1, most.max(1)),
         ..Usage::default()
     }
 }
