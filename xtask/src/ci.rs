@@ -1,7 +1,7 @@
 //! Runs the stages of CI in order. Each stage prints its time and has a budget.
 
 use crate::counterpart::{self, Counterparts};
-use crate::{counts, features, run_within, say, tidy};
+use crate::{counts, dist, features, run_within, say, tidy};
 use std::time::{Duration, Instant};
 
 /// A stage that needs only the repository, the toolchain, and packages of the system, which `.ci/run` installs.
@@ -21,7 +21,7 @@ enum Does {
 
 /// The stages. A budget is the wall time that a stage may take on two cores with nothing built. The aim for everything together is
 /// 35 minutes on idle cores. The budgets add up to more, because other load on a processor lengthens processor time, too.
-const STAGES: [Stage; 6] = [
+const STAGES: [Stage; 7] = [
     Stage {
         name: "format",
         does: Does::Cargo(&["fmt", "--all", "--check"]),
@@ -59,6 +59,12 @@ const STAGES: [Stage; 6] = [
         name: "docs",
         does: Does::Cargo(&["doc", "--workspace", "--no-deps"]),
         budget: Duration::from_mins(2),
+    },
+    // Its pages are written by a test that the tests built.
+    Stage {
+        name: "dist",
+        does: Does::Task(|| dist::dist(&["--try"])),
+        budget: Duration::from_mins(5),
     },
 ];
 
