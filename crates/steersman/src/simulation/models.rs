@@ -123,7 +123,11 @@ fn usage(request: &Request, answer: &Answer, spends_all: bool) -> Usage {
     let most = most.and_then(|(_, most)| most.as_u64()).unwrap_or(1_000);
     let text = answer.text.as_ref().map_or(0, String::len);
     let asks: usize = answer.asks.iter().map(|ask| ask.args.len()).sum();
-    let written = if spends_all { most } else { (text + asks) as u64 / 4 };
+    let written = if spends_all {
+        most
+    } else {
+        (text + asks) as u64 / 4
+    };
     Usage {
         input: (sent / 8).max(1),
         output: written.clamp(1, most.max(1)),

@@ -209,7 +209,7 @@ impl<'a> Play<'a> {
                 let millis = dice.below(100_000);
                 self.process.store.plan(Some(Fault::Late(millis)));
             }
-            Act::Overtake => self.overtakes().await,
+            Act::Overtake => self.overtakes(&mut dice).await,
             act => self.acts(act, &mut dice).await?,
         }
         // Somebody drives the session again.
@@ -236,16 +236,21 @@ impl<'a> Play<'a> {
         self.session().await;
     }
 
-    /// Ends the lease of the owner. It hears of it when it writes.
-    async fn overtakes(&mut self) {
+    /// Ends the lease of the owner, which hears of it at once or when it writes.
+    async fn overtakes(&mut self, dice: &mut Dice) {
         let Some(awkward) = self.awkward.clone() else {
             return;
         };
         let Ok(worker) = self.process.engine.worker().await.cloned() else {
             return;
         };
-        self.tell("the owner loses its lease, and another process goes on");
-        awkward.ends_lease(&worker);
+        if dice.percent(50) {
+            self.tell("the owner loses its lease, and another process goes on");
+            awkward.ends_lease(&worker);
+        } else {
+            self.tell("the owner loses its lease and does not know it; another process goes on");
+            awkward.ends_lease_unheard(&worker);
+        }
         let old = self.another();
         self.overtaken.push(old);
     }

@@ -156,6 +156,12 @@ impl AwkwardStore {
         self.inner().tables.ends_lease(of.no);
     }
 
+    /// Ends the lease of a worker whose process stood still meanwhile: others may take its sessions, and it learns of that only from
+    /// an error of the store.
+    pub fn ends_lease_unheard(&self, of: &Worker) {
+        self.inner().tables.frees(of.no);
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

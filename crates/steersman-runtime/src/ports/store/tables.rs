@@ -201,6 +201,11 @@ impl Tables {
         };
         worker.lease.is_over.store(true, Ordering::Relaxed);
         worker.bell.ring(Wake::Lost);
+        self.frees(no);
+    }
+
+    /// Lets others take the sessions of a worker. Nobody tells the worker.
+    pub(super) fn frees(&mut self, no: u64) {
         for session in self.sessions.values_mut() {
             if session.seat.worker == no {
                 session.owner = Weak::new();
