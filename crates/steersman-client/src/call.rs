@@ -141,27 +141,23 @@ fn random_key() -> Option<String> {
 
 /// Pauses between attempts, until the time for all of them is over.
 pub(crate) struct Patience {
-    whole: Duration,
     until: Instant,
     next: Duration,
 }
 
 impl Patience {
     pub(crate) fn new(whole: Duration) -> Self {
-        let (until, next) = (Instant::now() + whole, FIRST_PAUSE);
-        Self { whole, until, next }
-    }
-
-    /// Begins again, after something has succeeded.
-    pub(crate) fn begin(&mut self) {
-        *self = Self::new(self.whole);
+        Self {
+            until: Instant::now() + whole,
+            next: FIRST_PAUSE,
+        }
     }
 
     /// Waits until the next attempt. Returns false at once if there is none.
     pub(crate) async fn pause(&mut self, at_least: Duration) -> bool {
         let mut byte = [0];
         // Without random bytes all clients come back at the same time, which is slow and not wrong.
-        drop(getrandom::fill(&mut byte));
+        let _ = getrandom::fill(&mut byte);
         let own = self.next.mul_f64(0.5 + f64::from(byte[0]) / 512.0);
         self.next = (self.next * 2).min(LONGEST_PAUSE);
         let pause = own.max(at_least);

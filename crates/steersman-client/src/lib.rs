@@ -10,8 +10,9 @@
 //! while let Some(event) = events.next().await {
 //!     println!("{}", event?.kind);
 //! }
+//! let supervisor = session.acting_as("supervisor");
 //! for question in session.questions().await? {
-//!     session.acting_as("supervisor").approve(&question.id).await?;
+//!     supervisor.approve(&question.id).await?;
 //! }
 //! println!("{:?}", session.settled().await?.answer);
 //! # Ok(()) }
