@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use syn::{Attribute, Fields, Ident, ImplItem, Item, TraitItem, UseTree, Visibility};
 
 /// The crates whose interface is listed.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "steersman",
     "steersman-adapters",
+    "steersman-client",
     "steersman-definition",
     "steersman-lsp",
     "steersman-machine",

@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 13] = [
+const ALL: [Counterpart; 15] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -148,6 +148,24 @@ const ALL: [Counterpart; 13] = [
         },
         tests: Tests::Ignored("a2a_sdk::"),
         budget: Duration::from_secs(30),
+    },
+    Counterpart {
+        name: "python-client",
+        kind: Kind::Folder {
+            script: "scripts/python-client.sh",
+            variable: "STEERSMAN_PYTHON_CLIENT",
+        },
+        tests: Tests::Ignored("python_client::"),
+        budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "typescript-client",
+        kind: Kind::Folder {
+            script: "scripts/typescript.sh",
+            variable: "STEERSMAN_TYPESCRIPT",
+        },
+        tests: Tests::Ignored("typescript_client::"),
+        budget: Duration::from_mins(1),
     },
     Counterpart {
         name: "python",

@@ -3,6 +3,7 @@
 mod api;
 mod bench;
 mod ci;
+mod clients;
 mod counterpart;
 mod counts;
 mod dist;
@@ -23,7 +24,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | long dist [OPTION]... | mutants [NAME]... | tidy | api | house [CRATE] | counts [--write] | bench [OPTION]... | dist [OPTION]...";
+const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | long dist [OPTION]... | mutants [NAME]... | tidy | api | clients | house [CRATE] | counts [--write] | bench [OPTION]... | dist [OPTION]...";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         ["counts", "--write"] => counts::check(true),
         ["bench", ref rest @ ..] => bench::bench(rest),
         ["dist", ref rest @ ..] => dist::dist(rest),
+        ["clients"] => clients::check(&tidy::root(), true),
         ["api"] => api::check(&tidy::root(), true),
         _ => Err(USE.to_owned()),
     };

@@ -41,6 +41,7 @@ mod permission;
 mod problem;
 mod protocol;
 mod routes;
+mod schemas;
 mod serve;
 mod sight;
 mod stream;

@@ -10,6 +10,7 @@ use steersman::runtime::engine::EngineError;
 use steersman::runtime::store::StoreError;
 use steersman::{Error, ErrorKind};
 use utoipa::ToSchema;
+use utoipa::openapi::{ObjectBuilder, Type};
 
 /// The reason why a request was not carried out.
 #[derive(Clone, Debug, Serialize)]
@@ -30,6 +31,7 @@ pub(crate) struct Document {
     /// The fault, and what to do.
     detail: String,
     /// The code that programs branch on.
+    #[schema(schema_with = codes)]
     code: &'static str,
     /// The way out, where it is not a part of the detail.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +55,7 @@ macro_rules! codes {
         pub(crate) enum Code { $($name,)+ }
 
         impl Code {
-            #[cfg(test)]
+            /// All codes.
             pub(crate) const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// Returns the word, the status and the title.
@@ -104,6 +106,15 @@ codes! {
     Stopping = "stopping", SERVICE_UNAVAILABLE, "The server stops";
     Late = "late", SERVICE_UNAVAILABLE, "The request took too long";
     Failed = "failed", INTERNAL_SERVER_ERROR, "The session stopped without an answer";
+}
+
+/// Returns the schema of codes. More may be added.
+fn codes() -> utoipa::openapi::Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("The code that programs branch on."))
+        .enum_values(Some(Code::ALL.iter().map(|code| code.told().0)))
+        .build()
 }
 
 impl Problem {

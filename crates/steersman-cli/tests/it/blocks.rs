@@ -38,8 +38,12 @@ const PLAYED: [&str; 18] = [
 const BUILT: [&str; 3] = ["guides/building", "guides/embedding", "guides/testing"];
 
 /// Blocks of one kind that other tests compare with what runs: `service.rs` and `guide.rs` of the library, `served.rs`,
-/// `agui_clients.rs`, `mcp_server.rs`, `openai_clients.rs` and `opentelemetry.rs`.
-const COMPARED: [(&str, &str); 16] = [
+/// `agui_clients.rs`, `clients.rs`, `mcp_server.rs`, `openai_clients.rs` and `opentelemetry.rs`.
+const COMPARED: [(&str, &str); 20] = [
+    ("guides/clients", "python"),
+    ("guides/clients", "rust"),
+    ("guides/clients", "ts"),
+    ("guides/clients", "yaml"),
     ("guides/embedding", "http"),
     ("guides/embedding", "toml"),
     ("guides/embedding", "yaml"),

@@ -33,12 +33,16 @@ impl Drop for Served {
 
 impl Served {
     pub(crate) fn start(world: &World) -> Self {
+        Self::listening(world, "127.0.0.1:0")
+    }
+
+    pub(crate) fn listening(world: &World, listen: &str) -> Self {
         let args = [
             "serve",
             "--json",
             "--quiet",
             "--listen",
-            "127.0.0.1:0",
+            listen,
             "--script-all",
             "script.yaml",
         ];
@@ -70,6 +74,12 @@ impl Served {
             token: std::fs::read_to_string(file).unwrap().trim().to_owned(),
             client: Client::builder().no_proxy().build().unwrap(),
         }
+    }
+
+    /// Kills the process without a warning.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// The token that may do everything.
@@ -165,8 +175,7 @@ async fn a_client_comes_back_after_a_kill_and_misses_nothing() {
         if said_before {
             assert_eq!(say(&served).await.unwrap().status(), 202);
         }
-        served.child.kill().unwrap();
-        served.child.wait().unwrap();
+        served.kill();
         served = Served::start(&world);
         // The client does not know if its message arrived, and sends it again.
         let again = say(&served).await.unwrap();

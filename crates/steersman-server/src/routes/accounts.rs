@@ -89,6 +89,7 @@ async fn list(caller: Caller, Params(page): Params<Page>) -> Result<Json<Value>,
 /// A token to make.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = NewToken)]
 struct New {
     /// The subject whose sessions alone it may use.
     subject: Option<String>,
@@ -106,6 +107,7 @@ struct New {
 
 /// A token that was made.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MadeToken)]
 struct Made {
     /// The token itself. It is shown only here.
     token: String,

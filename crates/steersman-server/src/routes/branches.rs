@@ -6,6 +6,7 @@ use crate::ask::{Asked, At, Body};
 use crate::caller::Caller;
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
+use crate::schemas::Turn;
 use crate::{Permission, Server};
 use axum::Json;
 use axum::http::StatusCode;
@@ -209,7 +210,7 @@ async fn join(
     ),
     responses(
         (status = 202, description = "The message is on disk", body = Receipt),
-        (status = 200, description = "The state in which the session settled", body = Value),
+        (status = 200, description = "The state in which the session settled", body = Turn),
         Problems,
     )
 )]

@@ -84,7 +84,7 @@ pub(super) fn parameters(agent: &AgentDef) -> Value {
 
 /// Returns the graph of a definition, and its shapes in coordinates.
 #[utoipa::path(
-    get, path = "/v1/definitions/{definition}/graph", tag = "definitions",
+    get, path = "/v1/definitions/{definition}/graph", operation_id = "graph", tag = "definitions",
     params(("definition" = String, Path, description = "The name of the definition")),
     responses((status = 200, description = "The graph", body = Value), Problems)
 )]

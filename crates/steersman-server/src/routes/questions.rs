@@ -6,6 +6,7 @@ use crate::ask::{Asked, At, Body, Params, question};
 use crate::caller::Caller;
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
+use crate::schemas::QuestionList;
 use crate::{Permission, Server};
 use axum::Json;
 use serde::Deserialize;
@@ -57,7 +58,7 @@ impl Which {
 /// Lists what waits for people, events and times, in all sessions that the token sees, soonest due first.
 #[utoipa::path(
     get, path = "/v1/questions", tag = "questions", params(Which),
-    responses((status = 200, description = "`items`", body = Value), Problems)
+    responses((status = 200, description = "`items`", body = QuestionList), Problems)
 )]
 async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value>, Problem> {
     caller.needs(Permission::Read)?;
@@ -102,7 +103,7 @@ async fn shown(caller: &Caller, session: &str, row: &PendingRow) -> Result<Value
 #[utoipa::path(
     get, path = "/v1/sessions/{session}/questions", tag = "questions",
     params(("session" = String, Path, description = "The id of the session")),
-    responses((status = 200, description = "`items`", body = Value), Problems)
+    responses((status = 200, description = "`items`", body = QuestionList), Problems)
 )]
 async fn of_session(caller: Caller, At(session): At<String>) -> Result<Json<Value>, Problem> {
     caller.needs(Permission::Read)?;

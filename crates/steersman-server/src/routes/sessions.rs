@@ -6,6 +6,7 @@ use crate::ask::{Asked, At, Body, Params, id, wrong};
 use crate::caller::Caller;
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
+use crate::schemas::{SessionList, Turn};
 use crate::sight::branch_at;
 use crate::{Limits, Permission, Server};
 use axum::Json;
@@ -79,7 +80,7 @@ struct Started {
     ),
     responses(
         (status = 201, description = "The session is on disk", body = Started),
-        (status = 200, description = "The state in which it settled", body = Value),
+        (status = 200, description = "The state in which it settled", body = Turn),
         Problems,
     )
 )]
@@ -169,7 +170,7 @@ pub(super) fn rows(limit: Option<usize>) -> Result<usize, Problem> {
 /// Lists the sessions that the token sees, newest first.
 #[utoipa::path(
     get, path = "/v1/sessions", tag = "sessions", params(Which),
-    responses((status = 200, description = "`items`, and `next` if there are more", body = Value), Problems)
+    responses((status = 200, description = "`items`, and `next` if there are more", body = SessionList), Problems)
 )]
 async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value>, Problem> {
     caller.needs(Permission::Read)?;
@@ -308,7 +309,7 @@ pub(super) struct Say {
     ),
     responses(
         (status = 202, description = "The message is on disk", body = Receipt),
-        (status = 200, description = "The state in which the session settled", body = Value),
+        (status = 200, description = "The state in which the session settled", body = Turn),
         Problems,
     )
 )]

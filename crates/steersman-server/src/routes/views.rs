@@ -5,6 +5,7 @@ use crate::ask::{At, Params, id, wrong};
 use crate::caller::Caller;
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
+use crate::schemas::ArtifactList;
 use crate::{Permission, Server};
 use axum::Json;
 use axum::http::{HeaderValue, header};
@@ -157,7 +158,7 @@ async fn why(
 
 /// Returns the graph of a session's definition with the marks of where it stands, and its shapes in coordinates.
 #[utoipa::path(
-    get, path = "/v1/sessions/{session}/graph", tag = "views",
+    get, path = "/v1/sessions/{session}/graph", operation_id = "graph", tag = "views",
     params(("session" = String, Path, description = "The id of the session"), Branch),
     responses((status = 200, description = "The graph", body = Value), Problems)
 )]
@@ -379,7 +380,7 @@ async fn found(caller: &Caller, session: &str, branch: Option<&str>) -> Result<A
 #[utoipa::path(
     get, path = "/v1/sessions/{session}/artifacts", tag = "views",
     params(("session" = String, Path, description = "The id of the session"), Branch),
-    responses((status = 200, description = "`items`", body = Value), Problems)
+    responses((status = 200, description = "`items`", body = ArtifactList), Problems)
 )]
 async fn artifacts(
     caller: Caller,

@@ -1,0 +1,3184 @@
+"""Made by `cargo xtask clients` from docs/reference/openapi.json. Do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from typing import Any, List, Literal, TypedDict, Union, cast
+
+from ._call import Call, Frame, given, path
+
+__all__ = [
+    "Api",
+    "ArtifactList",
+    "ArtifactRow",
+    "AsyncApi",
+    "File",
+    "How",
+    "MadeToken",
+    "Opened",
+    "Permission",
+    "Posted",
+    "ProblemCode",
+    "Question",
+    "QuestionKind",
+    "QuestionList",
+    "Receipt",
+    "SessionList",
+    "SessionRow",
+    "Stands",
+    "Started",
+    "Turn",
+    "TurnStatus",
+    "What",
+    "Where",
+]
+
+
+How = Literal[
+    "done",
+    "not_performed",
+    "fail",
+]
+"""The fate of an effect in doubt."""
+
+
+Permission = Literal[
+    "read",
+    "context",
+    "write",
+    "decide",
+    "operate",
+    "time",
+    "memory",
+    "admin",
+]
+"""Something that a token may allow."""
+
+
+ProblemCode = Literal[
+    "body",
+    "query",
+    "cursor",
+    "id",
+    "token",
+    "scope",
+    "role_not_yours",
+    "origin",
+    "host",
+    "path",
+    "session",
+    "branch",
+    "line",
+    "question",
+    "effect",
+    "artifact",
+    "response",
+    "definition",
+    "unknown_token",
+    "method",
+    "repeated",
+    "exists",
+    "busy",
+    "unbound",
+    "moved",
+    "too_large",
+    "media",
+    "rate",
+    "streams",
+    "refused",
+    "faulty_definition",
+    "damaged",
+    "internal",
+    "store",
+    "stopping",
+    "late",
+    "failed",
+]
+"""The code that programs branch on."""
+
+
+QuestionKind = Literal[
+    "approval",
+    "input",
+    "doubt",
+    "budget",
+    "repeat",
+    "question",
+    "event",
+    "timer",
+    "again",
+    "hold",
+    "outage",
+]
+"""The kinds of waits."""
+
+
+Stands = Literal[
+    "taken",
+    "waits",
+    "queued",
+    "known",
+]
+"""The fate of a message so far."""
+
+
+TurnStatus = Literal[
+    "answered",
+    "asks",
+    "doubt",
+    "waits",
+    "limit",
+    "failed",
+    "cancelled",
+    "paused",
+]
+"""The kinds of states in which a session settles."""
+
+
+What = Literal[
+    "turn",
+    "call",
+    "agent",
+    "branch",
+    "session",
+]
+"""The work to cancel."""
+
+
+Where = Literal[
+    "known",
+    "started",
+    "session",
+    "offered",
+]
+"""The fates of an event."""
+
+
+_ArtifactListRequired = TypedDict(
+    "_ArtifactListRequired",
+    {
+        # All versions.
+        "items": "List[ArtifactRow]",
+    },
+)
+
+_ArtifactListOptional = TypedDict(
+    "_ArtifactListOptional",
+    {
+    },
+    total=False,
+)
+
+
+class ArtifactList(_ArtifactListRequired, _ArtifactListOptional):
+    """The artifacts of a branch."""
+
+
+_ArtifactRowRequired = TypedDict(
+    "_ArtifactRowRequired",
+    {
+        # The name.
+        "name": "str",
+        # The number of the version.
+        "version": "int",
+        # The media type.
+        "media": "str",
+        # The number of bytes.
+        "len": "int",
+        # The digest of the content.
+        "hash": "str",
+        # The call that made it.
+        "call": "str",
+    },
+)
+
+_ArtifactRowOptional = TypedDict(
+    "_ArtifactRowOptional",
+    {
+        # Its rating.
+        "rating": "Union[Any, None]",
+    },
+    total=False,
+)
+
+
+class ArtifactRow(_ArtifactRowRequired, _ArtifactRowOptional):
+    """A version of an artifact."""
+
+
+_FileRequired = TypedDict(
+    "_FileRequired",
+    {
+        # The name of the artifact.
+        "name": "str",
+    },
+)
+
+_FileOptional = TypedDict(
+    "_FileOptional",
+    {
+        # The content in base 64, if it is not text.
+        "base64": "Union[str, None]",
+        # Its media type. Without one it follows from the name.
+        "media_type": "Union[str, None]",
+        # The content, if it is text.
+        "text": "Union[str, None]",
+    },
+    total=False,
+)
+
+
+class File(_FileRequired, _FileOptional):
+    """A file that comes with a request. It becomes an artifact under its name."""
+
+
+_MadeTokenRequired = TypedDict(
+    "_MadeTokenRequired",
+    {
+        # Its name.
+        "name": "str",
+        # The token itself. It is shown only here.
+        "token": "str",
+    },
+)
+
+_MadeTokenOptional = TypedDict(
+    "_MadeTokenOptional",
+    {
+    },
+    total=False,
+)
+
+
+class MadeToken(_MadeTokenRequired, _MadeTokenOptional):
+    """A token that was made."""
+
+
+_OpenedRequired = TypedDict(
+    "_OpenedRequired",
+    {
+        # The id of the branch.
+        "branch": "str",
+        # The line that opened it.
+        "line": "int",
+        # The session.
+        "session": "str",
+    },
+)
+
+_OpenedOptional = TypedDict(
+    "_OpenedOptional",
+    {
+    },
+    total=False,
+)
+
+
+class Opened(_OpenedRequired, _OpenedOptional):
+    """A branch that was opened."""
+
+
+_PostedRequired = TypedDict(
+    "_PostedRequired",
+    {
+        # The fate of the event.
+        "sent": "Where",
+    },
+)
+
+_PostedOptional = TypedDict(
+    "_PostedOptional",
+    {
+        # The session that it went to.
+        "session": "Union[str, None]",
+    },
+    total=False,
+)
+
+
+class Posted(_PostedRequired, _PostedOptional):
+    """The fate of an event."""
+
+
+_ProblemRequired = TypedDict(
+    "_ProblemRequired",
+    {
+        # The code that programs branch on.
+        "code": "ProblemCode",
+        # The fault, and what to do.
+        "detail": "str",
+        # The status of the response.
+        "status": "int",
+        # A short title that is the same for every problem of this code.
+        "title": "str",
+        # `urn:steersman:problem:` and the code.
+        "type": "str",
+    },
+)
+
+_ProblemOptional = TypedDict(
+    "_ProblemOptional",
+    {
+        # Errors of a definition.
+        "diagnostics": "Union[List[Any], None]",
+        # The way out, where it is not a part of the detail.
+        "help": "Union[str, None]",
+    },
+    total=False,
+)
+
+
+class Problem(_ProblemRequired, _ProblemOptional):
+    """The reason why a request was not carried out (RFC 9457)."""
+
+
+_QuestionRequired = TypedDict(
+    "_QuestionRequired",
+    {
+        # The address of an answer: the effect, and the line of the hold.
+        "id": "str",
+        # The effect that waits.
+        "effect": "str",
+        # The branch of the effect.
+        "branch": "str",
+        # The name of the agent in the definition.
+        "agent": "str",
+        # The kind of the wait.
+        "kind": "QuestionKind",
+        # The roles that may end the wait.
+        "for": "List[str]",
+        # The people who may end the wait: `user`, people of the definition, `any`. One of them is enough.
+        "by": "List[str]",
+        # The text of the question, or the name of the event.
+        "text": "str",
+        # Answers that may be chosen.
+        "options": "List[str]",
+        # Names of artifacts that are shown with it.
+        "show": "List[str]",
+        # Arguments that an approver may change.
+        "edit": "List[str]",
+        # The time at which the session began to wait.
+        "since": "str",
+        # True if no branch waits for the effect any more.
+        "left": "bool",
+        # `doubt`: the parts of the result that a person must give if the effect happened.
+        "needs": "List[str]",
+    },
+)
+
+_QuestionOptional = TypedDict(
+    "_QuestionOptional",
+    {
+        # The session. A turn, which is of one session, leaves it out.
+        "session": "Union[str, None]",
+        # The tool, if a tool was called.
+        "tool": "Union[str, None]",
+        # The arguments of the call, without secret ones.
+        "args": "Union[Any, None]",
+        # The reason for the question.
+        "because": "Union[str, None]",
+        # The time at which the wait ends by itself.
+        "due": "Union[str, None]",
+        # The person who is asked once `due` has passed.
+        "next": "Union[str, None]",
+        # The earlier equal effect, which was done or is in doubt.
+        "repeats": "Union[str, None]",
+        # Effects of the same tool with other arguments, on lines that the branch does not have.
+        "elsewhere": "Union[List[Any], None]",
+        # The place that does not answer.
+        "place": "Union[str, None]",
+        # `doubt`: the probe that asks whether the effect happened.
+        "probe": "Union[Any, None]",
+    },
+    total=False,
+)
+
+
+class Question(_QuestionRequired, _QuestionOptional):
+    """Something that a session waits for."""
+
+
+_QuestionListRequired = TypedDict(
+    "_QuestionListRequired",
+    {
+        # The questions.
+        "items": "List[Question]",
+    },
+)
+
+_QuestionListOptional = TypedDict(
+    "_QuestionListOptional",
+    {
+    },
+    total=False,
+)
+
+
+class QuestionList(_QuestionListRequired, _QuestionListOptional):
+    """A list of questions."""
+
+
+_ReceiptRequired = TypedDict(
+    "_ReceiptRequired",
+    {
+        # The fate of the message so far.
+        "fate": "Stands",
+        # The id of the message. Events name it when the session takes it: `accepted`, `refused`.
+        "message": "str",
+        # The session.
+        "session": "str",
+    },
+)
+
+_ReceiptOptional = TypedDict(
+    "_ReceiptOptional",
+    {
+        # The line that took the message.
+        "line": "Union[int, None]",
+        # The condition for which the message waits.
+        "why": "Union[str, None]",
+    },
+    total=False,
+)
+
+
+class Receipt(_ReceiptRequired, _ReceiptOptional):
+    """The receipt of a message."""
+
+
+_SessionListRequired = TypedDict(
+    "_SessionListRequired",
+    {
+        # The sessions, newest first.
+        "items": "List[SessionRow]",
+    },
+)
+
+_SessionListOptional = TypedDict(
+    "_SessionListOptional",
+    {
+        # The value of `after` for the next page, if there is one.
+        "next": "Union[str, None]",
+    },
+    total=False,
+)
+
+
+class SessionList(_SessionListRequired, _SessionListOptional):
+    """A page of sessions."""
+
+
+_SessionRowRequired = TypedDict(
+    "_SessionRowRequired",
+    {
+        # The id.
+        "session": "str",
+        # The name of its definition.
+        "network": "str",
+        # A short digest of its definition.
+        "definition": "str",
+        # Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`.
+        "status": "str",
+        # The time of its creation.
+        "created": "str",
+        # The time of the last commit.
+        "updated": "str",
+        # The last line on disk.
+        "line": "int",
+        # The number of model calls.
+        "model_calls": "int",
+        # The number of tokens spent.
+        "tokens": "int",
+        # The money spent, in the currency of the prices.
+        "cost": "float",
+        # Names and values of its labels.
+        "labels": "dict[str, Any]",
+        # The values of the definition's `outcome`.
+        "outcome": "Any",
+    },
+)
+
+_SessionRowOptional = TypedDict(
+    "_SessionRowOptional",
+    {
+        # Its key.
+        "key": "Union[str, None]",
+        # The process that owns it now.
+        "owner": "Union[str, None]",
+        # Calls that wait for a place that does not answer.
+        "places": "Union[List[Any], None]",
+    },
+    total=False,
+)
+
+
+class SessionRow(_SessionRowRequired, _SessionRowOptional):
+    """A session in a list."""
+
+
+_StartedRequired = TypedDict(
+    "_StartedRequired",
+    {
+        # The last line of its log.
+        "head": "int",
+        # The id of the session.
+        "session": "str",
+    },
+)
+
+_StartedOptional = TypedDict(
+    "_StartedOptional",
+    {
+    },
+    total=False,
+)
+
+
+class Started(_StartedRequired, _StartedOptional):
+    """A session that was started."""
+
+
+_TurnRequired = TypedDict(
+    "_TurnRequired",
+    {
+        # The session.
+        "session": "str",
+        # The last line on disk.
+        "line": "int",
+        # The position in the events.
+        "cursor": "str",
+        # The kind of state. It says which of the other fields there are.
+        "status": "TurnStatus",
+    },
+)
+
+_TurnOptional = TypedDict(
+    "_TurnOptional",
+    {
+        # `answered`: the answer. `limit`: the answer that a limit demanded, if there is one.
+        "answer": "Union[str, None]",
+        # `answered`: true if the task is over.
+        "task": "Union[bool, None]",
+        # `answered`: texts that the user heard before the answer.
+        "before": "Union[List[str], None]",
+        # `asks`, `doubt`, `waits`: everything that is open.
+        "pending": "Union[List[Question], None]",
+        # `limit`, `failed`: the code.
+        "code": "Union[str, None]",
+        # `failed`: the reason.
+        "message": "Union[str, None]",
+    },
+    total=False,
+)
+
+
+class Turn(_TurnRequired, _TurnOptional):
+    """The state in which a session settled: it goes on only with an input."""
+
+
+class Branches:
+    """The operations of `branches`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def adopt(
+        self,
+        session: str,
+        branch: str,
+        *,
+        at: int | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Receipt:
+        """Adopts a branch: the session continues with its lines.
+
+        session: The id of the session
+        branch: The label or the id of the branch
+        at: The line. Without one it is the last line, or the line before the first simulated effect.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/branches/{branch}/adopt", session=session, branch=branch),
+            body=given(
+                {
+                    "at": at,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def cancel(
+        self,
+        session: str,
+        branch: str,
+        *,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Receipt:
+        """Cancels everything that is open on a branch.
+
+        session: The id of the session
+        branch: The label or the id of the branch
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/branches/{branch}/cancel", session=session, branch=branch),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def current(
+        self,
+        session: str,
+        branch: str,
+        *,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Receipt:
+        """Makes a branch the current one, to which everything goes that names no branch.
+
+        session: The id of the session
+        branch: The label or the id of the branch
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/branches/{branch}/current", session=session, branch=branch),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def fork(
+        self,
+        session: str,
+        *,
+        at: int | None = None,
+        from_: str | None = None,
+        label: str | None = None,
+        live: bool | None = None,
+        say: str | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Opened | Receipt:
+        """Opens a branch at a line. It is dry unless `live` is set: effects that touch the world are simulated.
+
+        session: The id of the session
+        at: The line at which it leaves the other branch. Without one it is the last line.
+        from_: The label or the id of the branch that it leaves. Without one it is the current branch.
+        label: A label for people.
+        live: True if effects that touch the world run on it, too. Otherwise they are simulated.
+        say: The first message on it.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/branches", session=session),
+            body=given(
+                {
+                    "at": at,
+                    "from": from_,
+                    "label": label,
+                    "live": live,
+                    "say": say,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Opened | Receipt", self._send(call))
+
+    def join(
+        self,
+        session: str,
+        *,
+        branches: List[str],
+        args: dict[str, Any] | None = None,
+        on: str | None = None,
+        then: str | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Receipt:
+        """Reports the results of branches to the session once a condition holds.
+
+        session: The id of the session
+        branches: The labels or the ids of the branches.
+        args: The arguments of that tool. Their texts are templates over `result`.
+        on: The condition: `all`, `any`, a number of branches, or an expression. Without one it is `all`.
+        then: A tool that is called next.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/join", session=session),
+            body=given(
+                {
+                    "branches": branches,
+                    "args": args,
+                    "on": on,
+                    "then": then,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def list(
+        self,
+        session: str,
+    ) -> Any:
+        """Lists the branches of a session.
+
+        session: The id of the session
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/branches", session=session),
+        )
+        return self._send(call)
+
+    def rewind(
+        self,
+        session: str,
+        *,
+        at: int,
+        branch: str | None = None,
+        label: str | None = None,
+        say: str | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Opened | Receipt:
+        """Goes back to a line. What comes after it stays readable, and the new branch is the current one.
+
+        session: The id of the session
+        at: The line to go back to.
+        branch: The label or the id of the branch. Without one it is the current branch.
+        label: A label for people.
+        say: The first message there.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/rewind", session=session),
+            body=given(
+                {
+                    "at": at,
+                    "branch": branch,
+                    "label": label,
+                    "say": say,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Opened | Receipt", self._send(call))
+
+    def say(
+        self,
+        session: str,
+        branch: str,
+        *,
+        as_: str | None = None,
+        files: List[File] | None = None,
+        interrupt: bool | None = None,
+        text: str | None = None,
+        to: str | None = None,
+        idempotency_key: str | None = None,
+        wait: int | None = None,
+    ) -> Turn | Receipt:
+        """Says something on a branch.
+
+        session: The id of the session
+        branch: The label or the id of the branch
+        as_: The role in which it is said.
+        files: Files that come with the message.
+        interrupt: True to cancel first whatever is open.
+        text: The text.
+        to: The id of the agent or question that is meant. Without one it is the agent that has the floor.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/branches/{branch}/messages", session=session, branch=branch),
+            body=given(
+                {
+                    "as": as_,
+                    "files": files,
+                    "interrupt": interrupt,
+                    "text": text,
+                    "to": to,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            wait=wait,
+            takes_key=True,
+        )
+        return cast("Turn | Receipt", self._send(call))
+
+
+class AsyncBranches:
+    """The operations of `branches`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def adopt(
+        self,
+        session: str,
+        branch: str,
+        *,
+        at: int | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Receipt:
+        """Adopts a branch: the session continues with its lines.
+
+        session: The id of the session
+        branch: The label or the id of the branch
+        at: The line. Without one it is the last line, or the line before the first simulated effect.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/branches/{branch}/adopt", session=session, branch=branch),
+            body=given(
+                {
+                    "at": at,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def cancel(
+        self,
+        session: str,
+        branch: str,
+        *,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Receipt:
+        """Cancels everything that is open on a branch.
+
+        session: The id of the session
+        branch: The label or the id of the branch
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/branches/{branch}/cancel", session=session, branch=branch),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def current(
+        self,
+        session: str,
+        branch: str,
+        *,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Receipt:
+        """Makes a branch the current one, to which everything goes that names no branch.
+
+        session: The id of the session
+        branch: The label or the id of the branch
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/branches/{branch}/current", session=session, branch=branch),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def fork(
+        self,
+        session: str,
+        *,
+        at: int | None = None,
+        from_: str | None = None,
+        label: str | None = None,
+        live: bool | None = None,
+        say: str | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Opened | Receipt:
+        """Opens a branch at a line. It is dry unless `live` is set: effects that touch the world are simulated.
+
+        session: The id of the session
+        at: The line at which it leaves the other branch. Without one it is the last line.
+        from_: The label or the id of the branch that it leaves. Without one it is the current branch.
+        label: A label for people.
+        live: True if effects that touch the world run on it, too. Otherwise they are simulated.
+        say: The first message on it.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/branches", session=session),
+            body=given(
+                {
+                    "at": at,
+                    "from": from_,
+                    "label": label,
+                    "live": live,
+                    "say": say,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Opened | Receipt", await self._send(call))
+
+    async def join(
+        self,
+        session: str,
+        *,
+        branches: List[str],
+        args: dict[str, Any] | None = None,
+        on: str | None = None,
+        then: str | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Receipt:
+        """Reports the results of branches to the session once a condition holds.
+
+        session: The id of the session
+        branches: The labels or the ids of the branches.
+        args: The arguments of that tool. Their texts are templates over `result`.
+        on: The condition: `all`, `any`, a number of branches, or an expression. Without one it is `all`.
+        then: A tool that is called next.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/join", session=session),
+            body=given(
+                {
+                    "branches": branches,
+                    "args": args,
+                    "on": on,
+                    "then": then,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def list(
+        self,
+        session: str,
+    ) -> Any:
+        """Lists the branches of a session.
+
+        session: The id of the session
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/branches", session=session),
+        )
+        return await self._send(call)
+
+    async def rewind(
+        self,
+        session: str,
+        *,
+        at: int,
+        branch: str | None = None,
+        label: str | None = None,
+        say: str | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Opened | Receipt:
+        """Goes back to a line. What comes after it stays readable, and the new branch is the current one.
+
+        session: The id of the session
+        at: The line to go back to.
+        branch: The label or the id of the branch. Without one it is the current branch.
+        label: A label for people.
+        say: The first message there.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/rewind", session=session),
+            body=given(
+                {
+                    "at": at,
+                    "branch": branch,
+                    "label": label,
+                    "say": say,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Opened | Receipt", await self._send(call))
+
+    async def say(
+        self,
+        session: str,
+        branch: str,
+        *,
+        as_: str | None = None,
+        files: List[File] | None = None,
+        interrupt: bool | None = None,
+        text: str | None = None,
+        to: str | None = None,
+        idempotency_key: str | None = None,
+        wait: int | None = None,
+    ) -> Turn | Receipt:
+        """Says something on a branch.
+
+        session: The id of the session
+        branch: The label or the id of the branch
+        as_: The role in which it is said.
+        files: Files that come with the message.
+        interrupt: True to cancel first whatever is open.
+        text: The text.
+        to: The id of the agent or question that is meant. Without one it is the agent that has the floor.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/branches/{branch}/messages", session=session, branch=branch),
+            body=given(
+                {
+                    "as": as_,
+                    "files": files,
+                    "interrupt": interrupt,
+                    "text": text,
+                    "to": to,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            wait=wait,
+            takes_key=True,
+        )
+        return cast("Turn | Receipt", await self._send(call))
+
+
+class Definitions:
+    """The operations of `definitions`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def graph(
+        self,
+        definition: str,
+    ) -> Any:
+        """Returns the graph of a definition, and its shapes in coordinates.
+
+        definition: The name of the definition
+        """
+        call = Call(
+            "GET",
+            path("/v1/definitions/{definition}/graph", definition=definition),
+        )
+        return self._send(call)
+
+    def list(
+        self,
+    ) -> Any:
+        """Lists the definitions that the token may start."""
+        call = Call(
+            "GET",
+            path("/v1/definitions"),
+        )
+        return self._send(call)
+
+    def one(
+        self,
+        definition: str,
+    ) -> Any:
+        """Returns a definition: the parameters of its entries and the fields of its events as JSON Schema, and its people.
+
+        definition: The name of the definition
+        """
+        call = Call(
+            "GET",
+            path("/v1/definitions/{definition}", definition=definition),
+        )
+        return self._send(call)
+
+
+class AsyncDefinitions:
+    """The operations of `definitions`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def graph(
+        self,
+        definition: str,
+    ) -> Any:
+        """Returns the graph of a definition, and its shapes in coordinates.
+
+        definition: The name of the definition
+        """
+        call = Call(
+            "GET",
+            path("/v1/definitions/{definition}/graph", definition=definition),
+        )
+        return await self._send(call)
+
+    async def list(
+        self,
+    ) -> Any:
+        """Lists the definitions that the token may start."""
+        call = Call(
+            "GET",
+            path("/v1/definitions"),
+        )
+        return await self._send(call)
+
+    async def one(
+        self,
+        definition: str,
+    ) -> Any:
+        """Returns a definition: the parameters of its entries and the fields of its events as JSON Schema, and its people.
+
+        definition: The name of the definition
+        """
+        call = Call(
+            "GET",
+            path("/v1/definitions/{definition}", definition=definition),
+        )
+        return await self._send(call)
+
+
+class Events:
+    """The operations of `events`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def follow(
+        self,
+        session: str,
+        *,
+        from_: str | None = None,
+        kinds: str | None = None,
+        branch: str | None = None,
+        until: str | None = None,
+        last_event_id: str | None = None,
+    ) -> Generator[Frame, None, None]:
+        """Follows the events of a session as server-sent events.
+
+        The first is `hello` with the position, the last line, and who drives the session. The id of an event is its cursor; streamed
+        pieces have none, so a client that comes back with its last id misses nothing and gets nothing twice. A comment comes every 15
+        seconds.
+
+        session: The id of the session
+        from_: The position after which the events begin: a cursor `12.3`, a line `12`, `start`, or `now`. `Last-Event-ID` goes before it.
+        kinds: Kinds of events, separated by commas. Without it all kinds come.
+        branch: The id of a branch. Without it the events of all branches come.
+        until: `settled`: the stream ends once the session has settled.
+        last_event_id: The cursor of the last event that you have.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/events", session=session),
+            query=given(
+                {
+                    "from": from_,
+                    "kinds": kinds,
+                    "branch": branch,
+                    "until": until,
+                }
+            ),
+            last_event_id=last_event_id,
+        )
+        return self._open(call)
+
+    def post(
+        self,
+        *,
+        definition: str | None = None,
+        event: str | None = None,
+        fields: dict[str, Any] | None = None,
+        session: str | None = None,
+    ) -> Posted:
+        """Sends an event. As the definition says, it goes to a session, starts one, or is offered to the waits that match.
+
+        The id that the definition gives the event is accepted once, so the request can be repeated.
+
+        definition: The name of the definition.
+        event: The name of the event.
+        fields: Its fields. An artifact is an object of `name`, `media_type`, and `text` or `base64`.
+        session: The session for which it is, if the definition does not say it.
+        """
+        call = Call(
+            "POST",
+            path("/v1/events"),
+            body=given(
+                {
+                    "definition": definition,
+                    "event": event,
+                    "fields": fields,
+                    "session": session,
+                }
+            ),
+        )
+        return cast("Posted", self._send(call))
+
+
+class AsyncEvents:
+    """The operations of `events`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def follow(
+        self,
+        session: str,
+        *,
+        from_: str | None = None,
+        kinds: str | None = None,
+        branch: str | None = None,
+        until: str | None = None,
+        last_event_id: str | None = None,
+    ) -> AsyncGenerator[Frame, None]:
+        """Follows the events of a session as server-sent events.
+
+        The first is `hello` with the position, the last line, and who drives the session. The id of an event is its cursor; streamed
+        pieces have none, so a client that comes back with its last id misses nothing and gets nothing twice. A comment comes every 15
+        seconds.
+
+        session: The id of the session
+        from_: The position after which the events begin: a cursor `12.3`, a line `12`, `start`, or `now`. `Last-Event-ID` goes before it.
+        kinds: Kinds of events, separated by commas. Without it all kinds come.
+        branch: The id of a branch. Without it the events of all branches come.
+        until: `settled`: the stream ends once the session has settled.
+        last_event_id: The cursor of the last event that you have.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/events", session=session),
+            query=given(
+                {
+                    "from": from_,
+                    "kinds": kinds,
+                    "branch": branch,
+                    "until": until,
+                }
+            ),
+            last_event_id=last_event_id,
+        )
+        return self._open(call)
+
+    async def post(
+        self,
+        *,
+        definition: str | None = None,
+        event: str | None = None,
+        fields: dict[str, Any] | None = None,
+        session: str | None = None,
+    ) -> Posted:
+        """Sends an event. As the definition says, it goes to a session, starts one, or is offered to the waits that match.
+
+        The id that the definition gives the event is accepted once, so the request can be repeated.
+
+        definition: The name of the definition.
+        event: The name of the event.
+        fields: Its fields. An artifact is an object of `name`, `media_type`, and `text` or `base64`.
+        session: The session for which it is, if the definition does not say it.
+        """
+        call = Call(
+            "POST",
+            path("/v1/events"),
+            body=given(
+                {
+                    "definition": definition,
+                    "event": event,
+                    "fields": fields,
+                    "session": session,
+                }
+            ),
+        )
+        return cast("Posted", await self._send(call))
+
+
+class Health:
+    """The operations of `health`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def document(
+        self,
+    ) -> Any:
+        """Returns this document."""
+        call = Call(
+            "GET",
+            path("/v1/openapi.json"),
+        )
+        return self._send(call)
+
+    def livez(
+        self,
+    ) -> Any:
+        """Says that the process answers."""
+        call = Call(
+            "GET",
+            path("/livez"),
+        )
+        return self._send(call)
+
+    def readyz(
+        self,
+    ) -> Any:
+        """Says whether the server can do its work: it drives the store, the store answers, and it does not stop."""
+        call = Call(
+            "GET",
+            path("/readyz"),
+        )
+        return self._send(call)
+
+
+class AsyncHealth:
+    """The operations of `health`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def document(
+        self,
+    ) -> Any:
+        """Returns this document."""
+        call = Call(
+            "GET",
+            path("/v1/openapi.json"),
+        )
+        return await self._send(call)
+
+    async def livez(
+        self,
+    ) -> Any:
+        """Says that the process answers."""
+        call = Call(
+            "GET",
+            path("/livez"),
+        )
+        return await self._send(call)
+
+    async def readyz(
+        self,
+    ) -> Any:
+        """Says whether the server can do its work: it drives the store, the store answers, and it does not stop."""
+        call = Call(
+            "GET",
+            path("/readyz"),
+        )
+        return await self._send(call)
+
+
+class Orders:
+    """The operations of `orders`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def cancel(
+        self,
+        session: str,
+        *,
+        what: What,
+        as_: str | None = None,
+        id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Cancels a turn, a call, an agent, a branch or, with the permission `operate`, a whole session.
+
+        session: The id of the session
+        what: The work to cancel.
+        as_: The role in which it is cancelled.
+        id: The id of the call or agent, or the label or id of the branch.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/cancel", session=session),
+            body=given(
+                {
+                    "what": what,
+                    "as": as_,
+                    "id": id,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def hold(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        tool: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Keeps effects of a tool from beginning until they are released.
+
+        session: The id of the session
+        as_: The role in which it is given.
+        tool: The tool. Without one all tools that may change the world are meant.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/hold", session=session),
+            body=given(
+                {
+                    "as": as_,
+                    "tool": tool,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def pause(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Pauses a session: nothing new begins until it is resumed.
+
+        session: The id of the session
+        as_: The role in which it is given.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/pause", session=session),
+            body=given(
+                {
+                    "as": as_,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def release(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        tool: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Takes a hold back.
+
+        session: The id of the session
+        as_: The role in which it is given.
+        tool: The tool. Without one all tools that may change the world are meant.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/release", session=session),
+            body=given(
+                {
+                    "as": as_,
+                    "tool": tool,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def resume(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Ends a pause.
+
+        session: The id of the session
+        as_: The role in which it is given.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/resume", session=session),
+            body=given(
+                {
+                    "as": as_,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def retry(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        effect: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Tries again what failed.
+
+        session: The id of the session
+        as_: The role in which it is given.
+        effect: The effect. Without one everything that waits for its next attempt is meant.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/retry", session=session),
+            body=given(
+                {
+                    "as": as_,
+                    "effect": effect,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+
+class AsyncOrders:
+    """The operations of `orders`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def cancel(
+        self,
+        session: str,
+        *,
+        what: What,
+        as_: str | None = None,
+        id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Cancels a turn, a call, an agent, a branch or, with the permission `operate`, a whole session.
+
+        session: The id of the session
+        what: The work to cancel.
+        as_: The role in which it is cancelled.
+        id: The id of the call or agent, or the label or id of the branch.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/cancel", session=session),
+            body=given(
+                {
+                    "what": what,
+                    "as": as_,
+                    "id": id,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def hold(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        tool: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Keeps effects of a tool from beginning until they are released.
+
+        session: The id of the session
+        as_: The role in which it is given.
+        tool: The tool. Without one all tools that may change the world are meant.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/hold", session=session),
+            body=given(
+                {
+                    "as": as_,
+                    "tool": tool,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def pause(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Pauses a session: nothing new begins until it is resumed.
+
+        session: The id of the session
+        as_: The role in which it is given.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/pause", session=session),
+            body=given(
+                {
+                    "as": as_,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def release(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        tool: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Takes a hold back.
+
+        session: The id of the session
+        as_: The role in which it is given.
+        tool: The tool. Without one all tools that may change the world are meant.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/release", session=session),
+            body=given(
+                {
+                    "as": as_,
+                    "tool": tool,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def resume(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Ends a pause.
+
+        session: The id of the session
+        as_: The role in which it is given.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/resume", session=session),
+            body=given(
+                {
+                    "as": as_,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def retry(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        effect: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Tries again what failed.
+
+        session: The id of the session
+        as_: The role in which it is given.
+        effect: The effect. Without one everything that waits for its next attempt is meant.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/retry", session=session),
+            body=given(
+                {
+                    "as": as_,
+                    "effect": effect,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+
+class Questions:
+    """The operations of `questions`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def answer(
+        self,
+        session: str,
+        question: str,
+        *,
+        as_: str | None = None,
+        option: str | None = None,
+        text: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Answers a question, or gives a secret that was asked for.
+
+        session: The id of the session
+        question: The id of the question
+        as_: The role in which it is answered.
+        option: One of the options of the question.
+        text: The text. Where a secret is asked for, it is sealed before it is stored.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/questions/{question}/answer", session=session, question=question),
+            body=given(
+                {
+                    "as": as_,
+                    "option": option,
+                    "text": text,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def approve(
+        self,
+        session: str,
+        question: str,
+        *,
+        args: dict[str, Any] | None = None,
+        as_: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Allows a held effect to run once, with exactly its arguments.
+
+        session: The id of the session
+        question: The id of the question
+        args: Arguments that replace those of the call, as far as the definition allows.
+        as_: The role in which it is decided.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/questions/{question}/approve", session=session, question=question),
+            body=given(
+                {
+                    "args": args,
+                    "as": as_,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def list(
+        self,
+        *,
+        role: str | None = None,
+        kind: str | None = None,
+        definition: str | None = None,
+        limit: int | None = None,
+    ) -> QuestionList:
+        """Lists what waits for people, events and times, in all sessions that the token sees, soonest due first.
+
+        role: A role that may decide.
+        kind: A kind: `approval`, `question`, `input`, `doubt`, ...
+        definition: The name of the definition.
+        limit: The most questions, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/questions"),
+            query=given(
+                {
+                    "role": role,
+                    "kind": kind,
+                    "definition": definition,
+                    "limit": limit,
+                }
+            ),
+        )
+        return cast("QuestionList", self._send(call))
+
+    def of_session(
+        self,
+        session: str,
+    ) -> QuestionList:
+        """Lists what a session waits for, on all branches.
+
+        session: The id of the session
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/questions", session=session),
+        )
+        return cast("QuestionList", self._send(call))
+
+    def reject(
+        self,
+        session: str,
+        question: str,
+        *,
+        as_: str | None = None,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Refuses a held effect.
+
+        session: The id of the session
+        question: The id of the question
+        as_: The role in which it is decided.
+        reason: The reason, which the model reads.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/questions/{question}/reject", session=session, question=question),
+            body=given(
+                {
+                    "as": as_,
+                    "reason": reason,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def resolve(
+        self,
+        session: str,
+        question: str,
+        *,
+        how: How,
+        as_: str | None = None,
+        result: Any | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Says whether an effect in doubt happened.
+
+        session: The id of the session
+        question: The id of the question
+        how: The fate of the effect.
+        as_: The role in which it is decided.
+        result: The result, if it happened, in the form that the tool would have returned.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/questions/{question}/resolve", session=session, question=question),
+            body=given(
+                {
+                    "how": how,
+                    "as": as_,
+                    "result": result,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+
+class AsyncQuestions:
+    """The operations of `questions`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def answer(
+        self,
+        session: str,
+        question: str,
+        *,
+        as_: str | None = None,
+        option: str | None = None,
+        text: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Answers a question, or gives a secret that was asked for.
+
+        session: The id of the session
+        question: The id of the question
+        as_: The role in which it is answered.
+        option: One of the options of the question.
+        text: The text. Where a secret is asked for, it is sealed before it is stored.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/questions/{question}/answer", session=session, question=question),
+            body=given(
+                {
+                    "as": as_,
+                    "option": option,
+                    "text": text,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def approve(
+        self,
+        session: str,
+        question: str,
+        *,
+        args: dict[str, Any] | None = None,
+        as_: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Allows a held effect to run once, with exactly its arguments.
+
+        session: The id of the session
+        question: The id of the question
+        args: Arguments that replace those of the call, as far as the definition allows.
+        as_: The role in which it is decided.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/questions/{question}/approve", session=session, question=question),
+            body=given(
+                {
+                    "args": args,
+                    "as": as_,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def list(
+        self,
+        *,
+        role: str | None = None,
+        kind: str | None = None,
+        definition: str | None = None,
+        limit: int | None = None,
+    ) -> QuestionList:
+        """Lists what waits for people, events and times, in all sessions that the token sees, soonest due first.
+
+        role: A role that may decide.
+        kind: A kind: `approval`, `question`, `input`, `doubt`, ...
+        definition: The name of the definition.
+        limit: The most questions, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/questions"),
+            query=given(
+                {
+                    "role": role,
+                    "kind": kind,
+                    "definition": definition,
+                    "limit": limit,
+                }
+            ),
+        )
+        return cast("QuestionList", await self._send(call))
+
+    async def of_session(
+        self,
+        session: str,
+    ) -> QuestionList:
+        """Lists what a session waits for, on all branches.
+
+        session: The id of the session
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/questions", session=session),
+        )
+        return cast("QuestionList", await self._send(call))
+
+    async def reject(
+        self,
+        session: str,
+        question: str,
+        *,
+        as_: str | None = None,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Refuses a held effect.
+
+        session: The id of the session
+        question: The id of the question
+        as_: The role in which it is decided.
+        reason: The reason, which the model reads.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/questions/{question}/reject", session=session, question=question),
+            body=given(
+                {
+                    "as": as_,
+                    "reason": reason,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def resolve(
+        self,
+        session: str,
+        question: str,
+        *,
+        how: How,
+        as_: str | None = None,
+        result: Any | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Says whether an effect in doubt happened.
+
+        session: The id of the session
+        question: The id of the question
+        how: The fate of the effect.
+        as_: The role in which it is decided.
+        result: The result, if it happened, in the form that the tool would have returned.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/questions/{question}/resolve", session=session, question=question),
+            body=given(
+                {
+                    "how": how,
+                    "as": as_,
+                    "result": result,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+
+class Sessions:
+    """The operations of `sessions`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def list(
+        self,
+        *,
+        definition: str | None = None,
+        status: str | None = None,
+        key: str | None = None,
+        label: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> SessionList:
+        """Lists the sessions that the token sees, newest first.
+
+        definition: The name of the definition.
+        status: Statuses, separated by commas.
+        key: The key of the session.
+        label: A label: `name:value`.
+        after: The position after which the list goes on: `next` of the page before.
+        limit: The most rows of a page, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions"),
+            query=given(
+                {
+                    "definition": definition,
+                    "status": status,
+                    "key": key,
+                    "label": label,
+                    "after": after,
+                    "limit": limit,
+                }
+            ),
+        )
+        return cast("SessionList", self._send(call))
+
+    def page(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+    ) -> Any:
+        """Returns a session on one page: its branches, agents, state, effects, and what it waits for.
+
+        The `ETag` is the last line: with `If-None-Match` the answer is 304 while nothing new is on disk.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        if_none_match: The `ETag` that you have: the answer is `None` if nothing is new.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+            if_none_match=if_none_match,
+        )
+        return self._send(call)
+
+    def say(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        branch: str | None = None,
+        files: List[File] | None = None,
+        interrupt: bool | None = None,
+        text: str | None = None,
+        to: str | None = None,
+        idempotency_key: str | None = None,
+        wait: int | None = None,
+    ) -> Turn | Receipt:
+        """Says something to a session.
+
+        The answer is a receipt. With `Prefer: wait=N` it is the state in which the session settles within N seconds.
+
+        session: The id of the session
+        as_: The role in which it is said.
+        branch: The label or the id of a branch. Without one it is the current branch.
+        files: Files that come with the message.
+        interrupt: True to cancel first whatever is open.
+        text: The text.
+        to: The id of the agent or question that is meant. Without one it is the agent that has the floor.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/messages", session=session),
+            body=given(
+                {
+                    "as": as_,
+                    "branch": branch,
+                    "files": files,
+                    "interrupt": interrupt,
+                    "text": text,
+                    "to": to,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            wait=wait,
+            takes_key=True,
+        )
+        return cast("Turn | Receipt", self._send(call))
+
+    def start(
+        self,
+        *,
+        args: dict[str, Any] | None = None,
+        as_: str | None = None,
+        config: dict[str, Any] | None = None,
+        definition: str | None = None,
+        entry: str | None = None,
+        files: List[File] | None = None,
+        key: str | None = None,
+        message: str | None = None,
+        seed: int | None = None,
+        idempotency_key: str | None = None,
+        wait: int | None = None,
+    ) -> Turn | Started:
+        """Starts a session.
+
+        Under an idempotency key the session has an id that follows from the key, so that a repetition finds it. With `Prefer: wait=N` the
+        answer is the state in which the session settles within N seconds.
+
+        args: Arguments for the parameters of the agent that begins.
+        as_: The role in which the message is said.
+        config: Values of `config` that take precedence over those of the server.
+        definition: The name of the definition.
+        entry: The agent that begins. Without one it is the first entry of the definition.
+        files: Files that come with the arguments or the message.
+        key: The key by which events find the session. One session of a definition has it.
+        message: The first message.
+        seed: The seed of all randomness. Without one it is random.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions"),
+            body=given(
+                {
+                    "args": args,
+                    "as": as_,
+                    "config": config,
+                    "definition": definition,
+                    "entry": entry,
+                    "files": files,
+                    "key": key,
+                    "message": message,
+                    "seed": seed,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            wait=wait,
+            takes_key=True,
+        )
+        return cast("Turn | Started", self._send(call))
+
+
+class AsyncSessions:
+    """The operations of `sessions`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def list(
+        self,
+        *,
+        definition: str | None = None,
+        status: str | None = None,
+        key: str | None = None,
+        label: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> SessionList:
+        """Lists the sessions that the token sees, newest first.
+
+        definition: The name of the definition.
+        status: Statuses, separated by commas.
+        key: The key of the session.
+        label: A label: `name:value`.
+        after: The position after which the list goes on: `next` of the page before.
+        limit: The most rows of a page, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions"),
+            query=given(
+                {
+                    "definition": definition,
+                    "status": status,
+                    "key": key,
+                    "label": label,
+                    "after": after,
+                    "limit": limit,
+                }
+            ),
+        )
+        return cast("SessionList", await self._send(call))
+
+    async def page(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+    ) -> Any:
+        """Returns a session on one page: its branches, agents, state, effects, and what it waits for.
+
+        The `ETag` is the last line: with `If-None-Match` the answer is 304 while nothing new is on disk.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        if_none_match: The `ETag` that you have: the answer is `None` if nothing is new.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+            if_none_match=if_none_match,
+        )
+        return await self._send(call)
+
+    async def say(
+        self,
+        session: str,
+        *,
+        as_: str | None = None,
+        branch: str | None = None,
+        files: List[File] | None = None,
+        interrupt: bool | None = None,
+        text: str | None = None,
+        to: str | None = None,
+        idempotency_key: str | None = None,
+        wait: int | None = None,
+    ) -> Turn | Receipt:
+        """Says something to a session.
+
+        The answer is a receipt. With `Prefer: wait=N` it is the state in which the session settles within N seconds.
+
+        session: The id of the session
+        as_: The role in which it is said.
+        branch: The label or the id of a branch. Without one it is the current branch.
+        files: Files that come with the message.
+        interrupt: True to cancel first whatever is open.
+        text: The text.
+        to: The id of the agent or question that is meant. Without one it is the agent that has the floor.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/messages", session=session),
+            body=given(
+                {
+                    "as": as_,
+                    "branch": branch,
+                    "files": files,
+                    "interrupt": interrupt,
+                    "text": text,
+                    "to": to,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            wait=wait,
+            takes_key=True,
+        )
+        return cast("Turn | Receipt", await self._send(call))
+
+    async def start(
+        self,
+        *,
+        args: dict[str, Any] | None = None,
+        as_: str | None = None,
+        config: dict[str, Any] | None = None,
+        definition: str | None = None,
+        entry: str | None = None,
+        files: List[File] | None = None,
+        key: str | None = None,
+        message: str | None = None,
+        seed: int | None = None,
+        idempotency_key: str | None = None,
+        wait: int | None = None,
+    ) -> Turn | Started:
+        """Starts a session.
+
+        Under an idempotency key the session has an id that follows from the key, so that a repetition finds it. With `Prefer: wait=N` the
+        answer is the state in which the session settles within N seconds.
+
+        args: Arguments for the parameters of the agent that begins.
+        as_: The role in which the message is said.
+        config: Values of `config` that take precedence over those of the server.
+        definition: The name of the definition.
+        entry: The agent that begins. Without one it is the first entry of the definition.
+        files: Files that come with the arguments or the message.
+        key: The key by which events find the session. One session of a definition has it.
+        message: The first message.
+        seed: The seed of all randomness. Without one it is random.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions"),
+            body=given(
+                {
+                    "args": args,
+                    "as": as_,
+                    "config": config,
+                    "definition": definition,
+                    "entry": entry,
+                    "files": files,
+                    "key": key,
+                    "message": message,
+                    "seed": seed,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            wait=wait,
+            takes_key=True,
+        )
+        return cast("Turn | Started", await self._send(call))
+
+
+class Tokens:
+    """The operations of `tokens`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def list(
+        self,
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Any:
+        """Lists the tokens of the tenant, without their secrets.
+
+        after: The position after which the list goes on: `next` of the page before.
+        limit: The most rows, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/tokens"),
+            query=given(
+                {
+                    "after": after,
+                    "limit": limit,
+                }
+            ),
+        )
+        return self._send(call)
+
+    def make(
+        self,
+        *,
+        allows: List[Permission] | None = None,
+        definitions: List[str] | None = None,
+        expires: str | None = None,
+        note: str | None = None,
+        roles: List[str] | None = None,
+        subject: str | None = None,
+    ) -> MadeToken:
+        """Makes a token of the same tenant.
+
+        allows: The permissions.
+        definitions: Names of the definitions that it may start. Empty means all.
+        expires: The time after which it is invalid, in RFC 3339.
+        note: A note for people.
+        roles: Roles in which its owner may act.
+        subject: The subject whose sessions alone it may use.
+        """
+        call = Call(
+            "POST",
+            path("/v1/tokens"),
+            body=given(
+                {
+                    "allows": allows,
+                    "definitions": definitions,
+                    "expires": expires,
+                    "note": note,
+                    "roles": roles,
+                    "subject": subject,
+                }
+            ),
+        )
+        return cast("MadeToken", self._send(call))
+
+    def me(
+        self,
+    ) -> Any:
+        """Returns what the token is and may do, and the version of the server."""
+        call = Call(
+            "GET",
+            path("/v1/me"),
+        )
+        return self._send(call)
+
+    def revoke(
+        self,
+        name: str,
+    ) -> None:
+        """Revokes a token of the tenant. It is invalid from now on.
+
+        name: The name of the token
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/tokens/{name}", name=name),
+        )
+        self._send(call)
+
+
+class AsyncTokens:
+    """The operations of `tokens`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def list(
+        self,
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Any:
+        """Lists the tokens of the tenant, without their secrets.
+
+        after: The position after which the list goes on: `next` of the page before.
+        limit: The most rows, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/tokens"),
+            query=given(
+                {
+                    "after": after,
+                    "limit": limit,
+                }
+            ),
+        )
+        return await self._send(call)
+
+    async def make(
+        self,
+        *,
+        allows: List[Permission] | None = None,
+        definitions: List[str] | None = None,
+        expires: str | None = None,
+        note: str | None = None,
+        roles: List[str] | None = None,
+        subject: str | None = None,
+    ) -> MadeToken:
+        """Makes a token of the same tenant.
+
+        allows: The permissions.
+        definitions: Names of the definitions that it may start. Empty means all.
+        expires: The time after which it is invalid, in RFC 3339.
+        note: A note for people.
+        roles: Roles in which its owner may act.
+        subject: The subject whose sessions alone it may use.
+        """
+        call = Call(
+            "POST",
+            path("/v1/tokens"),
+            body=given(
+                {
+                    "allows": allows,
+                    "definitions": definitions,
+                    "expires": expires,
+                    "note": note,
+                    "roles": roles,
+                    "subject": subject,
+                }
+            ),
+        )
+        return cast("MadeToken", await self._send(call))
+
+    async def me(
+        self,
+    ) -> Any:
+        """Returns what the token is and may do, and the version of the server."""
+        call = Call(
+            "GET",
+            path("/v1/me"),
+        )
+        return await self._send(call)
+
+    async def revoke(
+        self,
+        name: str,
+    ) -> None:
+        """Revokes a token of the tenant. It is invalid from now on.
+
+        name: The name of the token
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/tokens/{name}", name=name),
+        )
+        await self._send(call)
+
+
+class Views:
+    """The operations of `views`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def artifact(
+        self,
+        session: str,
+        name: str,
+        *,
+        branch: str | None = None,
+        version: int | None = None,
+    ) -> bytes:
+        """Returns the content of an artifact, as an attachment.
+
+        session: The id of the session
+        name: The name of the artifact
+        branch: The label or the id of a branch. Without one it is the current branch.
+        version: The number of the version. Without one it is the newest.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/artifacts/{name}", session=session, name=name),
+            query=given(
+                {
+                    "branch": branch,
+                    "version": version,
+                }
+            ),
+            answer="bytes",
+        )
+        return cast("bytes", self._send(call))
+
+    def artifacts(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+    ) -> ArtifactList:
+        """Lists all versions of the artifacts of a branch.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/artifacts", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+        )
+        return cast("ArtifactList", self._send(call))
+
+    def context(
+        self,
+        session: str,
+        effect: str,
+        *,
+        branch: str | None = None,
+        show: str | None = None,
+    ) -> Any:
+        """Returns the context of a model call, exactly as it was sent.
+
+        session: The id of the session
+        effect: The id of the model call
+        branch: The label or the id of a branch. Without one it is the current branch.
+        show: `whole`: as it was sent. `why`: where each part comes from. `diff`: what changed since the call before.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/contexts/{effect}", session=session, effect=effect),
+            query=given(
+                {
+                    "branch": branch,
+                    "show": show,
+                }
+            ),
+        )
+        return self._send(call)
+
+    def contexts(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+    ) -> Any:
+        """Lists the model calls that led to the head of a branch.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/contexts", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+        )
+        return self._send(call)
+
+    def effects(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+    ) -> Any:
+        """Lists the effects of a session on the world, also those that may have happened.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/effects", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+        )
+        return self._send(call)
+
+    def graph(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+    ) -> Any:
+        """Returns the graph of a session's definition with the marks of where it stands, and its shapes in coordinates.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/graph", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+        )
+        return self._send(call)
+
+    def line(
+        self,
+        session: str,
+        line: int,
+    ) -> Any:
+        """Returns one line of the log.
+
+        session: The id of the session
+        line: The number of the line
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/lines/{line}", session=session, line=line),
+        )
+        return self._send(call)
+
+    def lines(
+        self,
+        session: str,
+        *,
+        from_: int | None = None,
+        to: int | None = None,
+        branch: str | None = None,
+        limit: int | None = None,
+    ) -> Any:
+        """Lists lines of the log: what each committed and recorded, as text.
+
+        session: The id of the session
+        from_: The first line. Without one it is the first of the session.
+        to: The last line.
+        branch: The label or the id of a branch. Without one the lines of all branches come.
+        limit: The most lines, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/lines", session=session),
+            query=given(
+                {
+                    "from": from_,
+                    "to": to,
+                    "branch": branch,
+                    "limit": limit,
+                }
+            ),
+        )
+        return self._send(call)
+
+    def state(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+        at: int | None = None,
+    ) -> Any:
+        """Returns the state of a branch, as of a line if one is named.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        at: The number of a line. Without one it is the last line of the branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/state", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                    "at": at,
+                }
+            ),
+        )
+        return self._send(call)
+
+    def why(
+        self,
+        session: str,
+        what: str,
+        *,
+        branch: str | None = None,
+    ) -> Any:
+        """Explains from the log why an agent acted: the chain of reasons of the act of a line, or of a call or an effect.
+
+        session: The id of the session
+        what: The number of a line, or the id of a call, an effect or an agent
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/why/{what}", session=session, what=what),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+        )
+        return self._send(call)
+
+
+class AsyncViews:
+    """The operations of `views`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def artifact(
+        self,
+        session: str,
+        name: str,
+        *,
+        branch: str | None = None,
+        version: int | None = None,
+    ) -> bytes:
+        """Returns the content of an artifact, as an attachment.
+
+        session: The id of the session
+        name: The name of the artifact
+        branch: The label or the id of a branch. Without one it is the current branch.
+        version: The number of the version. Without one it is the newest.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/artifacts/{name}", session=session, name=name),
+            query=given(
+                {
+                    "branch": branch,
+                    "version": version,
+                }
+            ),
+            answer="bytes",
+        )
+        return cast("bytes", await self._send(call))
+
+    async def artifacts(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+    ) -> ArtifactList:
+        """Lists all versions of the artifacts of a branch.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/artifacts", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+        )
+        return cast("ArtifactList", await self._send(call))
+
+    async def context(
+        self,
+        session: str,
+        effect: str,
+        *,
+        branch: str | None = None,
+        show: str | None = None,
+    ) -> Any:
+        """Returns the context of a model call, exactly as it was sent.
+
+        session: The id of the session
+        effect: The id of the model call
+        branch: The label or the id of a branch. Without one it is the current branch.
+        show: `whole`: as it was sent. `why`: where each part comes from. `diff`: what changed since the call before.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/contexts/{effect}", session=session, effect=effect),
+            query=given(
+                {
+                    "branch": branch,
+                    "show": show,
+                }
+            ),
+        )
+        return await self._send(call)
+
+    async def contexts(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+    ) -> Any:
+        """Lists the model calls that led to the head of a branch.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/contexts", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+        )
+        return await self._send(call)
+
+    async def effects(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+    ) -> Any:
+        """Lists the effects of a session on the world, also those that may have happened.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/effects", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+        )
+        return await self._send(call)
+
+    async def graph(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+    ) -> Any:
+        """Returns the graph of a session's definition with the marks of where it stands, and its shapes in coordinates.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/graph", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+        )
+        return await self._send(call)
+
+    async def line(
+        self,
+        session: str,
+        line: int,
+    ) -> Any:
+        """Returns one line of the log.
+
+        session: The id of the session
+        line: The number of the line
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/lines/{line}", session=session, line=line),
+        )
+        return await self._send(call)
+
+    async def lines(
+        self,
+        session: str,
+        *,
+        from_: int | None = None,
+        to: int | None = None,
+        branch: str | None = None,
+        limit: int | None = None,
+    ) -> Any:
+        """Lists lines of the log: what each committed and recorded, as text.
+
+        session: The id of the session
+        from_: The first line. Without one it is the first of the session.
+        to: The last line.
+        branch: The label or the id of a branch. Without one the lines of all branches come.
+        limit: The most lines, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/lines", session=session),
+            query=given(
+                {
+                    "from": from_,
+                    "to": to,
+                    "branch": branch,
+                    "limit": limit,
+                }
+            ),
+        )
+        return await self._send(call)
+
+    async def state(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+        at: int | None = None,
+    ) -> Any:
+        """Returns the state of a branch, as of a line if one is named.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        at: The number of a line. Without one it is the last line of the branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/state", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                    "at": at,
+                }
+            ),
+        )
+        return await self._send(call)
+
+    async def why(
+        self,
+        session: str,
+        what: str,
+        *,
+        branch: str | None = None,
+    ) -> Any:
+        """Explains from the log why an agent acted: the chain of reasons of the act of a line, or of a call or an effect.
+
+        session: The id of the session
+        what: The number of a line, or the id of a call, an effect or an agent
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/why/{what}", session=session, what=what),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+        )
+        return await self._send(call)
+
+
+class Api:
+    """All operations, by tag."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self.branches = Branches(send, open)
+        self.definitions = Definitions(send, open)
+        self.events = Events(send, open)
+        self.health = Health(send, open)
+        self.orders = Orders(send, open)
+        self.questions = Questions(send, open)
+        self.sessions = Sessions(send, open)
+        self.tokens = Tokens(send, open)
+        self.views = Views(send, open)
+
+
+class AsyncApi:
+    """All operations, by tag."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self.branches = AsyncBranches(send, open)
+        self.definitions = AsyncDefinitions(send, open)
+        self.events = AsyncEvents(send, open)
+        self.health = AsyncHealth(send, open)
+        self.orders = AsyncOrders(send, open)
+        self.questions = AsyncQuestions(send, open)
+        self.sessions = AsyncSessions(send, open)
+        self.tokens = AsyncTokens(send, open)
+        self.views = AsyncViews(send, open)

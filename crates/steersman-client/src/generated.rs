@@ -1,0 +1,1940 @@
+//! Made by `cargo xtask clients` from docs/reference/openapi.json. Do not edit.
+
+use crate::call::{Call, Given, Transport};
+use crate::error::Error;
+use crate::frames::Frames;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The last line of a branch that is adopted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Adopt {
+    /// The line. Without one it is the last line, or the line before the first simulated effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The role in which it is answered.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// One of the options of the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub option: Option<String>,
+    /// The text. Where a secret is asked for, it is sealed before it is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// An approval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Approve {
+    /// Arguments that replace those of the call, as far as the definition allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Map<String, Value>>,
+    /// The role in which it is decided.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+}
+
+/// The artifacts of a branch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ArtifactList {
+    /// All versions.
+    pub items: Vec<ArtifactRow>,
+}
+
+/// A version of an artifact.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ArtifactRow {
+    /// The name.
+    pub name: String,
+    /// The number of the version.
+    pub version: u64,
+    /// The media type.
+    pub media: String,
+    /// The number of bytes.
+    pub len: u64,
+    /// The digest of the content.
+    pub hash: String,
+    /// The call that made it.
+    pub call: String,
+    /// Its rating.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rating: Option<Value>,
+}
+
+/// A wish to cancel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cancel {
+    /// The role in which it is cancelled.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The id of the call or agent, or the label or id of the branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The work to cancel.
+    pub what: What,
+}
+
+/// A file that comes with a request. It becomes an artifact under its name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct File {
+    /// The content in base 64, if it is not text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+    /// Its media type. Without one it follows from the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// The name of the artifact.
+    pub name: String,
+    /// The content, if it is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// The fate of an effect in doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum How {
+    /// `done`.
+    #[serde(rename = "done")]
+    Done,
+    /// `not_performed`.
+    #[serde(rename = "not_performed")]
+    NotPerformed,
+    /// `fail`.
+    #[serde(rename = "fail")]
+    Fail,
+}
+
+/// Branches whose results are reported to the session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Join {
+    /// The arguments of that tool. Their texts are templates over `result`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Map<String, Value>>,
+    /// The labels or the ids of the branches.
+    pub branches: Vec<String>,
+    /// The condition: `all`, `any`, a number of branches, or an expression. Without one it is `all`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// A tool that is called next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<String>,
+}
+
+/// A token that was made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MadeToken {
+    /// Its name.
+    pub name: String,
+    /// The token itself. It is shown only here.
+    pub token: String,
+}
+
+/// A branch to open.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NewBranch {
+    /// The line at which it leaves the other branch. Without one it is the last line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// The label or the id of the branch that it leaves. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// A label for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// True if effects that touch the world run on it, too. Otherwise they are simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<bool>,
+    /// The first message on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub say: Option<String>,
+}
+
+/// A token to make.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NewToken {
+    /// The permissions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allows: Option<Vec<Permission>>,
+    /// Names of the definitions that it may start. Empty means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definitions: Option<Vec<String>>,
+    /// The time after which it is invalid, in RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+    /// A note for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Roles in which its owner may act.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Vec<String>>,
+    /// The subject whose sessions alone it may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+}
+
+/// An order about a tool.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OfTool {
+    /// The role in which it is given.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The tool. Without one all tools that may change the world are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+}
+
+/// A branch that was opened.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Opened {
+    /// The id of the branch.
+    pub branch: String,
+    /// The line that opened it.
+    pub line: u64,
+    /// The session.
+    pub session: String,
+}
+
+/// The role in which an order is given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// The role in which it is given.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+}
+
+/// Something that a token may allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Permission {
+    /// `read`.
+    #[serde(rename = "read")]
+    Read,
+    /// `context`.
+    #[serde(rename = "context")]
+    Context,
+    /// `write`.
+    #[serde(rename = "write")]
+    Write,
+    /// `decide`.
+    #[serde(rename = "decide")]
+    Decide,
+    /// `operate`.
+    #[serde(rename = "operate")]
+    Operate,
+    /// `time`.
+    #[serde(rename = "time")]
+    Time,
+    /// `memory`.
+    #[serde(rename = "memory")]
+    Memory,
+    /// `admin`.
+    #[serde(rename = "admin")]
+    Admin,
+}
+
+/// An event from outside.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Post {
+    /// The name of the definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// The name of the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// Its fields. An artifact is an object of `name`, `media_type`, and `text` or `base64`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Map<String, Value>>,
+    /// The session for which it is, if the definition does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// The fate of an event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Posted {
+    /// The fate of the event.
+    pub sent: Where,
+    /// The session that it went to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// The reason why a request was not carried out (RFC 9457).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The code that programs branch on.
+    pub code: ProblemCode,
+    /// The fault, and what to do.
+    pub detail: String,
+    /// Errors of a definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnostics: Option<Vec<Value>>,
+    /// The way out, where it is not a part of the detail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// The status of the response.
+    pub status: u64,
+    /// A short title that is the same for every problem of this code.
+    pub title: String,
+    /// `urn:steersman:problem:` and the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// The code that programs branch on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ProblemCode {
+    /// `body`.
+    #[serde(rename = "body")]
+    Body,
+    /// `query`.
+    #[serde(rename = "query")]
+    Query,
+    /// `cursor`.
+    #[serde(rename = "cursor")]
+    Cursor,
+    /// `id`.
+    #[serde(rename = "id")]
+    Id,
+    /// `token`.
+    #[serde(rename = "token")]
+    Token,
+    /// `scope`.
+    #[serde(rename = "scope")]
+    Scope,
+    /// `role_not_yours`.
+    #[serde(rename = "role_not_yours")]
+    RoleNotYours,
+    /// `origin`.
+    #[serde(rename = "origin")]
+    Origin,
+    /// `host`.
+    #[serde(rename = "host")]
+    Host,
+    /// `path`.
+    #[serde(rename = "path")]
+    Path,
+    /// `session`.
+    #[serde(rename = "session")]
+    Session,
+    /// `branch`.
+    #[serde(rename = "branch")]
+    Branch,
+    /// `line`.
+    #[serde(rename = "line")]
+    Line,
+    /// `question`.
+    #[serde(rename = "question")]
+    Question,
+    /// `effect`.
+    #[serde(rename = "effect")]
+    Effect,
+    /// `artifact`.
+    #[serde(rename = "artifact")]
+    Artifact,
+    /// `response`.
+    #[serde(rename = "response")]
+    Response,
+    /// `definition`.
+    #[serde(rename = "definition")]
+    Definition,
+    /// `unknown_token`.
+    #[serde(rename = "unknown_token")]
+    UnknownToken,
+    /// `method`.
+    #[serde(rename = "method")]
+    Method,
+    /// `repeated`.
+    #[serde(rename = "repeated")]
+    Repeated,
+    /// `exists`.
+    #[serde(rename = "exists")]
+    Exists,
+    /// `busy`.
+    #[serde(rename = "busy")]
+    Busy,
+    /// `unbound`.
+    #[serde(rename = "unbound")]
+    Unbound,
+    /// `moved`.
+    #[serde(rename = "moved")]
+    Moved,
+    /// `too_large`.
+    #[serde(rename = "too_large")]
+    TooLarge,
+    /// `media`.
+    #[serde(rename = "media")]
+    Media,
+    /// `rate`.
+    #[serde(rename = "rate")]
+    Rate,
+    /// `streams`.
+    #[serde(rename = "streams")]
+    Streams,
+    /// `refused`.
+    #[serde(rename = "refused")]
+    Refused,
+    /// `faulty_definition`.
+    #[serde(rename = "faulty_definition")]
+    FaultyDefinition,
+    /// `damaged`.
+    #[serde(rename = "damaged")]
+    Damaged,
+    /// `internal`.
+    #[serde(rename = "internal")]
+    Internal,
+    /// `store`.
+    #[serde(rename = "store")]
+    Store,
+    /// `stopping`.
+    #[serde(rename = "stopping")]
+    Stopping,
+    /// `late`.
+    #[serde(rename = "late")]
+    Late,
+    /// `failed`.
+    #[serde(rename = "failed")]
+    Failed,
+    /// A word that a newer server knows.
+    #[serde(other)]
+    Unknown,
+}
+
+/// Something that a session waits for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// The address of an answer: the effect, and the line of the hold.
+    pub id: String,
+    /// The session. A turn, which is of one session, leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The effect that waits.
+    pub effect: String,
+    /// The branch of the effect.
+    pub branch: String,
+    /// The name of the agent in the definition.
+    pub agent: String,
+    /// The kind of the wait.
+    pub kind: QuestionKind,
+    /// The roles that may end the wait.
+    #[serde(rename = "for")]
+    pub roles: Vec<String>,
+    /// The people who may end the wait: `user`, people of the definition, `any`. One of them is enough.
+    pub by: Vec<String>,
+    /// The tool, if a tool was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The arguments of the call, without secret ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Value>,
+    /// The text of the question, or the name of the event.
+    pub text: String,
+    /// Answers that may be chosen.
+    pub options: Vec<String>,
+    /// Names of artifacts that are shown with it.
+    pub show: Vec<String>,
+    /// Arguments that an approver may change.
+    pub edit: Vec<String>,
+    /// The reason for the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// The time at which the wait ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<String>,
+    /// The person who is asked once `due` has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// The earlier equal effect, which was done or is in doubt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<String>,
+    /// Effects of the same tool with other arguments, on lines that the branch does not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<Vec<Value>>,
+    /// The place that does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The time at which the session began to wait.
+    pub since: String,
+    /// True if no branch waits for the effect any more.
+    pub left: bool,
+    /// `doubt`: the parts of the result that a person must give if the effect happened.
+    pub needs: Vec<String>,
+    /// `doubt`: the probe that asks whether the effect happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Value>,
+}
+
+/// The kinds of waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum QuestionKind {
+    /// `approval`.
+    #[serde(rename = "approval")]
+    Approval,
+    /// `input`.
+    #[serde(rename = "input")]
+    Input,
+    /// `doubt`.
+    #[serde(rename = "doubt")]
+    Doubt,
+    /// `budget`.
+    #[serde(rename = "budget")]
+    Budget,
+    /// `repeat`.
+    #[serde(rename = "repeat")]
+    Repeat,
+    /// `question`.
+    #[serde(rename = "question")]
+    Question,
+    /// `event`.
+    #[serde(rename = "event")]
+    Event,
+    /// `timer`.
+    #[serde(rename = "timer")]
+    Timer,
+    /// `again`.
+    #[serde(rename = "again")]
+    Again,
+    /// `hold`.
+    #[serde(rename = "hold")]
+    Hold,
+    /// `outage`.
+    #[serde(rename = "outage")]
+    Outage,
+    /// A word that a newer server knows.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A list of questions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QuestionList {
+    /// The questions.
+    pub items: Vec<Question>,
+}
+
+/// The receipt of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The fate of the message so far.
+    pub fate: Stands,
+    /// The line that took the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The id of the message. Events name it when the session takes it: `accepted`, `refused`.
+    pub message: String,
+    /// The session.
+    pub session: String,
+    /// The condition for which the message waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// A rejection.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reject {
+    /// The role in which it is decided.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The reason, which the model reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A person's statement about an effect in doubt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Resolve {
+    /// The role in which it is decided.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The fate of the effect.
+    pub how: How,
+    /// The result, if it happened, in the form that the tool would have returned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+}
+
+/// An order to try again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Retry {
+    /// The role in which it is given.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The effect. Without one everything that waits for its next attempt is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
+}
+
+/// A place to go back to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rewind {
+    /// The line to go back to.
+    pub at: u64,
+    /// The label or the id of the branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// A label for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The first message there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub say: Option<String>,
+}
+
+/// A message to a session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Say {
+    /// The role in which it is said.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Files that come with the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<File>>,
+    /// True to cancel first whatever is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupt: Option<bool>,
+    /// The text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The id of the agent or question that is meant. Without one it is the agent that has the floor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+}
+
+/// A page of sessions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionList {
+    /// The sessions, newest first.
+    pub items: Vec<SessionRow>,
+    /// The value of `after` for the next page, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A session in a list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionRow {
+    /// The id.
+    pub session: String,
+    /// The name of its definition.
+    pub network: String,
+    /// A short digest of its definition.
+    pub definition: String,
+    /// Its key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`.
+    pub status: String,
+    /// The time of its creation.
+    pub created: String,
+    /// The time of the last commit.
+    pub updated: String,
+    /// The last line on disk.
+    pub line: u64,
+    /// The number of model calls.
+    pub model_calls: u64,
+    /// The number of tokens spent.
+    pub tokens: u64,
+    /// The money spent, in the currency of the prices.
+    pub cost: f64,
+    /// Names and values of its labels.
+    pub labels: Map<String, Value>,
+    /// The values of the definition's `outcome`.
+    pub outcome: Value,
+    /// The process that owns it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Calls that wait for a place that does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<Vec<Value>>,
+}
+
+/// The fate of a message so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Stands {
+    /// `taken`.
+    #[serde(rename = "taken")]
+    Taken,
+    /// `waits`.
+    #[serde(rename = "waits")]
+    Waits,
+    /// `queued`.
+    #[serde(rename = "queued")]
+    Queued,
+    /// `known`.
+    #[serde(rename = "known")]
+    Known,
+    /// A word that a newer server knows.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A session to start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// Arguments for the parameters of the agent that begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Map<String, Value>>,
+    /// The role in which the message is said.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Values of `config` that take precedence over those of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Map<String, Value>>,
+    /// The name of the definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// The agent that begins. Without one it is the first entry of the definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// Files that come with the arguments or the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<File>>,
+    /// The key by which events find the session. One session of a definition has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The first message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The seed of all randomness. Without one it is random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+/// A session that was started.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The last line of its log.
+    pub head: u64,
+    /// The id of the session.
+    pub session: String,
+}
+
+/// The state in which a session settled: it goes on only with an input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// The session.
+    pub session: String,
+    /// The last line on disk.
+    pub line: u64,
+    /// The position in the events.
+    pub cursor: String,
+    /// The kind of state. It says which of the other fields there are.
+    pub status: TurnStatus,
+    /// `answered`: the answer. `limit`: the answer that a limit demanded, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// `answered`: true if the task is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<bool>,
+    /// `answered`: texts that the user heard before the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Vec<String>>,
+    /// `asks`, `doubt`, `waits`: everything that is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Vec<Question>>,
+    /// `limit`, `failed`: the code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// `failed`: the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// The kinds of states in which a session settles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum TurnStatus {
+    /// `answered`.
+    #[serde(rename = "answered")]
+    Answered,
+    /// `asks`.
+    #[serde(rename = "asks")]
+    Asks,
+    /// `doubt`.
+    #[serde(rename = "doubt")]
+    Doubt,
+    /// `waits`.
+    #[serde(rename = "waits")]
+    Waits,
+    /// `limit`.
+    #[serde(rename = "limit")]
+    Limit,
+    /// `failed`.
+    #[serde(rename = "failed")]
+    Failed,
+    /// `cancelled`.
+    #[serde(rename = "cancelled")]
+    Cancelled,
+    /// `paused`.
+    #[serde(rename = "paused")]
+    Paused,
+    /// A word that a newer server knows.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The work to cancel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// `turn`.
+    #[serde(rename = "turn")]
+    Turn,
+    /// `call`.
+    #[serde(rename = "call")]
+    Call,
+    /// `agent`.
+    #[serde(rename = "agent")]
+    Agent,
+    /// `branch`.
+    #[serde(rename = "branch")]
+    Branch,
+    /// `session`.
+    #[serde(rename = "session")]
+    Session,
+}
+
+/// The fates of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Where {
+    /// `known`.
+    #[serde(rename = "known")]
+    Known,
+    /// `started`.
+    #[serde(rename = "started")]
+    Started,
+    /// `session`.
+    #[serde(rename = "session")]
+    Session,
+    /// `offered`.
+    #[serde(rename = "offered")]
+    Offered,
+    /// A word that a newer server knows.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The answer of `fork` of [`BranchesApi`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum BranchesForkAnswer {
+    /// A [`Opened`].
+    Opened(Box<Opened>),
+    /// A [`Receipt`].
+    Receipt(Box<Receipt>),
+}
+
+/// The answer of `rewind` of [`BranchesApi`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum BranchesRewindAnswer {
+    /// A [`Opened`].
+    Opened(Box<Opened>),
+    /// A [`Receipt`].
+    Receipt(Box<Receipt>),
+}
+
+/// The answer of `say` of [`BranchesApi`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum BranchesSayAnswer {
+    /// A [`Turn`].
+    Turn(Box<Turn>),
+    /// A [`Receipt`].
+    Receipt(Box<Receipt>),
+}
+
+/// The operations of `branches`.
+#[derive(Clone, Debug)]
+pub struct BranchesApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl BranchesApi<'_> {
+    /// Adopts a branch: the session continues with its lines.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn adopt(
+        &self,
+        session: &str,
+        branch: &str,
+        body: &Adopt,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/branches/")
+            .part(&branch)
+            .text("/adopt")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Cancels everything that is open on a branch.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn cancel(
+        &self,
+        session: &str,
+        branch: &str,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/branches/")
+            .part(&branch)
+            .text("/cancel")
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Makes a branch the current one, to which everything goes that names no branch.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn current(
+        &self,
+        session: &str,
+        branch: &str,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/branches/")
+            .part(&branch)
+            .text("/current")
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Opens a branch at a line. It is dry unless `live` is set: effects that touch the world are simulated.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn fork(
+        &self,
+        session: &str,
+        body: &NewBranch,
+        given: &Given,
+    ) -> Result<BranchesForkAnswer, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/branches")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Reports the results of branches to the session once a condition holds.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn join(&self, session: &str, body: &Join, given: &Given) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/join")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Lists the branches of a session.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn list(&self, session: &str) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/branches");
+        self.transport.json(call).await
+    }
+
+    /// Goes back to a line. What comes after it stays readable, and the new branch is the current one.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn rewind(
+        &self,
+        session: &str,
+        body: &Rewind,
+        given: &Given,
+    ) -> Result<BranchesRewindAnswer, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/rewind")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Says something on a branch.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn say(
+        &self,
+        session: &str,
+        branch: &str,
+        body: &Say,
+        given: &Given,
+    ) -> Result<BranchesSayAnswer, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/branches/")
+            .part(&branch)
+            .text("/messages")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+}
+
+/// The operations of `definitions`.
+#[derive(Clone, Debug)]
+pub struct DefinitionsApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl DefinitionsApi<'_> {
+    /// Returns the graph of a definition, and its shapes in coordinates.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn graph(&self, definition: &str) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/definitions/")
+            .part(&definition)
+            .text("/graph");
+        self.transport.json(call).await
+    }
+
+    /// Lists the definitions that the token may start.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn list(&self) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET).text("/v1/definitions");
+        self.transport.json(call).await
+    }
+
+    /// Returns a definition: the parameters of its entries and the fields of its events as JSON Schema, and its people.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn one(&self, definition: &str) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/definitions/")
+            .part(&definition);
+        self.transport.json(call).await
+    }
+}
+
+/// The conditions of `follow` of [`EventsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct EventsFollowQuery {
+    /// The position after which the events begin: a cursor `12.3`, a line `12`, `start`, or `now`. `Last-Event-ID` goes before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Kinds of events, separated by commas. Without it all kinds come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<String>,
+    /// The id of a branch. Without it the events of all branches come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// `settled`: the stream ends once the session has settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
+/// The operations of `events`.
+#[derive(Clone, Debug)]
+pub struct EventsApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl EventsApi<'_> {
+    /// Follows the events of a session as server-sent events.
+    ///
+    /// The first is `hello` with the position, the last line, and who drives the session. The id of an event is its cursor; streamed
+    /// pieces have none, so a client that comes back with its last id misses nothing and gets nothing twice. A comment comes every 15
+    /// seconds.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn follow(
+        &self,
+        session: &str,
+        query: &EventsFollowQuery,
+        given: &Given,
+    ) -> Result<Frames, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/events")
+            .query(query)
+            .given(given);
+        self.transport.open(call).await
+    }
+
+    /// Sends an event. As the definition says, it goes to a session, starts one, or is offered to the waits that match.
+    ///
+    /// The id that the definition gives the event is accepted once, so the request can be repeated.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn post(&self, body: &Post) -> Result<Posted, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/events")
+            .body(body)?;
+        self.transport.json(call).await
+    }
+}
+
+/// The operations of `health`.
+#[derive(Clone, Debug)]
+pub struct HealthApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl HealthApi<'_> {
+    /// Returns this document.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn document(&self) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET).text("/v1/openapi.json");
+        self.transport.json(call).await
+    }
+
+    /// Says that the process answers.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn livez(&self) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET).text("/livez");
+        self.transport.json(call).await
+    }
+
+    /// Says whether the server can do its work: it drives the store, the store answers, and it does not stop.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn readyz(&self) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET).text("/readyz");
+        self.transport.json(call).await
+    }
+}
+
+/// The operations of `orders`.
+#[derive(Clone, Debug)]
+pub struct OrdersApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl OrdersApi<'_> {
+    /// Cancels a turn, a call, an agent, a branch or, with the permission `operate`, a whole session.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn cancel(
+        &self,
+        session: &str,
+        body: &Cancel,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/cancel")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Keeps effects of a tool from beginning until they are released.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn hold(
+        &self,
+        session: &str,
+        body: &OfTool,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/hold")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Pauses a session: nothing new begins until it is resumed.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn pause(
+        &self,
+        session: &str,
+        body: &Order,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/pause")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Takes a hold back.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn release(
+        &self,
+        session: &str,
+        body: &OfTool,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/release")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Ends a pause.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn resume(
+        &self,
+        session: &str,
+        body: &Order,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/resume")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Tries again what failed.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn retry(
+        &self,
+        session: &str,
+        body: &Retry,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/retry")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+}
+
+/// The conditions of `list` of [`QuestionsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct QuestionsListQuery {
+    /// A role that may decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// A kind: `approval`, `question`, `input`, `doubt`, ...
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The name of the definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// The most questions, at most 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// The operations of `questions`.
+#[derive(Clone, Debug)]
+pub struct QuestionsApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl QuestionsApi<'_> {
+    /// Answers a question, or gives a secret that was asked for.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn answer(
+        &self,
+        session: &str,
+        question: &str,
+        body: &Answer,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/questions/")
+            .part(&question)
+            .text("/answer")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Allows a held effect to run once, with exactly its arguments.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn approve(
+        &self,
+        session: &str,
+        question: &str,
+        body: &Approve,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/questions/")
+            .part(&question)
+            .text("/approve")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Lists what waits for people, events and times, in all sessions that the token sees, soonest due first.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn list(&self, query: &QuestionsListQuery) -> Result<QuestionList, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/questions")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Lists what a session waits for, on all branches.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn of_session(&self, session: &str) -> Result<QuestionList, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/questions");
+        self.transport.json(call).await
+    }
+
+    /// Refuses a held effect.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn reject(
+        &self,
+        session: &str,
+        question: &str,
+        body: &Reject,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/questions/")
+            .part(&question)
+            .text("/reject")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Says whether an effect in doubt happened.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn resolve(
+        &self,
+        session: &str,
+        question: &str,
+        body: &Resolve,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/questions/")
+            .part(&question)
+            .text("/resolve")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+}
+
+/// The conditions of `list` of [`SessionsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SessionsListQuery {
+    /// The name of the definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// Statuses, separated by commas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// The key of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// A label: `name:value`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The position after which the list goes on: `next` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// The most rows of a page, at most 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// The conditions of `page` of [`SessionsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SessionsPageQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+/// The answer of `say` of [`SessionsApi`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum SessionsSayAnswer {
+    /// A [`Turn`].
+    Turn(Box<Turn>),
+    /// A [`Receipt`].
+    Receipt(Box<Receipt>),
+}
+
+/// The answer of `start` of [`SessionsApi`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum SessionsStartAnswer {
+    /// A [`Turn`].
+    Turn(Box<Turn>),
+    /// A [`Started`].
+    Started(Box<Started>),
+}
+
+/// The operations of `sessions`.
+#[derive(Clone, Debug)]
+pub struct SessionsApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl SessionsApi<'_> {
+    /// Lists the sessions that the token sees, newest first.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn list(&self, query: &SessionsListQuery) -> Result<SessionList, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Returns a session on one page: its branches, agents, state, effects, and what it waits for.
+    ///
+    /// The `ETag` is the last line: with `If-None-Match` the answer is 304 while nothing new is on disk.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn page(
+        &self,
+        session: &str,
+        query: &SessionsPageQuery,
+        given: &Given,
+    ) -> Result<Option<Value>, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .query(query)
+            .given(given);
+        self.transport.changed(call).await
+    }
+
+    /// Says something to a session.
+    ///
+    /// The answer is a receipt. With `Prefer: wait=N` it is the state in which the session settles within N seconds.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn say(
+        &self,
+        session: &str,
+        body: &Say,
+        given: &Given,
+    ) -> Result<SessionsSayAnswer, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/messages")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Starts a session.
+    ///
+    /// Under an idempotency key the session has an id that follows from the key, so that a repetition finds it. With `Prefer: wait=N` the
+    /// answer is the state in which the session settles within N seconds.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn start(&self, body: &Start, given: &Given) -> Result<SessionsStartAnswer, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+}
+
+/// The conditions of `list` of [`TokensApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TokensListQuery {
+    /// The position after which the list goes on: `next` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// The most rows, at most 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// The operations of `tokens`.
+#[derive(Clone, Debug)]
+pub struct TokensApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl TokensApi<'_> {
+    /// Lists the tokens of the tenant, without their secrets.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn list(&self, query: &TokensListQuery) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/tokens")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Makes a token of the same tenant.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn make(&self, body: &NewToken) -> Result<MadeToken, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/tokens")
+            .body(body)?;
+        self.transport.json(call).await
+    }
+
+    /// Returns what the token is and may do, and the version of the server.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn me(&self) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET).text("/v1/me");
+        self.transport.json(call).await
+    }
+
+    /// Revokes a token of the tenant. It is invalid from now on.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn revoke(&self, name: &str) -> Result<(), Error> {
+        let call = Call::new(reqwest::Method::DELETE)
+            .text("/v1/tokens/")
+            .part(&name);
+        self.transport.nothing(call).await
+    }
+}
+
+/// The conditions of `artifact` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsArtifactQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The number of the version. Without one it is the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+}
+
+/// The conditions of `artifacts` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsArtifactsQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+/// The conditions of `context` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsContextQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// `whole`: as it was sent. `why`: where each part comes from. `diff`: what changed since the call before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub show: Option<String>,
+}
+
+/// The conditions of `contexts` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsContextsQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+/// The conditions of `effects` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsEffectsQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+/// The conditions of `graph` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsGraphQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+/// The conditions of `lines` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsLinesQuery {
+    /// The first line. Without one it is the first of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// The last line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u64>,
+    /// The label or the id of a branch. Without one the lines of all branches come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The most lines, at most 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// The conditions of `state` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsStateQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The number of a line. Without one it is the last line of the branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+}
+
+/// The conditions of `why` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsWhyQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+/// The operations of `views`.
+#[derive(Clone, Debug)]
+pub struct ViewsApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl ViewsApi<'_> {
+    /// Returns the content of an artifact, as an attachment.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn artifact(
+        &self,
+        session: &str,
+        name: &str,
+        query: &ViewsArtifactQuery,
+    ) -> Result<Vec<u8>, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/artifacts/")
+            .part(&name)
+            .query(query);
+        self.transport.bytes(call).await
+    }
+
+    /// Lists all versions of the artifacts of a branch.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn artifacts(
+        &self,
+        session: &str,
+        query: &ViewsArtifactsQuery,
+    ) -> Result<ArtifactList, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/artifacts")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Returns the context of a model call, exactly as it was sent.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn context(
+        &self,
+        session: &str,
+        effect: &str,
+        query: &ViewsContextQuery,
+    ) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/contexts/")
+            .part(&effect)
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Lists the model calls that led to the head of a branch.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn contexts(
+        &self,
+        session: &str,
+        query: &ViewsContextsQuery,
+    ) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/contexts")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Lists the effects of a session on the world, also those that may have happened.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn effects(&self, session: &str, query: &ViewsEffectsQuery) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/effects")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Returns the graph of a session's definition with the marks of where it stands, and its shapes in coordinates.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn graph(&self, session: &str, query: &ViewsGraphQuery) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/graph")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Returns one line of the log.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn line(&self, session: &str, line: u64) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/lines/")
+            .part(&line);
+        self.transport.json(call).await
+    }
+
+    /// Lists lines of the log: what each committed and recorded, as text.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn lines(&self, session: &str, query: &ViewsLinesQuery) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/lines")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Returns the state of a branch, as of a line if one is named.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn state(&self, session: &str, query: &ViewsStateQuery) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/state")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Explains from the log why an agent acted: the chain of reasons of the act of a line, or of a call or an effect.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn why(
+        &self,
+        session: &str,
+        what: &str,
+        query: &ViewsWhyQuery,
+    ) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/why/")
+            .part(&what)
+            .query(query);
+        self.transport.json(call).await
+    }
+}
+
+impl crate::Client {
+    /// Returns the operations of `branches`.
+    pub fn branches(&self) -> BranchesApi<'_> {
+        BranchesApi {
+            transport: &self.transport,
+        }
+    }
+
+    /// Returns the operations of `definitions`.
+    pub fn definitions(&self) -> DefinitionsApi<'_> {
+        DefinitionsApi {
+            transport: &self.transport,
+        }
+    }
+
+    /// Returns the operations of `events`.
+    pub fn events(&self) -> EventsApi<'_> {
+        EventsApi {
+            transport: &self.transport,
+        }
+    }
+
+    /// Returns the operations of `health`.
+    pub fn health(&self) -> HealthApi<'_> {
+        HealthApi {
+            transport: &self.transport,
+        }
+    }
+
+    /// Returns the operations of `orders`.
+    pub fn orders(&self) -> OrdersApi<'_> {
+        OrdersApi {
+            transport: &self.transport,
+        }
+    }
+
+    /// Returns the operations of `questions`.
+    pub fn questions(&self) -> QuestionsApi<'_> {
+        QuestionsApi {
+            transport: &self.transport,
+        }
+    }
+
+    /// Returns the operations of `sessions`.
+    pub fn sessions(&self) -> SessionsApi<'_> {
+        SessionsApi {
+            transport: &self.transport,
+        }
+    }
+
+    /// Returns the operations of `tokens`.
+    pub fn tokens(&self) -> TokensApi<'_> {
+        TokensApi {
+            transport: &self.transport,
+        }
+    }
+
+    /// Returns the operations of `views`.
+    pub fn views(&self) -> ViewsApi<'_> {
+        ViewsApi {
+            transport: &self.transport,
+        }
+    }
+}
