@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 13] = [
+const ALL: [Counterpart; 14] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -147,6 +147,15 @@ const ALL: [Counterpart; 13] = [
             variable: "STEERSMAN_A2A",
         },
         tests: Tests::Ignored("a2a_sdk::"),
+        budget: Duration::from_secs(30),
+    },
+    Counterpart {
+        name: "standardwebhooks",
+        kind: Kind::Folder {
+            script: "scripts/standardwebhooks.sh",
+            variable: "STEERSMAN_STANDARDWEBHOOKS",
+        },
+        tests: Tests::Ignored("webhook_clients::"),
         budget: Duration::from_secs(30),
     },
     Counterpart {
