@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 15] = [
+const ALL: [Counterpart; 16] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -166,6 +166,15 @@ const ALL: [Counterpart; 15] = [
         },
         tests: Tests::Ignored("typescript_client::"),
         budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "standardwebhooks",
+        kind: Kind::Folder {
+            script: "scripts/standardwebhooks.sh",
+            variable: "STEERSMAN_STANDARDWEBHOOKS",
+        },
+        tests: Tests::Ignored("webhook_clients::"),
+        budget: Duration::from_secs(30),
     },
     Counterpart {
         name: "python",

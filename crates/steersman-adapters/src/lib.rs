@@ -51,4 +51,5 @@ pub mod stores;
 mod strict;
 pub mod structured;
 mod transport;
+pub mod webhook;
 pub mod wire;

@@ -9,6 +9,14 @@ use std::time::Duration;
 /// Set once the TLS provider of this process is installed.
 static PROVIDER: Once = Once::new();
 
+/// Installs the TLS provider of this process, if there is none.
+pub(crate) fn provider() {
+    PROVIDER.call_once(|| {
+        // An error only means that an embedding program has installed its own provider before.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    });
+}
+
 /// Redirects that are followed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Redirects {
@@ -92,10 +100,7 @@ impl Clients {
     }
 
     fn build(&self, secure: bool, here: bool, connect: Duration) -> Result<Client, String> {
-        PROVIDER.call_once(|| {
-            // An error only means that an embedding program has installed its own provider before.
-            drop(rustls::crypto::ring::default_provider().install_default());
-        });
+        provider();
         let redirects = match self.redirects {
             Redirects::Never => reqwest::redirect::Policy::none(),
             Redirects::SameOrigin => reqwest::redirect::Policy::custom(|attempt| {

@@ -9,7 +9,7 @@
 //!
 //! A [`Server`] is the state; [`Server::router`] is an axum router for a program of your own, and [`serve`] is a complete server
 //! around a listener. A program that embeds the router also calls [`Server::drive`], or lets another process drive the
-//! store.
+//! store, and [`Server::deliver`] for webhooks.
 //!
 //! ```no_run
 //! use steersman::{Network, Steersman};
@@ -46,6 +46,7 @@ mod serve;
 mod sight;
 mod stream;
 mod token;
+mod webhooks;
 
 pub use limits::Limits;
 pub use metrics::{Metrics, serve_metrics};
@@ -58,11 +59,12 @@ pub use token::{NewToken, make_token};
 use crate::limits::Used;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
+use steersman::adapters::webhook::{Poster, Reach};
 use steersman::machine::stored::ids::Name;
 use steersman::{Error, Happened, Network, Steersman};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Options of a server.
@@ -80,7 +82,9 @@ pub struct Options {
     pub patience: Duration,
     /// Receives one line of JSON for each request, without texts, queries and bodies.
     pub log: Option<Log>,
-    /// Counts requests and streams. Give the same to [`Setup::tap`](steersman::Setup::tap), so that it counts what sessions do, too.
+    /// Networks that webhooks may reach although they are not public, such as one of a company.
+    pub webhooks_may_reach: Reach,
+    /// Counts requests, streams and deliveries. Give the same to [`Setup::tap`](steersman::Setup::tap), so that it counts what sessions do, too.
     pub metrics: Option<Arc<Metrics>>,
 }
 
@@ -96,6 +100,7 @@ impl Default for Options {
             limits: Limits::default(),
             patience: Duration::from_secs(2),
             log: None,
+            webhooks_may_reach: Reach::default(),
             metrics: None,
         }
     }
@@ -120,7 +125,10 @@ struct Inner {
     definitions: RwLock<Definitions>,
     used: Arc<Used>,
     mcp: routes::mcp::Connections,
-    is_driving: AtomicBool,
+    poster: Poster,
+    /// Wakes the sender of webhooks.
+    bell: Notify,
+    driving: watch::Sender<bool>,
     stopping: CancellationToken,
 }
 
@@ -137,13 +145,16 @@ impl Server {
     /// Makes a server. It drives nothing before [`Server::drive`].
     pub fn new(steersman: Steersman, mut options: Options) -> Self {
         let definitions = std::mem::take(&mut options.definitions);
+        let poster = Poster::new(options.webhooks_may_reach.clone());
         let server = Self(Arc::new(Inner {
             steersman,
             options,
             definitions: RwLock::default(),
             used: Arc::default(),
             mcp: routes::mcp::Connections::default(),
-            is_driving: AtomicBool::new(false),
+            poster,
+            bell: Notify::new(),
+            driving: watch::Sender::new(false),
             stopping: CancellationToken::new(),
         }));
         server.define(definitions);
@@ -167,10 +178,16 @@ impl Server {
     /// # Errors
     /// As [`Steersman::run_all`].
     pub async fn drive(&self, told: impl Fn(Happened) + Send + Sync) -> Result<(), Error> {
-        self.0.is_driving.store(true, Ordering::Relaxed);
+        self.0.driving.send_replace(true);
         let stop = self.0.stopping.clone();
+        let told = |what| {
+            if matches!(what, Happened::Settled(..)) {
+                self.0.bell.notify_one();
+            }
+            told(what);
+        };
         let driven = self.0.steersman.run_all_told(stop, told).await;
-        self.0.is_driving.store(false, Ordering::Relaxed);
+        self.0.driving.send_replace(false);
         driven
     }
 
@@ -207,8 +224,20 @@ impl Server {
         &self.0.mcp
     }
 
+    fn poster(&self) -> &Poster {
+        &self.0.poster
+    }
+
+    fn bell(&self) -> &Notify {
+        &self.0.bell
+    }
+
+    fn driving(&self) -> &watch::Sender<bool> {
+        &self.0.driving
+    }
+
     fn is_driving(&self) -> bool {
-        self.0.is_driving.load(Ordering::Relaxed)
+        *self.0.driving.borrow()
     }
 
     fn is_stopping(&self) -> bool {

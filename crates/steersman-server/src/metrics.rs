@@ -76,6 +76,7 @@ pub struct Metrics {
     http_seconds: Histograms,
     streams: Gauge,
     stream_skipped: Counter,
+    webhook_deliveries: Counters,
 }
 
 impl fmt::Debug for Metrics {
@@ -114,6 +115,7 @@ impl Metrics {
             http_seconds: histograms(),
             streams: Gauge::default(),
             stream_skipped: Counter::default(),
+            webhook_deliveries: Counters::default(),
         };
         metrics.register();
         Arc::new(metrics)
@@ -147,6 +149,7 @@ impl Metrics {
             http_seconds, "http_seconds", "Time until a request is answered, by route";
             streams, "streams", "Open streams of events";
             stream_skipped, "stream_skipped", "Streamed pieces that slow readers missed";
+            webhook_deliveries, "webhook_deliveries", "Attempts to send a message to a webhook, by result";
         }
     }
 
@@ -186,6 +189,12 @@ impl Metrics {
     /// Counts pieces that a slow reader missed.
     pub(crate) fn skipped(&self, count: u64) {
         self.stream_skipped.inc_by(count);
+    }
+
+    /// Counts an attempt to send a message to a webhook.
+    pub(crate) fn webhook(&self, result: &'static str) {
+        let labels = vec![("result", result.to_owned())];
+        self.webhook_deliveries.get_or_create(&labels).inc();
     }
 
     /// Returns all metrics as text.

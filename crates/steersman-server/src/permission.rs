@@ -39,7 +39,7 @@ permissions! {
     Time = "time";
     /// Looks at memories and changes them.
     Memory = "memory";
-    /// Makes, lists and revokes tokens of the same tenant.
+    /// Makes, lists and revokes tokens and webhooks of the same tenant.
     Admin = "admin";
 }
 

@@ -88,6 +88,7 @@ codes! {
     Response = "response", NOT_FOUND, "There is no such response";
     Definition = "definition", NOT_FOUND, "There is no such definition";
     UnknownToken = "unknown_token", NOT_FOUND, "There is no such token";
+    Webhook = "webhook", NOT_FOUND, "There is no such webhook";
     Method = "method", METHOD_NOT_ALLOWED, "The path does not have this method";
     Repeated = "repeated", CONFLICT, "The key was used for something else";
     Exists = "exists", CONFLICT, "It exists already";

@@ -19,6 +19,9 @@ mod orders;
 mod questions;
 mod sessions;
 mod views;
+mod webhooks;
+
+pub(crate) use sessions::label_of;
 
 use crate::{Limits, Server, openapi};
 use utoipa_axum::router::OpenApiRouter;
@@ -34,6 +37,7 @@ pub(crate) fn all(limits: &Limits) -> OpenApiRouter<Server> {
         .merge(views::routes())
         .merge(definitions::routes())
         .merge(accounts::routes())
+        .merge(webhooks::routes())
         .merge(openai::routes(limits))
         .merge(agui::routes(limits))
         .merge(mcp::routes())

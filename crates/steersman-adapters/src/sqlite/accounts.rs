@@ -13,6 +13,7 @@ use steersman_runtime::store::{
     WebhookId, bounds,
 };
 
+const WEBHOOK: &str = "SELECT tenant, name, url, kinds, only, secrets, made, failing FROM webhook";
 const TOKEN: &str = "SELECT name, hash, tenant, subject, allows, roles, definitions, made, expires, revoked, used, note FROM token";
 
 /// Encodes names for a column.
@@ -119,6 +120,23 @@ fn put_webhook(conn: &Connection, hook: &Webhook) -> Said<bool> {
         hook.failing.as_deref(),
     ])?;
     Ok(Ok(is_new))
+}
+
+fn mark_webhook(
+    conn: &Connection,
+    hook: &WebhookId,
+    made: Time,
+    failing: Option<&str>,
+) -> Said<bool> {
+    if let Err(e) = bounds::failing(hook, failing) {
+        return Ok(Err(e));
+    }
+    let marked = conn
+        .prepare_cached(
+            "UPDATE webhook SET failing = ?4 WHERE tenant = ?1 AND name = ?2 AND made = ?3",
+        )?
+        .execute(params![&*hook.tenant, &*hook.name, made.0, failing])?;
+    Ok(Ok(marked == 1))
 }
 
 /// Returns the number of a webhook.
@@ -276,12 +294,37 @@ impl Accounts for SqliteStore {
     fn webhooks<'a>(&'a self, tenant: &'a str) -> Boxed<'a, Result<Vec<Webhook>, StoreError>> {
         let tenant = tenant.to_owned();
         self.read(move |conn| {
-            conn.prepare_cached(
-                "SELECT tenant, name, url, kinds, only, secrets, made, failing FROM webhook WHERE tenant = ?1 ORDER BY name",
-            )?
-            .query_map([tenant], webhook)?
-            .collect()
+            conn.prepare_cached(&format!("{WEBHOOK} WHERE tenant = ?1 ORDER BY name"))?
+                .query_map([tenant], webhook)?
+                .collect()
         })
+    }
+
+    fn all_webhooks<'a>(
+        &'a self,
+        after: Option<&'a WebhookId>,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Webhook>, StoreError>> {
+        let (tenant, name) = after
+            .map(|after| (after.tenant.to_string(), after.name.to_string()))
+            .unzip();
+        self.read(move |conn| {
+            let page =
+                "WHERE ?1 IS NULL OR (tenant, name) > (?1, ?2) ORDER BY tenant, name LIMIT ?3";
+            conn.prepare_cached(&format!("{WEBHOOK} {page}"))?
+                .query_map(params![tenant, name, most(limit)], webhook)?
+                .collect()
+        })
+    }
+
+    fn mark_webhook<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        made: Time,
+        failing: Option<Arc<str>>,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        let hook = hook.clone();
+        self.write(move |conn, _| mark_webhook(conn, &hook, made, failing.as_deref()))
     }
 
     fn put_webhook(&self, webhook: Webhook) -> Boxed<'_, Result<bool, StoreError>> {

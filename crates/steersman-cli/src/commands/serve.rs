@@ -27,6 +27,9 @@ pub(crate) struct ServeArgs {
     /// A web page that may send requests, such as `https://desk.example`.
     #[arg(long, value_name = "ORIGIN")]
     origin: Vec<String>,
+    /// A network that webhooks may reach although it is not public, such as `10.1.0.0/16`.
+    #[arg(long, value_name = "CIDR")]
+    webhooks_may_reach: Vec<String>,
     /// Time for which the server waits at its end for effects that have begun and must not be repeated.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::words::duration)]
     drain: Duration,
@@ -68,6 +71,7 @@ mod with_server {
     use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
+    use steersman::adapters::webhook::{Network as Reachable, Reach};
     use steersman::runtime::tap::Tap;
     use steersman::{Happened, Network, Scope};
     use steersman_machine::stored::by::USER;
@@ -119,6 +123,7 @@ mod with_server {
         printer: &Printer,
     ) -> Result<Exit, CommandError> {
         is_named(&args)?;
+        let webhooks_may_reach = reach(&args.webhooks_may_reach)?;
         let paths = paths(&args.definitions);
         let definitions = read(&paths, printer)?;
         let mut signals = Signals::listen()?;
@@ -138,6 +143,7 @@ mod with_server {
                     .chain([args.listen.ip().to_string()])
                     .collect(),
                 origins: args.origin.clone(),
+                webhooks_may_reach,
                 log: Some(Arc::new(move |line| requests.talk(dim(&line.to_string())))),
                 metrics: metrics.as_ref().map(|(_, metrics)| metrics.clone()),
                 ..Options::default()
@@ -155,6 +161,11 @@ mod with_server {
         let serving = server.clone();
         let drain = args.drain;
         let mut serving = tokio::spawn(async move { serve(&serving, listener, drain).await });
+        let (delivering, troubles) = (server.clone(), printer.clone());
+        let mut delivering = tokio::spawn(async move {
+            let told = |why: String| troubles.complain(yellow(&why));
+            delivering.deliver(told).await;
+        });
         let (driving, troubles) = (server.clone(), printer.clone());
         let mut driving = tokio::spawn(async move {
             let told = |what| {
@@ -192,6 +203,7 @@ mod with_server {
             let stopping = async {
                 let driven = (&mut driving).await;
                 (&mut serving).await.ok();
+                (&mut delivering).await.ok();
                 driven
             };
             let ended = tokio::select! {
@@ -228,6 +240,13 @@ mod with_server {
             args.listen
         ))
         .hint("name it: --host desk.example; and put a proxy with TLS in front of it"))
+    }
+
+    /// Reads the networks that webhooks may reach.
+    fn reach(networks: &[String]) -> Result<Reach, CommandError> {
+        let read = networks.iter().map(|text| text.parse::<Reachable>());
+        read.collect::<Result<Reach, String>>()
+            .map_err(|why| CommandError::usage(format!("--webhooks-may-reach: {why}")))
     }
 
     /// Returns the definitions to serve: those that were named, otherwise the one here.

@@ -309,6 +309,9 @@ fn a_public_address_needs_a_name_and_a_faulty_definition_is_not_served() {
     let open = world.run(&["serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(open.code, Some(2));
     assert!(open.err.contains("--host"), "{}", open.err);
+    let reach = world.run(&["serve", "--webhooks-may-reach", "10.1"]);
+    assert_eq!(reach.code, Some(2));
+    assert!(reach.err.contains("10.1.0.0/16"), "{}", reach.err);
     world.write("steersman.yaml", "steersman: 1\nname: desk\n");
     assert_eq!(
         world.run(&["serve", "--listen", "127.0.0.1:0"]).code,
@@ -419,7 +422,7 @@ async fn the_guide_to_agents_is_true() {
 async fn the_guide_to_serving_is_true() {
     let world = World::new();
     let (_served, all, asked) = plays("serving.md", &world).await;
-    assert_eq!(asked, 5);
+    assert_eq!(asked, 6);
     for block in all.iter().filter(|block| block.fence == "sh") {
         for line in block
             .text

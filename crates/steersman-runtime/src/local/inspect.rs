@@ -9,10 +9,11 @@ use crate::log::standing::settled as settled_of;
 use crate::past::{self, Past};
 use crate::pending::{self, Pending};
 use crate::session::Settled;
-use crate::store::{SessionInfo, SessionQuery, StoreError};
+use crate::store::{SessionId, SessionInfo, SessionQuery, StoreError};
 use std::sync::Arc;
+use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::stored::commit::Why;
+use steersman_machine::stored::commit::{Binding, Why};
 use steersman_machine::stored::ids::{Bodies, Id};
 use steersman_machine::tick::wishes;
 use steersman_machine::view::Cx;
@@ -50,17 +51,13 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
     // A superseded branch keeps its old binding.
     let live = branches.iter().filter(|b| !b.superseded);
     let binding = bind::common(&info.id, live.map(|b| (b.id, &b.snapshot)))?;
-    let (mut network, mut values) = (None, Values::default());
-    if let Some(binding) = binding {
-        past.read(binding.values.line()).await?;
-        let text = past.text(binding.values);
-        let bound = engine.network_of(&info.id, binding, &text).await?;
-        values = bind::open(&info.id, &bound, binding, &text)?;
-        let key = (binding.source, bind::manifest(&info.id, binding, &text)?);
-        // Inspection also works if states and routers in Rust are missing here.
-        let here = engine.with_natives(bound.clone(), &values, key);
-        network = Some(here.unwrap_or(bound));
-    }
+    let (network, values) = match binding {
+        Some(binding) => {
+            let (network, values) = bound(engine, &info.id, binding, &past).await?;
+            (Some(network), values)
+        }
+        None => (None, Values::default()),
+    };
     let left = left_in_doubt(&load, &ledger, &branches).await?;
     let mut pending: Vec<Pending> = Vec::new();
     let mut settled = Settled::Empty;
@@ -107,6 +104,23 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
     })
 }
 
+/// Returns the network and the values of a binding.
+pub(super) async fn bound(
+    engine: &Engine,
+    session: &SessionId,
+    binding: &Binding,
+    past: &Past,
+) -> Result<(Arc<Network>, Values), EngineError> {
+    past.read(binding.values.line()).await?;
+    let text = past.text(binding.values);
+    let bound = engine.network_of(session, binding, &text).await?;
+    let values = bind::open(session, &bound, binding, &text)?;
+    let key = (binding.source, bind::manifest(session, binding, &text)?);
+    // Reading also works if states and routers in Rust are missing here.
+    let here = engine.with_natives(bound.clone(), &values, key);
+    Ok((here.unwrap_or(bound), values))
+}
+
 /// Returns effects in doubt that no branch waits for, each with the last snapshot where one did.
 async fn left_in_doubt(
     load: &Load,
@@ -134,7 +148,7 @@ async fn left_in_doubt(
     Ok(left)
 }
 
-async fn info_of(engine: &Engine, id: &str) -> Result<SessionInfo, EngineError> {
+pub(super) async fn info_of(engine: &Engine, id: &str) -> Result<SessionInfo, EngineError> {
     let query = SessionQuery {
         prefix: Some(id.to_owned()),
         ..SessionQuery::default()

@@ -13,6 +13,7 @@ mod open;
 mod parked;
 mod running;
 mod seen;
+mod settles;
 mod steps;
 mod tail;
 mod tapped;

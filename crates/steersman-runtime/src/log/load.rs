@@ -183,6 +183,24 @@ impl Load {
         Ok((ledger, since))
     }
 
+    /// Returns the last line before a line, on whichever branch; [`Line::NONE`] if it is the first one. An owner leaves a gap in the
+    /// numbers.
+    pub(crate) async fn before(&self, line: Line) -> Result<Line, StoreError> {
+        let (mut upto, mut wide) = (line.0.saturating_sub(1), 1);
+        while upto > 0 {
+            let from = upto.saturating_sub(wide - 1).max(1);
+            let rows = self
+                .store
+                .rows(&self.session, Line(from), Line(upto), wide as usize)
+                .await?;
+            if let Some(last) = rows.last() {
+                return Ok(last.n);
+            }
+            (upto, wide) = (from - 1, Line::EPOCH_STEP);
+        }
+        Ok(Line::NONE)
+    }
+
     async fn ledger_checkpoint(&self, head: Line) -> Result<(Ledger, Since), StoreError> {
         let mut upto = head;
         while !self.cold

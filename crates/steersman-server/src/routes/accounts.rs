@@ -36,7 +36,7 @@ async fn me(caller: Caller) -> Json<Value> {
     Json(view)
 }
 
-fn time(at: Option<Time>) -> Value {
+pub(super) fn time(at: Option<Time>) -> Value {
     let at = at.and_then(|at| Timestamp::from_millisecond(at.0).ok());
     at.map_or(Value::Null, |at| at.to_string().into())
 }

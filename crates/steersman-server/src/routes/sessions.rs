@@ -16,7 +16,8 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use steersman::machine::stored::ids::{Id, Line, Time};
+use std::sync::Arc;
+use steersman::machine::stored::ids::{Id, Line, Name, Time};
 use steersman::runtime::inbox::{Message, Wanted};
 use steersman::views::list::SessionRow;
 use steersman::{Act, By, SessionInfo, SessionQuery, StartOptions};
@@ -175,15 +176,7 @@ pub(super) fn rows(limit: Option<usize>) -> Result<usize, Problem> {
 async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value>, Problem> {
     caller.needs(Permission::Read)?;
     let most = rows(which.limit)?;
-    let label = match &which.label {
-        None => None,
-        Some(text) => {
-            let (name, value) = text
-                .split_once(':')
-                .ok_or_else(|| wrong("label", "`name:value`"))?;
-            Some((name.into(), value.into()))
-        }
-    };
+    let label = which.label.as_deref().map(label_of).transpose()?;
     let query = SessionQuery {
         network: which.definition.as_deref().map(Into::into),
         key: which.key.as_deref().map(Into::into),
@@ -208,8 +201,15 @@ async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value
     Ok(Json(json!({ "items": items, "next": next })))
 }
 
+/// Reads the name and the value of a label.
+pub(crate) fn label_of(text: &str) -> Result<(Name, Arc<str>), Problem> {
+    let label = text.split_once(':');
+    let (name, value) = label.ok_or_else(|| wrong("label", "`name:value`"))?;
+    Ok((name.into(), value.into()))
+}
+
 /// Reads the position in a list.
-fn after(text: &str) -> Result<(Time, std::sync::Arc<str>), Problem> {
+fn after(text: &str) -> Result<(Time, Arc<str>), Problem> {
     let wrong = || wrong("after", "the value of `next` of another page");
     let (at, id) = text.split_once('.').ok_or_else(wrong)?;
     let at = at.parse().map_err(|_| wrong())?;

@@ -31,6 +31,7 @@ mod rerun;
 mod schedules;
 mod scopes;
 mod service;
+mod settles;
 mod simulation;
 mod states;
 mod steps;

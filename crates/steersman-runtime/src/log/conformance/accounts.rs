@@ -119,8 +119,44 @@ pub(super) async fn webhooks_are_kept(place: &impl Place) {
     let put = other.put_webhook(failing.clone()).await;
     assert!(!put.expect("kept"), "it is known");
     let known = store.webhooks("one").await.expect("read");
-    assert_eq!(known, [failing, hook("one", "b")]);
+    assert_eq!(known, [failing.clone(), hook("one", "b")]);
     assert_eq!(store.webhooks("").await.expect("read"), [hook("", "a")]);
+    let all = async |after: Option<WebhookId>, limit| {
+        let all = other.all_webhooks(after.as_ref(), limit).await;
+        let all = all.expect("read").into_iter();
+        all.map(|hook| (hook.id.tenant.to_string(), hook.id.name.to_string()))
+            .collect::<Vec<_>>()
+    };
+    let named = |all: &[(&str, &str)]| -> Vec<(String, String)> {
+        let all = all.iter();
+        all.map(|(tenant, name)| ((*tenant).to_owned(), (*name).to_owned()))
+            .collect()
+    };
+    assert_eq!(
+        all(None, 9).await,
+        named(&[("", "a"), ("one", "a"), ("one", "b")])
+    );
+    assert_eq!(all(None, 2).await, named(&[("", "a"), ("one", "a")]));
+    assert_eq!(
+        all(Some(hook("", "a").id), 9).await,
+        named(&[("one", "a"), ("one", "b")])
+    );
+    let marks = async |of: &Webhook, made, why: Option<&str>| {
+        let marked = store.mark_webhook(&of.id, made, why.map(Into::into)).await;
+        marked.expect("tried")
+    };
+    assert!(marks(&failing, Time(10), None).await);
+    let known = &other.webhooks("one").await.expect("read")[0];
+    let lives = Webhook {
+        failing: None,
+        ..failing.clone()
+    };
+    assert_eq!(*known, lives, "all else stays");
+    assert!(!marks(&failing, Time(11), Some("x")).await, "another one");
+    assert!(!marks(&hook("two", "a"), Time(10), Some("x")).await);
+    assert_eq!(other.webhooks("one").await.expect("read")[0], lives);
+    assert!(marks(&failing, Time(10), failing.failing.as_deref()).await);
+    assert_eq!(other.webhooks("one").await.expect("read")[0], failing);
     let clear = Webhook {
         secrets: vec![sealed_text(1), "whsec_1".into()],
         ..hook("one", "c")

@@ -44,8 +44,24 @@ pub trait Accounts: Send + Sync + 'static {
     /// Returns the webhooks of a tenant, by name.
     fn webhooks<'a>(&'a self, tenant: &'a str) -> Boxed<'a, Result<Vec<Webhook>, StoreError>>;
 
+    /// Returns at most `limit` webhooks of all tenants after `after`, by tenant and name.
+    fn all_webhooks<'a>(
+        &'a self,
+        after: Option<&'a WebhookId>,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Webhook>, StoreError>>;
+
     /// Stores a webhook, in place of the one of this tenant with its name, whose cursors stay. Returns true if it is new.
     fn put_webhook(&self, webhook: Webhook) -> Boxed<'_, Result<bool, StoreError>>;
+
+    /// Sets or clears the reason why nothing is sent to a webhook any more. Returns false, and changes nothing, if the tenant has no
+    /// webhook with this name that was made at this time.
+    fn mark_webhook<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        made: Time,
+        failing: Option<Arc<str>>,
+    ) -> Boxed<'a, Result<bool, StoreError>>;
 
     /// Deletes a webhook with its cursors. Returns false if the tenant has no webhook with this name.
     fn drop_webhook<'a>(&'a self, hook: &'a WebhookId) -> Boxed<'a, Result<bool, StoreError>>;

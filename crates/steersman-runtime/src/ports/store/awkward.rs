@@ -462,6 +462,22 @@ impl Accounts for AwkwardStore {
     fn webhooks<'a>(&'a self, tenant: &'a str) -> Boxed<'a, Result<Vec<Webhook>, StoreError>> {
         self.look(|i| Ok(i.tables.registers.webhooks(tenant)))
     }
+    fn all_webhooks<'a>(
+        &'a self,
+        after: Option<&'a WebhookId>,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Webhook>, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.all_webhooks(after, limit)))
+    }
+    fn mark_webhook<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        made: Time,
+        failing: Option<Arc<str>>,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        let fits = bounds::failing(hook, failing.as_deref());
+        self.look(|i| fits.map(|()| i.tables.registers.mark_webhook(hook, made, failing)))
+    }
     fn put_webhook(&self, webhook: Webhook) -> Boxed<'_, Result<bool, StoreError>> {
         let fits = bounds::webhook(&webhook);
         self.look(|i| fits.map(|()| i.tables.registers.put_webhook(webhook)))

@@ -175,6 +175,15 @@ pub fn webhook(hook: &Webhook) -> Result<(), StoreError> {
     hook.secrets.iter().try_for_each(|text| sealed(what, text))
 }
 
+/// Refuses a reason why a webhook gets nothing that no store accepts.
+///
+/// # Errors
+/// [`StoreError::TooLarge`].
+pub fn failing(hook: &WebhookId, why: Option<&str>) -> Result<(), StoreError> {
+    let what = || format!("the reason why the webhook `{}` fails", hook.name);
+    within(what, why.map_or(0, str::len))
+}
+
 /// Refuses a credential that no store accepts.
 ///
 /// # Errors

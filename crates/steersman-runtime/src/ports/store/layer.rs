@@ -224,6 +224,21 @@ impl<L: Layer> Accounts for L {
     fn webhooks<'a>(&'a self, tenant: &'a str) -> Boxed<'a, Result<Vec<Webhook>, StoreError>> {
         self.below().webhooks(tenant)
     }
+    fn all_webhooks<'a>(
+        &'a self,
+        after: Option<&'a WebhookId>,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Webhook>, StoreError>> {
+        self.below().all_webhooks(after, limit)
+    }
+    fn mark_webhook<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        made: Time,
+        failing: Option<Arc<str>>,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        self.below().mark_webhook(hook, made, failing)
+    }
     fn put_webhook(&self, webhook: Webhook) -> Boxed<'_, Result<bool, StoreError>> {
         self.below().put_webhook(webhook)
     }

@@ -351,6 +351,22 @@ impl Accounts for MemoryStore {
     fn webhooks<'a>(&'a self, tenant: &'a str) -> Boxed<'a, Result<Vec<Webhook>, StoreError>> {
         ready(Ok(self.tables().registers.webhooks(tenant)))
     }
+    fn all_webhooks<'a>(
+        &'a self,
+        after: Option<&'a WebhookId>,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Webhook>, StoreError>> {
+        ready(Ok(self.tables().registers.all_webhooks(after, limit)))
+    }
+    fn mark_webhook<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        made: Time,
+        failing: Option<Arc<str>>,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        let fits = bounds::failing(hook, failing.as_deref());
+        ready(fits.map(|()| self.tables().registers.mark_webhook(hook, made, failing)))
+    }
     fn put_webhook(&self, webhook: Webhook) -> Boxed<'_, Result<bool, StoreError>> {
         let fits = bounds::webhook(&webhook);
         ready(fits.map(|()| self.tables().registers.put_webhook(webhook)))

@@ -6,6 +6,7 @@ use super::{
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 use steersman_machine::stored::ids::{Line, Name, Time};
 
 /// Data of a store apart from its sessions.
@@ -75,6 +76,26 @@ impl Registers {
         let hooks = self.webhooks.values();
         let hooks = hooks.filter(|hook| *hook.id.tenant == *tenant);
         hooks.cloned().collect()
+    }
+
+    pub(super) fn all_webhooks(&self, after: Option<&WebhookId>, limit: usize) -> Vec<Webhook> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let hooks = self.webhooks.range((from, Bound::Unbounded));
+        hooks.take(limit).map(|(_, hook)| hook.clone()).collect()
+    }
+
+    pub(super) fn mark_webhook(
+        &mut self,
+        hook: &WebhookId,
+        made: Time,
+        failing: Option<Arc<str>>,
+    ) -> bool {
+        let known = self.webhooks.get_mut(hook);
+        let Some(known) = known.filter(|known| known.made == made) else {
+            return false;
+        };
+        known.failing = failing;
+        true
     }
 
     pub(super) fn has_webhook(&self, hook: &WebhookId) -> bool {

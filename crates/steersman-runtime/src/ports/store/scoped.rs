@@ -432,6 +432,29 @@ impl Accounts for Scoped {
         }
         self.below.webhooks(tenant)
     }
+    fn all_webhooks<'a>(
+        &'a self,
+        after: Option<&'a WebhookId>,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Webhook>, StoreError>> {
+        Box::pin(async move {
+            let mut own = self.below.webhooks(&self.scope.tenant).await?;
+            own.retain(|hook| after.is_none_or(|after| hook.id > *after));
+            own.truncate(limit);
+            Ok(own)
+        })
+    }
+    fn mark_webhook<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        made: Time,
+        failing: Option<Arc<str>>,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        if !self.is_tenant(&hook.tenant) {
+            return Box::pin(async { Ok(false) });
+        }
+        self.below.mark_webhook(hook, made, failing)
+    }
     fn put_webhook(&self, webhook: Webhook) -> Boxed<'_, Result<bool, StoreError>> {
         if !self.is_tenant(&webhook.id.tenant) {
             let error = Self::foreign("webhook", &webhook.id.name);
