@@ -34,6 +34,7 @@ mod ask;
 mod caller;
 mod conversation;
 mod guard;
+mod jobs;
 mod limits;
 mod metrics;
 mod openapi;
@@ -45,6 +46,7 @@ mod serve;
 mod sight;
 mod stream;
 mod token;
+mod watch;
 
 pub use limits::Limits;
 pub use metrics::{Metrics, serve_metrics};
@@ -119,6 +121,8 @@ struct Inner {
     definitions: RwLock<Definitions>,
     used: Arc<Used>,
     mcp: routes::mcp::Connections,
+    watch: watch::Watch,
+    jobs: jobs::Jobs,
     is_driving: AtomicBool,
     stopping: CancellationToken,
 }
@@ -142,6 +146,8 @@ impl Server {
             definitions: RwLock::default(),
             used: Arc::default(),
             mcp: routes::mcp::Connections::default(),
+            watch: watch::Watch::default(),
+            jobs: jobs::Jobs::default(),
             is_driving: AtomicBool::new(false),
             stopping: CancellationToken::new(),
         }));
@@ -204,6 +210,14 @@ impl Server {
 
     fn mcp(&self) -> &routes::mcp::Connections {
         &self.0.mcp
+    }
+
+    fn watching(&self) -> &watch::Watch {
+        &self.0.watch
+    }
+
+    fn jobs(&self) -> &jobs::Jobs {
+        &self.0.jobs
     }
 
     fn is_driving(&self) -> bool {
