@@ -4,6 +4,7 @@ use std::fmt;
 use steersman::runtime::bind::BindError;
 use steersman::runtime::engine::EngineError;
 use steersman::runtime::store::StoreError;
+use steersman::views::filter::{FilterError, SelectError};
 
 /// Exit codes. They are stable, because scripts rely on them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -106,6 +107,25 @@ impl From<steersman::Error> for CommandError {
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
         Self::of_store(&error)
+    }
+}
+
+impl From<FilterError> for CommandError {
+    fn from(error: FilterError) -> Self {
+        let usage = Self::usage(error.what);
+        match error.help {
+            Some(help) => usage.hint(help),
+            None => usage,
+        }
+    }
+}
+
+impl From<SelectError> for CommandError {
+    fn from(error: SelectError) -> Self {
+        match error {
+            SelectError::Filter(error) => error.into(),
+            SelectError::Engine(error) => error.into(),
+        }
     }
 }
 

@@ -8,7 +8,6 @@ mod clock;
 mod commands;
 mod error;
 mod exports;
-mod filter;
 mod grading;
 mod locate;
 mod place;

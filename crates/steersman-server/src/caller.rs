@@ -173,6 +173,15 @@ impl Caller {
         all
     }
 
+    /// Returns the caller of a stream, which is no request any more.
+    pub(crate) fn streaming(self) -> Result<Self, Problem> {
+        let using = self.stream()?;
+        Ok(Self {
+            _using: using,
+            ..self
+        })
+    }
+
     /// Begins a stream.
     pub(crate) fn stream(&self) -> Result<Using, Problem> {
         let limits = &self.server.options().limits;

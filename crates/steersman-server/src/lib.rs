@@ -34,6 +34,7 @@ mod ask;
 mod caller;
 mod conversation;
 mod guard;
+mod jobs;
 mod limits;
 mod metrics;
 mod openapi;
@@ -46,6 +47,7 @@ mod serve;
 mod sight;
 mod stream;
 mod token;
+mod watch;
 mod webhooks;
 
 pub use limits::Limits;
@@ -64,7 +66,8 @@ use std::time::Duration;
 use steersman::adapters::webhook::{Poster, Reach};
 use steersman::machine::stored::ids::Name;
 use steersman::{Error, Happened, Network, Steersman};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
+use tokio::sync::watch::Sender;
 use tokio_util::sync::CancellationToken;
 
 /// Options of a server.
@@ -125,10 +128,12 @@ struct Inner {
     definitions: RwLock<Definitions>,
     used: Arc<Used>,
     mcp: routes::mcp::Connections,
+    watch: watch::Watch,
+    jobs: jobs::Jobs,
     poster: Poster,
     /// Wakes the sender of webhooks.
     bell: Notify,
-    driving: watch::Sender<bool>,
+    driving: Sender<bool>,
     stopping: CancellationToken,
 }
 
@@ -152,9 +157,11 @@ impl Server {
             definitions: RwLock::default(),
             used: Arc::default(),
             mcp: routes::mcp::Connections::default(),
+            watch: watch::Watch::default(),
+            jobs: jobs::Jobs::default(),
             poster,
             bell: Notify::new(),
-            driving: watch::Sender::new(false),
+            driving: Sender::new(false),
             stopping: CancellationToken::new(),
         }));
         server.define(definitions);
@@ -232,8 +239,16 @@ impl Server {
         &self.0.bell
     }
 
-    fn driving(&self) -> &watch::Sender<bool> {
+    fn driving(&self) -> &Sender<bool> {
         &self.0.driving
+    }
+
+    fn watching(&self) -> &watch::Watch {
+        &self.0.watch
+    }
+
+    fn jobs(&self) -> &jobs::Jobs {
+        &self.0.jobs
     }
 
     fn is_driving(&self) -> bool {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use steersman::machine::stored::ids::Name;
 use steersman::runtime::engine::EngineError;
 use steersman::runtime::store::StoreError;
+use steersman::views::filter::{FilterError, SelectError};
 use steersman::{Error, ErrorKind};
 use utoipa::ToSchema;
 use utoipa::openapi::{ObjectBuilder, Type};
@@ -87,6 +88,9 @@ codes! {
     Artifact = "artifact", NOT_FOUND, "There is no such artifact";
     Response = "response", NOT_FOUND, "There is no such response";
     Definition = "definition", NOT_FOUND, "There is no such definition";
+    Job = "job", NOT_FOUND, "There is no such job";
+    Search = "search", NOT_FOUND, "There is no such search";
+    Memory = "memory", NOT_FOUND, "There is no such memory";
     UnknownToken = "unknown_token", NOT_FOUND, "There is no such token";
     Webhook = "webhook", NOT_FOUND, "There is no such webhook";
     Method = "method", METHOD_NOT_ALLOWED, "The path does not have this method";
@@ -151,6 +155,13 @@ impl Problem {
         self.0.code
     }
 
+    /// Says what the fault is about.
+    #[must_use]
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        self.0.detail = format!("{what}: {}", self.0.detail);
+        self
+    }
+
     /// Adds what to do.
     #[must_use]
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
@@ -173,6 +184,15 @@ impl Problem {
             format!("the session has no branch `{}`", short(name)),
         )
         .help("GET /v1/sessions/{session}/branches lists them")
+    }
+
+    /// Returns the problem of a filter in a query or in a body.
+    pub(crate) fn of_filter(code: Code, error: FilterError) -> Self {
+        let problem = Self::new(code, format!("`where`: {error}"));
+        match error.help {
+            Some(help) => problem.help(help),
+            None => problem,
+        }
     }
 
     /// Returns the answer about a definition that is not served, or that the token may not start.
@@ -250,6 +270,21 @@ impl From<EngineError> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         Error::from(error).into()
+    }
+}
+
+impl From<FilterError> for Problem {
+    fn from(error: FilterError) -> Self {
+        Self::of_filter(Code::Query, error)
+    }
+}
+
+impl From<SelectError> for Problem {
+    fn from(error: SelectError) -> Self {
+        match error {
+            SelectError::Filter(error) => error.into(),
+            SelectError::Engine(error) => error.into(),
+        }
     }
 }
 

@@ -9,19 +9,27 @@ mod a2a;
 mod accounts;
 mod agui;
 mod branches;
+mod changes;
 mod definitions;
+mod diff;
 mod events;
 mod files;
 mod health;
+mod many;
 pub(crate) mod mcp;
+mod memories;
 mod openai;
 mod orders;
 mod questions;
+mod reruns;
+mod searches;
+mod server;
 mod sessions;
 mod views;
 mod webhooks;
 
-pub(crate) use sessions::label_of;
+pub(crate) use sessions::{label_of, row};
+
 
 use crate::{Limits, Server, openapi};
 use utoipa_axum::router::OpenApiRouter;
@@ -32,11 +40,18 @@ pub(crate) fn all(limits: &Limits) -> OpenApiRouter<Server> {
         .merge(sessions::routes(limits))
         .merge(questions::routes())
         .merge(orders::routes())
+        .merge(many::routes())
+        .merge(changes::routes())
+        .merge(memories::routes())
         .merge(branches::routes())
         .merge(events::routes(limits))
         .merge(views::routes())
+        .merge(diff::routes())
+        .merge(reruns::routes())
+        .merge(searches::routes())
         .merge(definitions::routes())
         .merge(accounts::routes())
+        .merge(server::routes())
         .merge(webhooks::routes())
         .merge(openai::routes(limits))
         .merge(agui::routes(limits))

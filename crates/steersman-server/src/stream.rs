@@ -6,6 +6,8 @@ use crate::limits::Using;
 use crate::metrics::OpenStream;
 use crate::permission::Permission;
 use crate::problem::{Code, Problem};
+use crate::routes::row;
+use crate::watch::Changed;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -14,7 +16,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
+use steersman::views::filter::{self, Filter};
 use steersman::{Cursor, Event, EventKind, Events, SessionInfo};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 /// Interval of the comments that keep a connection open.
@@ -117,6 +122,85 @@ pub(crate) fn with_session(mut response: Response, session: &str) -> Response {
     response
 }
 
+/// Follows the sessions that a token sees and a filter lets through.
+pub(crate) fn of_sessions(caller: Caller, filter: Filter) -> Result<Response, Problem> {
+    let caller = caller.streaming()?;
+    let counted = caller.server.options().metrics.clone();
+    let following = Following {
+        changed: caller.server.watch(),
+        stopping: caller.server.stopping().clone(),
+        _counted: counted.as_ref().map(super::metrics::Metrics::stream),
+        filter,
+        caller,
+        is_over: false,
+    };
+    let hello = json!({ "driving": following.caller.server.is_driving() });
+    let hello = frame("hello", &hello).retry(RETRY);
+    Ok(streamed(stream::iter([hello]).chain(stream::unfold(
+        following,
+        |mut following| async move {
+            let frame = following.next().await?;
+            Some((frame, following))
+        },
+    ))))
+}
+
+/// A stream of sessions that is open.
+struct Following {
+    changed: broadcast::Receiver<Changed>,
+    filter: Filter,
+    caller: Caller,
+    stopping: CancellationToken,
+    is_over: bool,
+    _counted: Option<OpenStream>,
+}
+
+impl Following {
+    async fn next(&mut self) -> Option<Frame> {
+        while !self.is_over {
+            let next = tokio::select! {
+                next = self.changed.recv() => next,
+                () = self.stopping.cancelled() => {
+                    self.is_over = true;
+                    return Some(Frame::default().comment("bye"));
+                }
+            };
+            match next {
+                Ok(info) => match self.shown(&info).await {
+                    Ok(None) => {}
+                    Ok(Some(frame)) => return Some(frame),
+                    Err(problem) => {
+                        self.is_over = true;
+                        let problem = serde_json::to_value(problem).unwrap_or_default();
+                        return Some(frame("problem", &problem));
+                    }
+                },
+                Err(RecvError::Lagged(count)) => {
+                    if let Some(metrics) = &self.caller.server.options().metrics {
+                        metrics.skipped(count);
+                    }
+                    return Some(frame("skipped", &json!({ "count": count })));
+                }
+                Err(RecvError::Closed) => self.is_over = true,
+            }
+        }
+        None
+    }
+
+    /// Returns the frame of a session that changed, if the token sees it: its row, or that the filter does not let it through.
+    async fn shown(&self, info: &SessionInfo) -> Result<Option<Frame>, Problem> {
+        if !self.caller.token.scope.includes(&info.scope) {
+            return Ok(None);
+        }
+        let engine = self.caller.steersman.engine();
+        Ok(Some(if filter::passes(engine, &self.filter, info).await? {
+            frame("session", &row(&self.caller, info).await?)
+        } else {
+            frame("left", &json!({ "session": &*info.id }))
+        }))
+    }
+}
+
 /// A stream that is open.
 struct Reading {
     events: Events,
@@ -181,6 +265,7 @@ impl Reading {
     }
 }
 
-fn frame(kind: &str, data: &Value) -> Frame {
+/// Returns the frame of an event.
+pub(crate) fn frame(kind: &str, data: &Value) -> Frame {
     Frame::default().event(kind).data(data.to_string())
 }

@@ -12,6 +12,7 @@ mod layout;
 mod modes;
 mod of;
 mod stand;
+pub mod svg;
 
 pub use layout::{Area, INNER, LINE, Layout, Line, PAD, SMALL, Shape, TITLE, WORD, width};
 pub use of::{Drawn, draw};

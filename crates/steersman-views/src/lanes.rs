@@ -215,6 +215,51 @@ impl Lanes {
         }
     }
 
+    /// Returns a part of the lanes: the entries behind a line, of one branch if its index is given, and of these each `every`th. The
+    /// first differences are to line 0 and to [`Lanes::base_ms`], as in the whole. Branches and agents are those of the whole, because
+    /// entries name them by index; waits and links are those that end behind the line, or have not ended.
+    #[must_use]
+    pub fn part(&self, behind: u64, branch: Option<usize>, every: usize) -> Self {
+        let mut part = Self {
+            head: self.head,
+            base_ms: self.base_ms,
+            branches: self.branches.clone(),
+            agents: self.agents.clone(),
+            last: (0, self.base_ms),
+            ..Self::default()
+        };
+        let (mut line, mut at, mut nth) = (0, self.base_ms, 0);
+        for i in 0..self.lines.len() {
+            line += self.lines[i];
+            at += self.at[i];
+            if line <= behind || branch.is_some_and(|branch| branch != self.branch[i]) {
+                continue;
+            }
+            nth += 1;
+            if (nth - 1) % every.max(1) != 0 {
+                continue;
+            }
+            part.lines.push(line - part.last.0);
+            part.k.push(self.k[i]);
+            part.at.push(at - part.last.1);
+            part.branch.push(self.branch[i]);
+            part.agent.push(self.agent[i]);
+            part.kind.push(self.kind[i]);
+            part.flags.push(self.flags[i]);
+            part.last = (line, at);
+        }
+        let is_of = |of: usize| branch.is_none_or(|branch| branch == of);
+        let waits = self.waits.iter();
+        let waits = waits.filter(|wait| is_of(wait.branch));
+        part.waits = waits
+            .filter(|wait| wait.to_line.is_none_or(|to| to > behind))
+            .cloned()
+            .collect();
+        let links = self.links.iter().filter(|link| link.to.0 > behind);
+        part.links = links.copied().collect();
+        part
+    }
+
     fn branch_of(&mut self, line: &LogLine) -> usize {
         if let Some(known) = self.branch_at(line.branch) {
             return known;

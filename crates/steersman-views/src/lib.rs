@@ -16,15 +16,17 @@
 //!                                            +--> context  what models saw, where it came from, what changed
 //!                                            +--> diff     the differences between two branches
 //!                                            +--> record   a session as a test, and as training data
-//!   runtime's inspection ------------------------> page, list, turn, rerun    the present, rows of lists, results
+//!   runtime's inspection ------------------------> page, list, turn, rerun, search    the present, rows of lists, results
 //!   lists, inspection ---------------------------> cause    reasons of stops, stuck sessions, sums
 //!   measurements of sessions --------------------> grade    rates with intervals, comparison with a baseline
 //!   codes ---------------------------------------> remedy   causes of stops and failures, and what to do
 //!   lists ---------------------------------------> top      the fleet of a store
+//!   lists, inspection ---------------------------> filter   the sessions that meet conditions
 //!   definition, snapshot ------------------------> graph    a picture with marks and coordinates
 //! ```
 //!
-//! **Views are plain data.** They serialize to JSON and hold no colours, no widths of terminals and no commands to type.
+//! **Views are plain data.** They serialize to JSON and hold no colours, no widths of terminals and no commands to type. Only
+//! [`graph::svg`] paints, because a picture for a page is the same for every reader.
 //!
 //! **Views read through a [`Reader`](reader::Reader).** [`Stored`](reader::Stored) reads a session on disk, whichever process
 //! drives it. It masks secrets if asked to: then the values of all secrets that the session knows read `(secret)` in every text,
@@ -49,6 +51,7 @@ pub mod effects;
 pub mod elsewhere;
 pub mod essence;
 pub mod event;
+pub mod filter;
 pub mod grade;
 pub mod graph;
 pub mod lanes;
@@ -60,6 +63,7 @@ pub mod reader;
 pub mod record;
 pub mod remedy;
 pub mod rerun;
+pub mod search;
 mod shown;
 pub mod spans;
 pub mod story;

@@ -12,7 +12,7 @@ use steersman_machine::values::json::read;
 use steersman_runtime::engine::Inspection;
 use steersman_runtime::pending::{self, Pending, PendingKind, ProbeState};
 use steersman_runtime::schedule::Plan;
-use steersman_runtime::store::{Schedule, SessionInfo};
+use steersman_runtime::store::{Memory, Rated, Schedule, SessionInfo};
 
 /// A session in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -49,6 +49,85 @@ pub struct SessionRow {
     /// Calls that wait for a place that does not answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<PlaceRow>,
+}
+
+/// A memory in a list. Its times are in milliseconds since 1970.
+#[derive(Clone, Debug, Serialize)]
+pub struct MemoryRow {
+    /// Its number in the store.
+    pub memory: u64,
+    /// Its name.
+    pub name: Arc<str>,
+    /// The person or thing that it is about.
+    pub scope: Arc<str>,
+    /// Words by which it is found.
+    pub tags: Vec<Arc<str>>,
+    /// Media type of its content.
+    pub media_type: Name,
+    /// Length of its content.
+    pub bytes: u64,
+    /// Name of the network of the session that saved it.
+    pub network: Name,
+    /// The session that saved it, if one did.
+    pub session: Option<Arc<str>>,
+    /// The effect that saved it, if one did.
+    #[serde(serialize_with = "shown::optional_id")]
+    pub effect: Option<Id>,
+    /// The agent that saved it.
+    pub by: Name,
+    /// Time of saving.
+    pub saved: i64,
+    /// Time after which it is gone, if there is one.
+    pub until: Option<i64>,
+    /// The memory that stands in its place.
+    pub replaced_by: Option<u64>,
+    /// The last rating by a person, which counts.
+    pub rated_by_people: Option<RatedRow>,
+    /// The last rating by an agent.
+    pub rated_by_agents: Option<RatedRow>,
+}
+
+/// A rating of a memory.
+#[derive(Clone, Debug, Serialize)]
+pub struct RatedRow {
+    /// From 1 to 5.
+    pub rating: u8,
+    /// The reason, if one was given.
+    pub reason: Option<Arc<str>>,
+    /// The person or agent that rated it.
+    pub by: Name,
+}
+
+impl From<&Rated> for RatedRow {
+    fn from(rated: &Rated) -> Self {
+        Self {
+            rating: rated.rating,
+            reason: rated.reason.clone(),
+            by: rated.by.clone(),
+        }
+    }
+}
+
+impl From<&Memory> for MemoryRow {
+    fn from(memory: &Memory) -> Self {
+        Self {
+            memory: memory.id,
+            name: memory.name.clone(),
+            scope: memory.scope.clone(),
+            tags: memory.tags.clone(),
+            media_type: memory.media.clone(),
+            bytes: memory.len,
+            network: memory.network.clone(),
+            session: memory.session.clone(),
+            effect: memory.effect,
+            by: memory.by.clone(),
+            saved: memory.at.0,
+            until: memory.until.map(|until| until.0),
+            replaced_by: memory.replaced,
+            rated_by_people: memory.by_people.as_ref().map(RatedRow::from),
+            rated_by_agents: memory.by_agents.as_ref().map(RatedRow::from),
+        }
+    }
 }
 
 /// A schedule in a list.

@@ -76,6 +76,7 @@
 
 mod act;
 pub mod build;
+mod erasure;
 mod error;
 mod event;
 mod files;
@@ -87,6 +88,7 @@ mod models;
 mod nets;
 mod network;
 mod read;
+mod rebinding;
 mod record;
 mod rerun;
 mod search;
@@ -98,14 +100,16 @@ pub mod testing;
 mod tool;
 
 pub use act::Act;
+pub use erasure::{Erasure, ErasureError};
 pub use error::{DefinitionError, Error, ErrorKind};
 pub use event::{EventMessage, Sent, event_message};
 pub use files::media as media_of_file;
 pub use follow::Events;
 pub use hooks::{Hook, hook};
 pub use network::{Agent, Builder, Network, agent};
+pub use rebinding::{Rebinding, RebindingError};
 pub use rerun::Rerun;
-pub use search::Searched;
+pub use search::{PlanError, Searched};
 pub use session::Session;
 pub use states::{Does, NoWork, State, States};
 pub use steersman::{Setup, Steersman};

@@ -221,6 +221,27 @@ fn set(definition: &mut Json, path: &str, value: &Json) -> Result<(), String> {
 }
 
 impl Steersman {
+    /// Returns the definition for a rerun of a session in which values are set at paths ([`Network::with_set`]): another
+    /// definition if one is given, otherwise the session's own. `None` means that nothing is changed, also not by values of
+    /// `config`, so that the rerun has the session's own.
+    ///
+    /// # Errors
+    /// As [`Network::with_set`]; of kind [`NotFound`](crate::ErrorKind::NotFound) if there is no such session.
+    pub async fn changed_definition(
+        &self,
+        id: &str,
+        definition: Option<&Network>,
+        values: &[(String, Json)],
+        has_config: bool,
+    ) -> Result<Option<Network>, Error> {
+        Ok(match definition {
+            Some(network) if values.is_empty() => Some(network.clone()),
+            Some(network) => Some(network.with_set(values)?),
+            None if values.is_empty() && !has_config => None,
+            None => Some(self.definition_of(id, values).await?),
+        })
+    }
+
     /// Returns the definition that a session is bound to, with values set at paths ([`Network::with_set`]).
     ///
     /// # Errors

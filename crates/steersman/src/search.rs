@@ -1,10 +1,20 @@
 //! Searches over branches: starting them and reading their results.
 
-use crate::{Act, Error, Session};
+use crate::{Act, By, Error, Session, Steersman};
+use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::search::Tree;
+use steersman_machine::network::Network;
+use steersman_machine::network::search::{Plan, Scorer};
+use steersman_machine::search::{Tree, begins_block};
+use steersman_machine::stored::commit::Want;
 use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::tick::effect::{Offered, Opened, Said};
+use steersman_machine::tick::tick;
+use steersman_machine::view::Cx;
+use steersman_runtime::engine::Inspection;
 use steersman_runtime::session::Search;
+use steersman_views::log::Log;
+use steersman_views::reader::Stored;
 
 /// A search, as far as it is on disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,5 +124,106 @@ impl Session {
             return Err(Error::Refused(why));
         };
         self.act(Act::adopt(branch, Some(at))).await
+    }
+}
+
+/// Reasons for which a plan of a search cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The plan is not valid; the text says everything that is wrong.
+    #[error("{0}")]
+    Unfit(String),
+    /// Neither the plan nor the agent says what a branch is worth.
+    #[error("nobody says what a branch is worth")]
+    NoScore,
+    /// The session cannot be read.
+    #[error(transparent)]
+    Session(#[from] Error),
+}
+
+impl Steersman {
+    /// Reads the plan of a search from JSON, for a place of a session: a branch and a line, without which it is the current branch and
+    /// its last line. All of it is checked. If the plan says nothing of what branches are worth, it has the scorer that is declared for
+    /// the agent whose model call is due there, after `say` was said.
+    ///
+    /// # Errors
+    /// The plan is not valid, or nobody says what a branch is worth; the session cannot be read.
+    pub async fn search_plan(
+        &self,
+        id: &str,
+        (branch, line): (Option<Id>, Option<Line>),
+        say: Option<&str>,
+        plan: &Json,
+    ) -> Result<Plan, PlanError> {
+        let seen = self.inspect(id).await?;
+        let Some(network) = &seen.network else {
+            return Err(Error::Refused("this session has not begun".to_owned()).into());
+        };
+        let plan = steersman_definition::search_plan(plan, network).map_err(PlanError::Unfit)?;
+        if plan.score.is_some() {
+            return Ok(plan);
+        }
+        let at = (branch.unwrap_or(seen.current), line);
+        // If no model call is due there, the session refuses the search anyway.
+        let Some(declared) = self.declared(&seen, network, at, say).await? else {
+            return Ok(plan);
+        };
+        match declared {
+            Some(score) => Ok(Plan {
+                score: Some(score),
+                ..plan
+            }),
+            None => Err(PlanError::NoScore),
+        }
+    }
+
+    /// Returns the scorer declared for the agent whose model call is due first, by opening the branch in memory only. `None`
+    /// means that no model call is due, an inner `None` that the agent declares no scorer.
+    async fn declared(
+        &self,
+        seen: &Inspection,
+        network: &Network,
+        (branch, line): (Id, Option<Line>),
+        say: Option<&str>,
+    ) -> Result<Option<Option<Scorer>>, Error> {
+        let branch = seen.branches.iter().find(|b| b.id == branch);
+        let snapshot = match line {
+            None => branch.map(|b| b.snapshot.clone()),
+            Some(line) => {
+                let log = Log::read(&Stored::plain(self.engine(), &seen.info.id)).await?;
+                Some(log.snapshot(line))
+            }
+        };
+        let Some(snapshot) = snapshot else {
+            return Ok(None);
+        };
+        let said = say.map(|text| Said {
+            id: "search".into(),
+            text: text.into(),
+            to: None,
+            by: By::default(),
+            sender: None,
+            came: Vec::new(),
+            sets: Vec::new(),
+        });
+        let opened = Offered::Opened(Opened {
+            dry: true,
+            say: said,
+            ..Opened::default()
+        });
+        let cx = Cx {
+            network,
+            bodies: &*seen.history,
+        };
+        let (line, now) = (seen.info.head.next(), snapshot.now);
+        let begun = tick(&cx, snapshot, line, now, &[opened]).snapshot;
+        let owed = begun
+            .effects
+            .values()
+            .find(|effect| effect.what == Want::Step && begins_block(&begun, effect.agent));
+        Ok(owed.map(|effect| {
+            let model = network.in_force(begun.agent(effect.agent))?;
+            model.search.as_ref()?.score.clone()
+        }))
     }
 }

@@ -12,7 +12,7 @@ use steersman::Network;
 use steersman::runtime::bind::{self, Values};
 use steersman::runtime::process_env;
 use steersman_definition::summary::Beside;
-use steersman_definition::{Diagnostic, Place, Severity, Shown};
+use steersman_definition::{Diagnostic, Severity, Shown};
 use steersman_machine::network;
 use steersman_machine::network::budget::{BudgetOf, OnSpent};
 use steersman_machine::network::schedule::{Rule, Times};
@@ -190,31 +190,14 @@ pub(crate) fn right(path: &Path, printer: &Printer) -> Result<Network, CommandEr
 
 /// Returns all that the terminal shows of diagnostics: each part by itself, and as the Language Server Protocol has it.
 fn all(diagnostics: &[Diagnostic]) -> Vec<Json> {
-    diagnostics
-        .iter()
-        .map(|d| {
-            let (line, column) = d.at.as_ref().map_or((0, 0), Place::position);
-            let labels = d.labels.iter().map(|(at, text)| {
-                let (line, column) = at.position();
-                json!({ "file": &*at.path, "line": line, "column": column, "text": text })
-            });
-            json!({
-                "code": d.code,
-                "severity": severity(d.severity),
-                "message": d.message,
-                "file": d.at.as_ref().map(|at| &*at.path),
-                "line": line,
-                "column": column,
-                "label": d.label,
-                "labels": labels.collect::<Vec<_>>(),
-                "notes": d.notes,
-                "help": d.help,
-                "uri": d.at.as_ref().map(|at| uri(&at.path)),
-                "lsp": d.lsp(&uri),
-                "actions": d.lsp_action(&uri).into_iter().collect::<Vec<_>>(),
-            })
-        })
-        .collect()
+    let one = |d: &Diagnostic| {
+        let mut json = d.json();
+        json["uri"] = json!(d.at.as_ref().map(|at| uri(&at.path)));
+        json["lsp"] = d.lsp(&uri);
+        json["actions"] = d.lsp_action(&uri).into_iter().collect();
+        json
+    };
+    diagnostics.iter().map(one).collect()
 }
 
 /// Returns the address of a file, as editors name it.
@@ -222,14 +205,6 @@ fn uri(path: &str) -> String {
     let full = std::path::absolute(path).ok();
     let uri = full.and_then(|full| url::Url::from_file_path(full).ok());
     uri.map_or_else(|| path.to_owned(), Into::into)
-}
-
-fn severity(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    }
 }
 
 fn complain(printer: &Printer, diagnostics: &[Diagnostic], tools: &[String]) {

@@ -9,11 +9,10 @@ use crate::store::{Forgotten, Passed, forget};
 use crate::words::count;
 use serde_json::json;
 use std::path::Path;
-use steersman::runtime::engine::EngineError;
 use steersman::runtime::erase::{Erased, What, erased_artifacts};
 use steersman::runtime::load::Load;
-use steersman::runtime::rerun::rerun_of;
-use steersman::runtime::store::{Memory, MemoryQuery, SessionId, SessionInfo, SessionQuery};
+use steersman::runtime::store::{Memory, SessionId, SessionInfo, SessionQuery};
+use steersman::{Erasure, ErasureError, Error};
 use steersman_machine::stored::ids::{Id, Line};
 
 pub(crate) const LISTED: &str = "Erase what was said; all else still verifies";
@@ -71,13 +70,7 @@ pub(crate) async fn run(
 struct Plan {
     info: SessionInfo,
     short: String,
-    what: What,
-    /// The reruns that are erased with the session, each with its id as people type it.
-    reruns: Vec<(SessionId, String)>,
-    /// The sums over all these sessions.
-    erased: Erased,
-    /// The memories that they saved.
-    saved: Vec<Memory>,
+    erasure: Erasure,
     about: About,
 }
 
@@ -89,67 +82,61 @@ impl Plan {
         place: &Place,
     ) -> Result<Self, CommandError> {
         let short = place.short(&info.id).await?;
-        let erased = place.engine().erase(&info.id, what, false).await;
-        let mut erased = erased.map_err(|e| open(e, &short))?;
-        let mut with = Vec::new();
-        for id in &erased.reruns {
-            with.push((id.clone(), place.short(id).await?));
-        }
-        let names: Vec<&str> = with.iter().map(|(_, short)| &**short).collect();
-        let names = names.join(", ");
-        if !with.is_empty() && !args.alone && what != What::All {
-            let what = format!("its reruns hold the same texts, at lines that may differ: {names}");
-            return Err(CommandError::usage(what).hint(format!(
-                "erase there what is to go (`steersman log RERUN` shows the lines), or the whole session (`steersman erase {short}`); \
-                 --alone leaves the reruns as they are"
-            )));
-        }
-        let reruns = if args.alone { Vec::new() } else { with };
-        let mut saved = saved_by(place, &info.id).await?;
-        for (id, short) in &reruns {
-            let more = place.engine().erase(id, What::All, false).await;
-            add(&mut erased, more.map_err(|e| open_rerun(e, short))?);
-            saved.extend(saved_by(place, id).await?);
-        }
+        let erasure = match place.steersman.erasure(&info.id, what, args.alone).await {
+            Ok(erasure) => erasure,
+            Err(ErasureError::Session(error)) => return Err(open(error, &short)),
+            Err(ErasureError::Rerun { session, error }) => {
+                return Err(open_rerun(error, &place.short(&session).await?));
+            }
+            Err(ErasureError::Reruns(reruns)) => {
+                let names = names(place, &reruns).await?;
+                let what =
+                    format!("its reruns hold the same texts, at lines that may differ: {names}");
+                return Err(CommandError::usage(what).hint(format!(
+                    "erase there what is to go (`steersman log RERUN` shows the lines), or the whole session (`steersman erase {short}`); \
+                     --alone leaves the reruns as they are"
+                )));
+            }
+        };
         let about = About {
-            names,
-            count: erased.reruns.len() as u64,
-            erases: !reruns.is_empty(),
-            origin: origin(place, &info).await?,
+            names: names(place, &erasure.erased.reruns).await?,
+            count: erasure.erased.reruns.len() as u64,
+            erases: !erasure.with.is_empty(),
+            origin: match &erasure.origin {
+                Some(origin) => Some(place.short(origin).await?),
+                None => None,
+            },
         };
         Ok(Self {
             info,
             short,
-            what,
-            reruns,
-            erased,
-            saved,
+            erasure,
             about,
         })
     }
 
     /// Tells what would be erased.
     fn tell(&self, args: &EraseArgs, printer: &Printer) -> Result<Exit, CommandError> {
-        let erased = &self.erased;
+        let erased = &self.erasure.erased;
         if printer.is_json() {
-            let reruns: Vec<&str> = self.reruns.iter().map(|(id, _)| &**id).collect();
+            let reruns: Vec<&str> = self.erasure.with.iter().map(|id| &**id).collect();
             printer.json(&json!({
                 "session": &*self.info.id,
                 "texts": erased.texts,
                 "artifacts": erased.contents.len(),
-                "memories": self.saved.len(),
+                "memories": self.erasure.saved.len(),
                 "reruns": reruns,
                 "erased": false,
             }))?;
         }
         let all = erased_words(erased);
         printer.talk(format!("{all} would be erased, for good."));
-        printer.talk(yellow(match self.what {
+        printer.talk(yellow(match self.erasure.what {
             What::All => "Models that go on with this session would see [erased], its state would be unset, its labels and its outcome gone from lists.",
             What::Line(_) | What::Effect(_) => "Models that go on with this session would see [erased] there; state that was written with it would be unset.",
         }));
         self.about.tell(false, printer);
-        remembered(args, &self.saved, &self.short, printer);
+        remembered(args, &self.erasure.saved, &self.short, printer);
         printer.talk(format!(
             "Next:  {}",
             typed(&format!("{} --yes", typed_again(args)))
@@ -163,15 +150,10 @@ impl Plan {
         place: Place,
         printer: &Printer,
     ) -> Result<Exit, CommandError> {
-        let (engine, info) = (place.engine(), &self.info);
-        // The session itself comes last: if the command is interrupted, the same command still finds the reruns.
-        let mut erased = Erased::default();
-        for (id, _) in &self.reruns {
-            add(&mut erased, engine.erase(id, What::All, true).await?);
-        }
-        add(&mut erased, engine.erase(&info.id, self.what, true).await?);
+        let (info, erasure) = (&self.info, &self.erasure);
+        let erased = place.steersman.carry_out(erasure).await?;
         let (mut lines, mut verifies) = (0, true);
-        for id in self.reruns.iter().map(|(id, _)| id).chain([&info.id]) {
+        for id in erasure.with.iter().chain([&info.id]) {
             let load = Load::new(place.store().clone(), id.clone(), info.salt);
             let report = load.inspect().await?;
             lines += report.lines as u64;
@@ -179,8 +161,8 @@ impl Plan {
         }
         let mut contents = erased.contents.clone();
         if args.memory {
-            contents.extend(self.saved.iter().map(|memory| memory.hash));
-            let ids = self.saved.iter().map(|memory| memory.id).collect();
+            contents.extend(erasure.saved.iter().map(|memory| memory.hash));
+            let ids = erasure.saved.iter().map(|memory| memory.id).collect();
             place.store().forget_memories(ids).await?;
         }
         let passed = passed(&place, &contents).await?;
@@ -188,15 +170,15 @@ impl Plan {
         place.close();
         let forgotten = forget(&file, &info.id, contents, passed).await?;
         let done = Done {
-            all: erased_words(&self.erased),
+            all: erased_words(&erasure.erased),
             erased,
-            reruns: self.reruns.into_iter().map(|(id, _)| id).collect(),
+            reruns: erasure.with.clone(),
             lines,
             verifies,
             forgotten,
         };
         self.about.tell(true, printer);
-        remembered(args, &self.saved, &self.short, printer);
+        remembered(args, &self.erasure.saved, &self.short, printer);
         let mut again = format!("{} --yes", typed_again(args));
         if args.memory {
             again += ", steersman gc --yes";
@@ -206,26 +188,26 @@ impl Plan {
 }
 
 /// Returns the error for a session in which something is open.
-fn open(error: EngineError, short: &str) -> CommandError {
+fn open(error: Error, short: &str) -> CommandError {
     CommandError::from(error).hint(format!(
         "let it come to its end or end it first: `steersman cancel {short}`"
     ))
 }
 
 /// Returns the error for a rerun in which something is open.
-fn open_rerun(error: EngineError, short: &str) -> CommandError {
+fn open_rerun(error: Error, short: &str) -> CommandError {
     let mut error = open(error, short);
     error.message = format!("its rerun {short}: {}", error.message);
     error.hint("--alone leaves its reruns as they are")
 }
 
-/// Adds what is erased of another session.
-fn add(all: &mut Erased, more: Erased) {
-    all.texts += more.texts;
-    all.blobs += more.blobs;
-    let new = more.contents.into_iter();
-    let new: Vec<_> = new.filter(|hash| !all.contents.contains(hash)).collect();
-    all.contents.extend(new);
+/// Returns sessions as people type them.
+async fn names(place: &Place, sessions: &[SessionId]) -> Result<String, CommandError> {
+    let mut names = Vec::with_capacity(sessions.len());
+    for id in sessions {
+        names.push(place.short(id).await?);
+    }
+    Ok(names.join(", "))
 }
 
 fn erased_words(erased: &Erased) -> String {
@@ -268,31 +250,6 @@ impl About {
             )));
         }
     }
-}
-
-/// Returns the session that a rerun repeats, as people type it, if it is in the store.
-async fn origin(place: &Place, info: &SessionInfo) -> Result<Option<String>, CommandError> {
-    let Some(of) = rerun_of(info) else {
-        return Ok(None);
-    };
-    let query = SessionQuery {
-        prefix: Some(of.to_owned()),
-        ..SessionQuery::default()
-    };
-    let found = place.store().sessions(&query).await?;
-    match found.iter().find(|info| &*info.id == of) {
-        Some(origin) => Ok(Some(place.short(&origin.id).await?)),
-        None => Ok(None),
-    }
-}
-
-/// Returns the memories that a session saved. They outlive the session, unless they are to be forgotten with it.
-async fn saved_by(place: &Place, session: &str) -> Result<Vec<Memory>, CommandError> {
-    let query = MemoryQuery {
-        session: Some(session.into()),
-        ..MemoryQuery::default()
-    };
-    Ok(place.engine().memories(query).await?)
 }
 
 fn remembered(args: &EraseArgs, saved: &[Memory], short: &str, printer: &Printer) {

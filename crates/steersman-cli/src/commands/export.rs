@@ -5,7 +5,6 @@ use crate::cli::Global;
 use crate::commands::test::write_new;
 use crate::commands::{artifacts, log, sessions, show};
 use crate::error::{CommandError, Exit};
-use crate::filter::Filter;
 use crate::locate;
 use crate::place::Place;
 use crate::printer::{Printer, red, yellow};
@@ -20,6 +19,7 @@ use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::known::Known;
 use steersman::runtime::store::SessionInfo;
 use steersman::views::cause;
+use steersman::views::filter::Filter;
 use steersman_machine::search::reward::Reward;
 use steersman_machine::snapshot::Snapshot;
 

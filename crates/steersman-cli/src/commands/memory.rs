@@ -10,6 +10,7 @@ use crate::words::{ago, bytes, left, operand, table};
 use serde_json::{Value as Json, json};
 use steersman::runtime::memory::MemoryError;
 use steersman::runtime::store::{Memory, MemoryQuery, Rated};
+use steersman::views::list::MemoryRow;
 use steersman_machine::view::rating::BEST;
 
 pub(crate) const LISTED: &str = "Show what agents remember over sessions; rate it, forget it";
@@ -371,27 +372,7 @@ fn rated(memory: &Memory) -> String {
 }
 
 fn document(memory: &Memory) -> Json {
-    let rated = |rated: &Option<Rated>| {
-        let of = |rated: &Rated| json!({ "rating": rated.rating, "reason": rated.reason.as_deref(), "by": &*rated.by });
-        rated.as_ref().map(of)
-    };
-    json!({
-        "memory": memory.id,
-        "name": &*memory.name,
-        "scope": &*memory.scope,
-        "tags": memory.tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
-        "media_type": &*memory.media,
-        "bytes": memory.len,
-        "network": &*memory.network,
-        "session": memory.session.as_deref(),
-        "effect": memory.effect.map(|effect| effect.to_string()),
-        "by": &*memory.by,
-        "saved": memory.at.0,
-        "until": memory.until.map(|until| until.0),
-        "replaced_by": memory.replaced,
-        "rated_by_people": rated(&memory.by_people),
-        "rated_by_agents": rated(&memory.by_agents),
-    })
+    serde_json::to_value(MemoryRow::from(memory)).unwrap_or_default()
 }
 
 fn refused(error: MemoryError) -> CommandError {

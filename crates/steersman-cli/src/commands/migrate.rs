@@ -4,16 +4,15 @@ use crate::cli::{Global, Own, Which};
 use crate::commands::orders::Wanted;
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
-use crate::filter::Filter;
 use crate::place::Place;
 use crate::printer::Printer;
 use crate::words;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use steersman::runtime::bind;
 use steersman::runtime::store::SessionInfo;
-use steersman::{Act, By};
+use steersman::views::filter::Filter;
+use steersman::{Act, By, Rebinding, RebindingError};
 use steersman_machine::stored::ids::Name;
 
 pub(crate) const LISTED: &str = "Bind values of `config` anew, in sessions that match";
@@ -87,29 +86,23 @@ async fn changes(
 ) -> Result<BTreeMap<String, u64>, CommandError> {
     let mut changes: BTreeMap<String, u64> = BTreeMap::new();
     for info in found {
-        let seen = place.engine().inspect(&info.id).await?;
-        let Some(network) = &seen.network else {
-            continue;
-        };
-        for (name, value) in config {
-            bind::fits_bound(network, name, value).map_err(|why| {
-                let names: Vec<&str> = network
-                    .config
-                    .iter()
-                    .filter(|(_, config)| !config.live)
-                    .map(|(name, _)| &**name)
-                    .collect();
+        let all = place.steersman.rebindings(&info.id, config).await;
+        let all = all.map_err(|error| match error {
+            RebindingError::Session(error) => error.into(),
+            RebindingError::Misfit { why, names } => {
+                let network = &info.network;
                 CommandError::usage(format!("session `{}`: {why}", info.id)).hint(
                     if names.is_empty() {
-                        format!("`{}` binds no values of config", info.network)
+                        format!("`{network}` binds no values of config")
                     } else {
-                        format!("`{}` binds: {}", info.network, names.join(", "))
+                        format!("`{network}` binds: {}", names.join(", "))
                     },
                 )
-            })?;
-            let old = seen.values.config.get(name).cloned().unwrap_or(Json::Null);
+            }
+        })?;
+        for Rebinding { name, old, new } in all {
             *changes
-                .entry(format!("{name}: {old} -> {value}"))
+                .entry(format!("{name}: {old} -> {new}"))
                 .or_default() += 1;
         }
     }

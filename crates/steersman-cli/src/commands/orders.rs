@@ -7,7 +7,6 @@ use crate::commands::edit::values;
 use crate::commands::pending::listed;
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
-use crate::filter::Filter;
 use crate::place::{Place, shortest};
 use crate::play;
 use crate::printer::{Printer, dim, red, typed};
@@ -22,6 +21,7 @@ use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::{Fate, Settled};
 use steersman::runtime::store::{SessionInfo, StoreError};
 use steersman::views::cause::Reason;
+use steersman::views::filter::Filter;
 use steersman::{Act, By};
 
 /// Number of sessions that are driven concurrently for an order to many.

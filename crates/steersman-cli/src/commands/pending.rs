@@ -4,7 +4,6 @@ use crate::asked;
 use crate::cli::Global;
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
-use crate::filter::{Field, Filter};
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, bold, dim, typed, yellow};
 use crate::words::{ago, arguments, count, due, left as left_until, list, people, wait};
@@ -14,6 +13,7 @@ use steersman::runtime::inbox::{DecodeError, Message, Wanted};
 use steersman::runtime::pending::{self, Pending as Waits, PendingKind};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
 use steersman::views::cause;
+use steersman::views::filter::{Field, Filter, label_names, value};
 use steersman_machine::stored::ids::{Name, Time};
 
 pub(crate) const LISTED: &str = "Show what waits for a person, an event or time, in all sessions";
@@ -49,7 +49,7 @@ pub(crate) async fn run(
     };
     let mut broken: Vec<CommandError> = damage(&place).await?.into_iter().collect();
     let all = place.store().sessions(&SessionQuery::default()).await?;
-    filter.known_among(sessions::label_names(&all))?;
+    filter.known_among(label_names(&all))?;
     roles_are_known(&place, &filter, &all).await?;
     let now = place.now();
     let mut found: Vec<(&SessionInfo, Waits)> = Vec::new();
@@ -485,6 +485,6 @@ fn field(info: &SessionInfo, now: i64, pending: &Waits, name: &str) -> Option<Fi
         )),
         "kind" => Some(Field::Text(pending.kind.word().to_owned())),
         "tool" => Some(Field::Text(pending.tool.as_deref()?.to_owned())),
-        other => sessions::field(info, now, other),
+        other => value(info, now, other),
     }
 }

@@ -374,12 +374,13 @@ impl Changes {
     /// Returns the definition for the rerun of a session, with the values set; `None` means the session's own. Without
     /// another definition, the values are set in the one that the session is bound to.
     async fn network(&self, session: &str, place: &Place) -> Result<Option<Network>, CommandError> {
-        Ok(match &self.definition {
-            Some(network) if self.values.is_empty() => Some(network.clone()),
-            Some(network) => Some(network.with_set(&self.values)?),
-            None if self.is_plain() => None,
-            None => Some(place.steersman.definition_of(session, &self.values).await?),
-        })
+        let has_config = !self.config.is_empty();
+        let definition = self.definition.as_ref();
+        let changed =
+            place
+                .steersman
+                .changed_definition(session, definition, &self.values, has_config);
+        Ok(changed.await?)
     }
 
     /// Returns the changes for one session, and the values that cannot change anything in its rerun.

@@ -8,19 +8,14 @@ use crate::play::Ended;
 use crate::printer::{Printer, bold, dim, green, yellow};
 use crate::words::{self, count};
 use serde_json::{Map, Value as Json, json};
-use steersman::machine::network::search::{MOST, Method, Plan, Scorer};
-use steersman::machine::search::{Node, Score, Seen, Tree, seen};
+use steersman::machine::network::search::{MOST, Method, Plan};
+use steersman::machine::search::{Score, Seen, Tree, seen};
 use steersman::runtime::engine::Inspection;
 use steersman::runtime::ledger;
-use steersman::{Act, Search};
-use steersman_machine::network::Network;
-use steersman_machine::stored::by::By;
-use steersman_machine::stored::commit::Want;
+use steersman::views::search::{self, SearchTree};
+use steersman::{Act, PlanError, Search};
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::stored::interaction::Cause;
-use steersman_machine::tick::effect::{Offered, Opened, Said};
-use steersman_machine::tick::tick;
-use steersman_machine::view::Cx;
 
 pub(crate) const LISTED: &str =
     "Try branches from a line on, judge them, and show the tree; dry unless --live";
@@ -114,9 +109,7 @@ pub(crate) async fn run(
             other => target.noted(&other, printer).await,
         };
     }
-    let network = target.inspection.network.as_ref();
-    let network = network.ok_or_else(|| CommandError::usage("this session has not begun"))?;
-    let plan = plan(&args, network, &spot).await?;
+    let plan = plan(&args, &spot).await?;
     let act = Act::search(Search {
         branch: Some(spot.branch),
         at: spot.line,
@@ -221,7 +214,7 @@ async fn adopt(
 
 /// Returns the plan from the command's arguments. Without `--score` or `--by`, the scorer declared for the agent at that
 /// line is used.
-async fn plan(args: &SearchArgs, network: &Network, spot: &Spot) -> Result<Plan, CommandError> {
+async fn plan(args: &SearchArgs, spot: &Spot) -> Result<Plan, CommandError> {
     let mut json = Map::new();
     let mut put = |key: &str, value: Option<Json>| {
         if let Some(value) = value {
@@ -240,71 +233,19 @@ async fn plan(args: &SearchArgs, network: &Network, spot: &Spot) -> Result<Plan,
     put("micros", args.cost.map(Json::from));
     put("seed", args.seed.map(Json::from));
     put("effects", args.live.then(|| "live".into()));
-    let plan = steersman_definition::search_plan(&Json::Object(json), network)
-        .map_err(CommandError::usage)?;
-    if plan.score.is_some() {
-        return Ok(plan);
-    }
-    // If no model call is due there, the session refuses the search anyway.
-    let Some(declared) = declared(args, network, spot).await? else {
-        return Ok(plan);
-    };
-    match declared {
-        Some(score) => Ok(Plan {
-            score: Some(score),
-            ..plan
-        }),
-        None => Err(CommandError::usage("nobody says what a branch is worth")
-            .hint("--score \"EXPR\" over `answer`, `state`, `calls`, or --by NAME: a tool or an agent")),
-    }
-}
-
-/// Returns the scorer declared for the agent whose model call is due first, by opening the branch in memory only. `None`
-/// means that no model call is due, an inner `None` that the agent declares no scorer.
-async fn declared(
-    args: &SearchArgs,
-    network: &Network,
-    spot: &Spot,
-) -> Result<Option<Option<Scorer>>, CommandError> {
-    let inspection = &spot.target.inspection;
-    let branch = inspection.branches.iter().find(|b| b.id == spot.branch);
-    let snapshot = match spot.line {
-        None => branch.map(|b| b.snapshot.clone()),
-        Some(line) => {
-            let log = spot.target.place.log(&inspection.info.id).await?;
-            Some(log.snapshot(line))
-        }
-    };
-    let Some(snapshot) = snapshot else {
-        return Ok(None);
-    };
-    let said = args.say.as_ref().map(|text| Said {
-        id: "search".into(),
-        text: text.as_str().into(),
-        to: None,
-        by: By::default(),
-        sender: None,
-        came: Vec::new(),
-        sets: Vec::new(),
-    });
-    let opened = Offered::Opened(Opened {
-        dry: true,
-        say: said,
-        ..Opened::default()
-    });
-    let cx = Cx {
-        network,
-        bodies: &*inspection.history,
-    };
-    let (line, now) = (inspection.info.head.next(), snapshot.now);
-    let begun = tick(&cx, snapshot, line, now, &[opened]).snapshot;
-    let owed = begun.effects.values().find(|effect| {
-        effect.what == Want::Step && steersman::machine::search::begins_block(&begun, effect.agent)
-    });
-    Ok(owed.map(|effect| {
-        let model = network.in_force(begun.agent(effect.agent))?;
-        model.search.as_ref()?.score.clone()
-    }))
+    let target = &spot.target;
+    let place = (Some(spot.branch), spot.line);
+    let id = &target.inspection.info.id;
+    let steersman = &target.place.steersman;
+    let (say, json) = (args.say.as_deref(), Json::Object(json));
+    let plan = steersman.search_plan(id, place, say, &json).await;
+    plan.map_err(|error| match error {
+        PlanError::Session(error) => error.into(),
+        PlanError::Unfit(why) => CommandError::usage(why),
+        PlanError::NoScore => CommandError::usage(error.to_string()).hint(
+            "--score \"EXPR\" over `answer`, `state`, `calls`, or --by NAME: a tool or an agent",
+        ),
+    })
 }
 
 /// Shows one search, or all.
@@ -318,7 +259,8 @@ fn shown(inspection: &Inspection, of: Option<Id>, printer: &Printer) -> Result<E
     if printer.is_json() {
         let all: Vec<Json> = all
             .iter()
-            .filter_map(|id| document(inspection, *id))
+            .filter_map(|id| SearchTree::of(inspection, *id))
+            .map(|tree| serde_json::to_value(tree).unwrap_or_default())
             .collect();
         let document = match (&all[..], of) {
             ([one], Some(_)) => one.clone(),
@@ -336,17 +278,6 @@ fn shown(inspection: &Inspection, of: Option<Id>, printer: &Printer) -> Result<E
     Ok(Exit::Answered)
 }
 
-fn plan_of(inspection: &Inspection, known: &ledger::Search) -> Json {
-    let text = inspection.history.text(known.plan);
-    serde_json::from_str(&text).unwrap_or_default()
-}
-
-fn answer_of(inspection: &Inspection, branch: Id) -> Option<String> {
-    let view = inspection.branches.iter().find(|b| b.id == branch)?;
-    let top = view.snapshot.agents.get(&view.snapshot.top()?)?;
-    Some(inspection.history.text(top.turn.answer?).to_string())
-}
-
 /// Returns true if the top agent of a branch failed; its answer is then the reason.
 fn has_failed(inspection: &Inspection, branch: Id) -> bool {
     let view = inspection.branches.iter().find(|b| b.id == branch);
@@ -354,54 +285,6 @@ fn has_failed(inspection: &Inspection, branch: Id) -> bool {
     let top = snapshot.and_then(|snapshot| snapshot.agents.get(&snapshot.top()?));
     top.and_then(|top| top.turn.ended)
         .is_some_and(|(_, cause)| cause == Cause::Failed)
-}
-
-fn document(inspection: &Inspection, id: Id) -> Option<Json> {
-    let known = inspection.ledger.search(id)?;
-    let tree = inspection.ledger.tree(known);
-    let seen = seen(&tree);
-    let nodes = tree.nodes.iter().zip(&seen).enumerate().skip(1);
-    let nodes: Vec<Json> = nodes
-        .map(|(i, (node, seen))| {
-            let stood = &known.stood[i - 1];
-            let why = unusable(inspection, stood);
-            json!({
-                "branch": node.branch.to_string(),
-                "number": node.number,
-                "line": node.at.0,
-                "parent": node.parent.filter(|p| *p > 0).map(|p| tree.nodes[p].at.0),
-                "depth": node.depth,
-                "over": node.over,
-                "visits": seen.visits,
-                "mean": seen.mean,
-                "value": value(node),
-                "unusable": why,
-                "model_calls": node.cost.calls,
-                "tokens": node.cost.tokens,
-                "micros": node.cost.micros,
-                "answer": if node.over { answer_of(inspection, node.branch) } else { None },
-            })
-        })
-        .collect();
-    let cost = tree.cost();
-    let (winner, why) = known.over.clone().unzip();
-    let winner = winner.flatten();
-    Some(json!({
-        "session": inspection.info.id,
-        "search": id.to_string(),
-        "agent": known.agent.map(|id| id.to_string()),
-        "root": { "branch": known.branch.to_string(), "line": known.at.0 },
-        "plan": plan_of(inspection, known),
-        "status": why.as_deref().unwrap_or("open"),
-        "winner": winner.map(|(branch, at)| json!({ "branch": branch.to_string(), "line": at.0 })),
-        "adopted": is_adopted(inspection, id),
-        "branches": known.tried.len(),
-        "explored": tree.explored(),
-        "model_calls": cost.calls,
-        "tokens": cost.tokens,
-        "micros": cost.micros,
-        "nodes": nodes,
-    }))
 }
 
 /// Returns the session's limit that ended a search.
@@ -414,38 +297,13 @@ fn limit(inspection: &Inspection, why: &str) -> Option<String> {
     }
 }
 
-/// Returns true if the session continues with the winner.
-fn is_adopted(inspection: &Inspection, id: Id) -> bool {
-    let winner = inspection
-        .ledger
-        .search(id)
-        .and_then(|known| known.over.as_ref()?.0);
-    let branch = winner.and_then(|(branch, _)| inspection.ledger.branch(branch));
-    branch.is_some_and(|branch| branch.adopted.is_some())
-}
-
-/// Returns the reason why a judgement could not be used.
-fn unusable(inspection: &Inspection, stood: &ledger::Stood) -> Option<String> {
-    match &stood.score {
-        Some(Err(Some(why))) => Some(inspection.history.text(*why).to_string()),
-        _ => None,
-    }
-}
-
-fn value(node: &Node) -> Option<f64> {
-    match node.score {
-        Score::Value(value) => Some(value),
-        Score::None | Score::Unusable => None,
-    }
-}
-
 /// Draws a search as a tree for a terminal: the most promising children of a node, and the number of the others.
 fn draw(inspection: &Inspection, id: Id, printer: &Printer) -> Result<(), CommandError> {
     let Some(known) = inspection.ledger.search(id) else {
         return Ok(());
     };
     let tree = inspection.ledger.tree(known);
-    let plan = plan_of(inspection, known);
+    let plan = search::plan(inspection, known);
     let (winner, why) = known.over.clone().unzip();
     let method = plan["method"]
         .as_str()
@@ -460,7 +318,7 @@ fn draw(inspection: &Inspection, id: Id, printer: &Printer) -> Result<(), Comman
         count(cost.calls, "model call"),
     );
     if let Some(limit) = why.as_deref().and_then(|why| limit(inspection, why)) {
-        let best = match (winner.flatten(), is_adopted(inspection, id)) {
+        let best = match (winner.flatten(), search::is_adopted(inspection, id)) {
             (Some(_), true) => "best so far adopted",
             (Some(_), false) => "best so far not adopted",
             (None, _) => "nothing of it can be adopted",
@@ -537,7 +395,7 @@ impl<'a> Drawing<'a> {
     fn children(&mut self, of: usize, margin: &str) {
         let mut all = std::mem::take(&mut self.below[of]);
         let key = |i: &usize| {
-            let best = self.seen[*i].mean.or(value(&self.tree.nodes[*i]));
+            let best = self.seen[*i].mean.or(search::value(&self.tree.nodes[*i]));
             best.unwrap_or(f64::NEG_INFINITY)
         };
         all.sort_by(|a, b| {
@@ -573,18 +431,20 @@ impl<'a> Drawing<'a> {
         if seen.visits > 1 {
             row = format!("{row}, {}", count(u64::from(seen.visits), "visit"));
         }
-        match (value(node), seen.mean) {
+        match (search::value(node), seen.mean) {
             (Some(value), _) => row = format!("{row}, worth {value}"),
             (None, Some(mean)) => row = format!("{row}, mean {mean:.3}"),
             (None, None) if node.score == Score::Unusable => {
-                let why = unusable(self.inspection, &self.stood[end - 1]);
+                let why = search::unusable(self.inspection, &self.stood[end - 1]);
                 let why =
                     why.map_or_else(String::new, |why| format!(": {}", words::line(&why, WHY)));
                 row = format!("{row}, cannot be judged{why}");
             }
             (None, None) => {}
         }
-        let answer = node.over.then(|| answer_of(self.inspection, node.branch));
+        let answer = node
+            .over
+            .then(|| search::answer(self.inspection, node.branch));
         let mut failure = None;
         match answer.flatten() {
             Some(why) if has_failed(self.inspection, node.branch) => failure = Some(why),

@@ -3,7 +3,6 @@
 use crate::cli::Global;
 use crate::commands::schedule;
 use crate::error::{CommandError, Exit};
-use crate::filter::{Field, Filter, OUTCOME};
 use crate::locate;
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, dim, typed, yellow};
@@ -11,9 +10,9 @@ use crate::words::{ago, count, digits, list, money, table, width};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use steersman::runtime::engine::Engine;
-use steersman::runtime::session::Settled;
 use steersman::runtime::store::{SessionInfo, SessionQuery};
 use steersman::views::cause::{self, Reason, Sums};
+use steersman::views::filter::{self, Filter};
 use steersman::views::list::SessionRow;
 pub(crate) use steersman::views::list::status;
 use steersman_machine::stored::ids::{Line, Name};
@@ -389,103 +388,10 @@ pub(crate) fn each_label(info: &SessionInfo) -> Vec<String> {
         .collect()
 }
 
-/// Returns the names of all labels of these sessions.
-pub(crate) fn label_names(all: &[SessionInfo]) -> impl Iterator<Item = &str> {
-    all.iter()
-        .flat_map(|info| info.labels.iter().map(|(name, _)| &**name))
-}
-
 /// Returns the sessions that match a filter, newest first.
 pub(crate) async fn select(
     place: &Place,
     filter: &Filter,
 ) -> Result<Vec<SessionInfo>, CommandError> {
-    let all = place.store().sessions(&SessionQuery::default()).await?;
-    let outcomes: Vec<String> = all.iter().flat_map(outcome_names).collect();
-    let known = label_names(&all).chain(outcomes.iter().map(String::as_str));
-    filter.known_among(known)?;
-    let now = place.now();
-    let mut found = Vec::new();
-    for info in all {
-        let failed = failed(place, filter, &info).await?;
-        if filter.holds(now, |name| value(&info, now, &failed, name))? {
-            found.push(info);
-        }
-    }
-    Ok(found)
-}
-
-/// Returns the codes of the failure that ended a session, if the filter asks for them: of the first cause, and of the agent at
-/// the top, which differs if that failed because another one did. Lists do not hold them.
-async fn failed(
-    place: &Place,
-    filter: &Filter,
-    info: &SessionInfo,
-) -> Result<Vec<String>, CommandError> {
-    if !filter.mentions("failed") || &*info.state.status != "failed" {
-        return Ok(Vec::new());
-    }
-    let seen = place.engine().inspect(&info.id).await?;
-    Ok(match (&seen.settled, Reason::of(&seen)) {
-        (Settled::Failed { code, .. }, Some(first)) => {
-            vec![first.code.to_string(), code.to_string()]
-        }
-        _ => Vec::new(),
-    })
-}
-
-/// Returns the value of a filter's name in a session. `failed` are the values of the name `failed`.
-fn value(info: &SessionInfo, now: i64, failed: &[String], name: &str) -> Option<Field> {
-    match name {
-        "failed" if failed.is_empty() => None,
-        "failed" => Some(Field::Any(failed.to_vec())),
-        other => field(info, now, other),
-    }
-}
-
-/// Returns the names of the values of a session's `outcome:`, as filters write them.
-fn outcome_names(info: &SessionInfo) -> Vec<String> {
-    let outcome: Option<Json> = serde_json::from_str(&info.state.outcome).ok();
-    let outcome = outcome.as_ref().and_then(Json::as_object);
-    let names = outcome.into_iter().flat_map(serde_json::Map::keys);
-    names.map(|name| format!("{OUTCOME}{name}")).collect()
-}
-
-/// Returns a value of a session's `outcome:`.
-fn outcome(info: &SessionInfo, name: &str) -> Option<Field> {
-    let outcome: Json = serde_json::from_str(&info.state.outcome).ok()?;
-    Some(match outcome.get(name)? {
-        Json::Null => return None,
-        Json::String(text) => Field::Text(text.clone()),
-        Json::Number(number) => Field::Number(number.as_f64()?),
-        other => Field::Text(other.to_string()),
-    })
-}
-
-/// Returns the value of a filter's name in a session, as far as lists hold it.
-pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
-    Some(match name {
-        "status" => Field::Text(status(info).to_owned()),
-        "network" => Field::Text(info.network.to_string()),
-        // The filter may give the name or the digest.
-        "definition" => Field::Any(vec![
-            info.network.to_string(),
-            info.state.definition.to_string(),
-        ]),
-        "digest" => Field::Text(info.state.definition.to_string()),
-        "updated" => Field::Time(info.state.updated.0),
-        "age" => Field::Span(now.saturating_sub(info.created.0)),
-        "created" => Field::Time(info.created.0),
-        "cost" => Field::Number(info.state.micros as f64 / 1e6),
-        "tokens" => Field::Number(info.state.tokens as f64),
-        "calls" => Field::Number(info.state.model_calls as f64),
-        name if name.starts_with(OUTCOME) => outcome(info, &name[OUTCOME.len()..])?,
-        label => Field::Text(
-            info.labels
-                .iter()
-                .find(|(name, _)| **name == *label)?
-                .1
-                .to_string(),
-        ),
-    })
+    Ok(filter::select(place.engine(), filter, &SessionQuery::default()).await?)
 }

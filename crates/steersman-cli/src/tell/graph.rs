@@ -1,5 +1,4 @@
-//! Paints the picture of a definition: in a terminal, as Mermaid, as SVG.
+//! Paints the picture of a definition: in a terminal, as Mermaid.
 
 pub(crate) mod mermaid;
-pub(crate) mod svg;
 pub(crate) mod terminal;

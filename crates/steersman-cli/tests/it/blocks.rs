@@ -39,7 +39,7 @@ const BUILT: [&str; 3] = ["guides/building", "guides/embedding", "guides/testing
 
 /// Blocks of one kind that other tests compare with what runs: `service.rs` and `guide.rs` of the library, `served.rs`,
 /// `agui_clients.rs`, `clients.rs`, `mcp_server.rs`, `openai_clients.rs` and `opentelemetry.rs`.
-const COMPARED: [(&str, &str); 20] = [
+const COMPARED: [(&str, &str); 23] = [
     ("guides/clients", "python"),
     ("guides/clients", "rust"),
     ("guides/clients", "ts"),
@@ -58,6 +58,9 @@ const COMPARED: [(&str, &str); 20] = [
     ("guides/serving-a2a", "yaml"),
     ("guides/serving-mcp", "json"),
     ("guides/serving-mcp", "yaml"),
+    ("guides/serving-operating", "http"),
+    ("guides/serving-operating", "json"),
+    ("guides/serving-operating", "yaml"),
     ("guides/tracing", "text"),
     ("guides/tracing", "yaml"),
 ];

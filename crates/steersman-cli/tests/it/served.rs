@@ -356,7 +356,7 @@ fn shows(shown: &Json, real: &Json) -> bool {
 }
 
 /// The names for which a guide to serving has a word in capitals, and where an answer tells their values.
-const TOLD: [(&str, &[&str]); 4] = [
+const TOLD: [(&str, &[&str]); 5] = [
     ("SESSION", &["/session"]),
     (
         "QUESTION",
@@ -366,6 +366,7 @@ const TOLD: [(&str, &[&str]); 4] = [
         ],
     ),
     ("TASK", &["/result/task/id"]),
+    ("JOB", &["/job"]),
     ("CONTEXT", &["/result/task/contextId"]),
 ];
 
@@ -416,6 +417,13 @@ async fn the_guide_to_agents_is_true() {
     let world = World::new();
     let (_served, _, asked) = plays("serving-a2a.md", &world).await;
     assert_eq!(asked, 4);
+}
+
+#[tokio::test]
+async fn the_guide_to_operating_over_http_is_true() {
+    let world = World::new();
+    let (_served, _, asked) = plays("serving-operating.md", &world).await;
+    assert_eq!(asked, 7);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Diagnostics in the shapes of the Language Server Protocol: `Diagnostic`, and `CodeAction` for the fix.
+//! Diagnostics as JSON: for programs, and in the shapes of the Language Server Protocol: `Diagnostic`, and `CodeAction` for the fix.
 
 use super::{Diagnostic, Place, Severity, floor_char};
 use serde_json::{Value as Json, json};
@@ -18,6 +18,32 @@ impl Place {
 }
 
 impl Diagnostic {
+    /// Returns the diagnostic as JSON for programs. Lines and columns count from 1; 0 means that it is at no place.
+    pub fn json(&self) -> Json {
+        let severity = match self.severity {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        };
+        let (line, column) = self.at.as_ref().map_or((0, 0), Place::position);
+        let labels = self.labels.iter().map(|(at, text)| {
+            let (line, column) = at.position();
+            json!({ "file": &*at.path, "line": line, "column": column, "text": text })
+        });
+        json!({
+            "code": self.code,
+            "severity": severity,
+            "message": self.message,
+            "file": self.at.as_ref().map(|at| &*at.path),
+            "line": line,
+            "column": column,
+            "label": self.label,
+            "labels": labels.collect::<Vec<_>>(),
+            "notes": self.notes,
+            "help": self.help,
+        })
+    }
+
     /// Returns the diagnostic as a `Diagnostic` of the Language Server Protocol. Its message has all that [`Diagnostic::render`]
     /// says without a place. `uri` gives the address of a file from its path. A diagnostic that is in no file is at the
     /// beginning.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use steersman::runtime::engine::EngineError;
 use steersman::runtime::store::StoreError;
+use steersman::views::filter::{self, Filter};
 use steersman::{Error, Sent};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -23,6 +24,7 @@ pub(super) fn routes(limits: &Limits) -> OpenApiRouter<Server> {
         .routes(routes!(post))
         .layer(DefaultBodyLimit::max(limits.files))
         .routes(routes!(follow))
+        .routes(routes!(watch))
 }
 
 /// Conditions on the events of a session.
@@ -81,6 +83,32 @@ async fn follow(
         until_settled,
     };
     stream::open(caller, &info, wanted)
+}
+
+/// Conditions on the sessions that are followed.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct OfSessions {
+    /// A filter, as of the list of sessions: `status = waits or status = doubt`.
+    #[serde(rename = "where")]
+    filter: Option<String>,
+}
+
+/// Follows the sessions that the token sees, as server-sent events.
+///
+/// The first event is `hello`. `session` has the row of a session that changed, as lists have it; `left` names one that changed and
+/// that the filter does not let through; `skipped` says how many changes a slow client missed. Events have no ids: a client lists the
+/// sessions once `hello` has come, and again after a cut or a `skipped`.
+#[utoipa::path(
+    get, path = "/v1/events/stream", tag = "events", operation_id = "watch_sessions", params(OfSessions),
+    responses((status = 200, description = "The events", content_type = "text/event-stream", body = String), Problems)
+)]
+async fn watch(caller: Caller, Params(of): Params<OfSessions>) -> Result<Response, Problem> {
+    caller.needs(Permission::Read)?;
+    let filter = Filter::parse(of.filter.as_deref())?;
+    filter::are_known(caller.steersman.engine(), &filter).await?;
+    stream::of_sessions(caller, filter)
 }
 
 /// An event from outside.

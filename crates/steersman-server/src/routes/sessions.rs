@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::machine::stored::ids::{Id, Line, Name, Time};
 use steersman::runtime::inbox::{Message, Wanted};
+use steersman::views::filter::{self, Filter};
 use steersman::views::list::SessionRow;
 use steersman::{Act, By, SessionInfo, SessionQuery, StartOptions};
 use tokio::time::Instant;
@@ -148,6 +149,9 @@ struct Which {
     key: Option<String>,
     /// A label: `name:value`.
     label: Option<String>,
+    /// A filter, as `steersman sessions --where` takes it: `status = waits and vendor = Acme and updated > -7d`.
+    #[serde(rename = "where")]
+    filter: Option<String>,
     /// The position after which the list goes on: `next` of the page before.
     after: Option<String>,
     /// The most rows of a page, at most 200.
@@ -169,6 +173,8 @@ pub(super) fn rows(limit: Option<usize>) -> Result<usize, Problem> {
 }
 
 /// Lists the sessions that the token sees, newest first.
+///
+/// With a filter that lets through few sessions, a page may be short, or empty, although there is a `next`.
 #[utoipa::path(
     get, path = "/v1/sessions", tag = "sessions", params(Which),
     responses((status = 200, description = "`items`, and `next` if there are more", body = SessionList), Problems)
@@ -177,6 +183,7 @@ async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value
     caller.needs(Permission::Read)?;
     let most = rows(which.limit)?;
     let label = which.label.as_deref().map(label_of).transpose()?;
+    let filter = Filter::parse(which.filter.as_deref())?;
     let query = SessionQuery {
         network: which.definition.as_deref().map(Into::into),
         key: which.key.as_deref().map(Into::into),
@@ -186,14 +193,11 @@ async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value
             .map(Into::into)
             .collect(),
         after: which.after.as_deref().map(after).transpose()?,
-        limit: Some(most + 1),
         ..SessionQuery::default()
     };
-    let mut found = caller.steersman.sessions(&query).await?;
-    let is_more = found.len() > most;
-    found.truncate(most);
-    let last = found.last().filter(|_| is_more);
-    let next = last.map(|info| format!("{}.{}", info.state.updated.0, info.id));
+    let page = filter::page(caller.steersman.engine(), &filter, &query, most).await?;
+    let next = page.next.map(|(updated, id)| format!("{}.{id}", updated.0));
+    let found = page.found;
     let mut items = Vec::with_capacity(found.len());
     for info in &found {
         items.push(row(&caller, info).await?);
@@ -217,7 +221,7 @@ fn after(text: &str) -> Result<(Time, Arc<str>), Problem> {
 }
 
 /// Returns the row of a session. Only labels and outcomes have texts that may hold a secret.
-async fn row(caller: &Caller, info: &SessionInfo) -> Result<Value, Problem> {
+pub(crate) async fn row(caller: &Caller, info: &SessionInfo) -> Result<Value, Problem> {
     let row = SessionRow::from(info);
     let has_texts = !row.labels.is_empty() || !matches!(&row.outcome, Value::Null);
     let mut row = serde_json::to_value(row).unwrap_or_default();

@@ -1,27 +1,31 @@
 //! Views of a session: effects, state, reasons, graph, lines, contexts, artifacts.
 
-use super::sessions::{Branch, rows};
-use crate::ask::{At, Params, id, wrong};
+use super::sessions::{Branch, branch_of, rows};
+use crate::act::Receipt;
+use crate::ask::{Asked, At, Body, Params, id, wrong};
 use crate::caller::Caller;
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
 use crate::schemas::ArtifactList;
+use crate::sight::Sight;
 use crate::{Permission, Server};
 use axum::Json;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use steersman::PendingKind;
 use steersman::machine::stored::ids::{Bodies as _, Id, Line};
-use steersman::runtime::artifact::{Artifacts, Version};
+use steersman::runtime::artifact::{ArtifactError, Artifacts, Version};
+use steersman::runtime::erase::erased_artifacts;
 use steersman::views::context::{ContextError, Contexts, ModelCall};
 use steersman::views::effects::Effects;
-use steersman::views::graph::{self, Layout};
+use steersman::views::graph::{self, Graph, Layout, svg};
+use steersman::views::lanes::Lanes;
 use steersman::views::line::Lines;
-use steersman::views::reader::Stored;
-use steersman::views::why::{Act, Past};
-use utoipa::IntoParams;
+use steersman::views::reader::{PAGE, Reader as _, Stored};
+use steersman::views::why::{self, Past};
+use steersman::{Act, Cursor, PendingKind};
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -31,12 +35,15 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
         .routes(routes!(state))
         .routes(routes!(why))
         .routes(routes!(drawn))
+        .routes(routes!(picture))
+        .routes(routes!(map))
         .routes(routes!(lines))
         .routes(routes!(line))
         .routes(routes!(contexts))
         .routes(routes!(context))
         .routes(routes!(artifacts))
         .routes(routes!(artifact))
+        .routes(routes!(rate))
 }
 
 /// Lists the effects of a session on the world, also those that may have happened.
@@ -129,7 +136,10 @@ async fn why(
         (act, acts)
     } else {
         let id = id(&what)?;
-        let act = past.call(id).map(Act::Push).or_else(|| past.of_effect(id));
+        let act = past
+            .call(id)
+            .map(why::Act::Push)
+            .or_else(|| past.of_effect(id));
         let act = act.or_else(|| {
             if past.knows_agent(id) {
                 past.newest(id, &path)
@@ -169,18 +179,24 @@ async fn drawn(
 ) -> Result<Json<Value>, Problem> {
     caller.needs(Permission::Read)?;
     let sight = caller.look(&session, look.branch.as_deref()).await?;
+    let graph = graph_of(&caller, &session, &sight).await?;
+    let mut view = serde_json::to_value(&graph).unwrap_or_default();
+    let shapes = Layout::of(&graph).shapes(0.0, 0.0);
+    view["shapes"] = serde_json::to_value(shapes).unwrap_or_default();
+    Ok(Json(caller.shown(&view, &sight.known)?))
+}
+
+/// Returns the graph of the definition of a session with the marks of where a branch stands.
+async fn graph_of(caller: &Caller, session: &str, sight: &Sight) -> Result<Graph, Problem> {
     let branch = sight.branch();
     let path = sight.log.path(branch, &sight.seen.branches);
     let binding = branch.snapshot.binding.as_ref();
     let binding = binding.ok_or_else(|| Problem::new(Code::Line, "the session has not begun"))?;
     // The bound values as they are stored: a masked text could not be read.
     let engine = caller.steersman.engine();
-    let plain = Stored::plain(engine, &session);
-    let values = {
-        use steersman::views::reader::Reader as _;
-        plain.line(binding.values.line()).await?;
-        plain.text(binding.values)
-    };
+    let plain = Stored::plain(engine, session);
+    plain.line(binding.values.line()).await?;
+    let values = plain.text(binding.values);
     let network = engine
         .network_of(&sight.seen.info.id, binding, &values)
         .await?;
@@ -193,10 +209,112 @@ async fn drawn(
         &sight.seen.pending,
         &sight.log.texts,
     );
-    let mut view = serde_json::to_value(&drawn.graph).unwrap_or_default();
-    let shapes = Layout::of(&drawn.graph).shapes(0.0, 0.0);
-    view["shapes"] = serde_json::to_value(shapes).unwrap_or_default();
-    Ok(Json(caller.shown(&view, &sight.known)?))
+    Ok(drawn.graph)
+}
+
+/// Returns the graph of a session as a picture: SVG.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/graph.svg", tag = "views", operation_id = "draw_session",
+    params(("session" = String, Path, description = "The id of the session"), Branch),
+    responses((status = 200, description = "The picture", content_type = "image/svg+xml", body = String), Problems)
+)]
+async fn picture(
+    caller: Caller,
+    At(session): At<String>,
+    Params(look): Params<Branch>,
+) -> Result<Response, Problem> {
+    caller.needs(Permission::Read)?;
+    let sight = caller.look(&session, look.branch.as_deref()).await?;
+    let graph = graph_of(&caller, &session, &sight).await?;
+    let picture = svg::text(&graph);
+    Ok(svg_of(if caller.may(Permission::Context) {
+        picture
+    } else {
+        sight.known.masked(&picture)
+    }))
+}
+
+/// Answers with a picture, which a browser shows without running anything in it.
+pub(super) fn svg_of(picture: String) -> Response {
+    let mut response = picture.into_response();
+    let headers = response.headers_mut();
+    let media = HeaderValue::from_static("image/svg+xml");
+    headers.insert(header::CONTENT_TYPE, media);
+    let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
+}
+
+/// A part of the map of a session.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct OfMap {
+    /// The label or the id of a branch. Without one the entries of all branches come.
+    branch: Option<String>,
+    /// The line behind which the entries begin.
+    since: Option<u64>,
+    /// The last line. Without one it is the last of the session.
+    until: Option<u64>,
+    /// Only each so-manyth entry.
+    every: Option<usize>,
+}
+
+/// Returns the session as columns, one entry for each interaction, question, decision, edit, branch and owner. Columns have the same
+/// length; lines and times are differences to the entry before.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/map", tag = "views", operation_id = "map_session",
+    params(("session" = String, Path, description = "The id of the session"), OfMap),
+    responses((status = 200, description = "The columns, and `cursor`: the position of the last line, for events", body = Value), Problems)
+)]
+async fn map(
+    caller: Caller,
+    At(session): At<String>,
+    Params(of): Params<OfMap>,
+) -> Result<Json<Value>, Problem> {
+    caller.needs(Permission::Read)?;
+    let info = caller.session(&session).await?;
+    let every = of.every.unwrap_or(1);
+    if every == 0 {
+        return Err(wrong("every", "at least 1"));
+    }
+    let branch = match &of.branch {
+        Some(name) => Some(branch_of(&caller, &session, name).await?),
+        None => None,
+    };
+    let engine = caller.steersman.engine();
+    let reader = if caller.may(Permission::Context) {
+        Stored::plain(engine, &info.id)
+    } else {
+        Stored::masked(engine, &info.id)
+    };
+    let until = Line(of.until.unwrap_or(u64::MAX));
+    let (mut lanes, mut after) = (Lanes::default(), Line::NONE);
+    'read: loop {
+        let lines = reader.lines(after, PAGE).await?;
+        let Some(last) = lines.last() else { break };
+        after = last.n;
+        for line in &lines {
+            if line.n > until {
+                break 'read;
+            }
+            lanes.line(line);
+        }
+    }
+    let branch = match branch {
+        None => None,
+        Some(id) => {
+            let place = lanes.branches.iter().position(|branch| branch.id == id);
+            // It begins after the last line that is wanted.
+            Some(place.unwrap_or(usize::MAX))
+        }
+    };
+    let part = lanes.part(of.since.unwrap_or(0), branch, every);
+    let mut view = serde_json::to_value(&part)
+        .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+    view["cursor"] = Cursor::from(Line(part.head)).to_string().into();
+    let known = reader.masks().await?;
+    Ok(Json(caller.shown(&view, &known)?))
 }
 
 /// A range of lines.
@@ -435,6 +553,16 @@ pub(super) async fn content(
     let version = found
         .find(name, version)
         .map_err(|error| missing(error.to_string()))?;
+    let info = caller.session(session).await?;
+    let erased = erased_artifacts(caller.steersman.engine().store(), &info).await?;
+    if erased
+        .artifacts
+        .iter()
+        .any(|(call, of)| *call == version.call && **of == *name)
+    {
+        // The content may still be in the store, for another session.
+        return Err(missing(ArtifactError::Erased(name.to_owned()).to_string()));
+    }
     let content = found.content(&version).await;
     let content = content.map_err(|error| missing(error.to_string()))?;
     let content = match std::str::from_utf8(&content) {
@@ -478,4 +606,51 @@ async fn artifact(
         HeaderValue::from_static("sandbox"),
     );
     Ok(response)
+}
+
+/// A rating of a version of an artifact.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ArtifactRating)]
+struct Rating {
+    /// From 1 to 5.
+    rating: u8,
+    /// The reason.
+    #[serde(default)]
+    reason: Option<String>,
+    /// The number of the version. Without one it is the newest.
+    #[serde(default)]
+    version: Option<usize>,
+    /// The role in which it is rated.
+    #[serde(rename = "as", default)]
+    role: Option<String>,
+}
+
+/// Rates a version of an artifact of the current branch. The rating of a person takes precedence over those of agents.
+#[utoipa::path(
+    post, path = "/v1/sessions/{session}/artifacts/{name}/rating", tag = "views", operation_id = "rate_artifact", request_body = Rating,
+    params(
+        ("session" = String, Path, description = "The id of the session"),
+        ("name" = String, Path, description = "The name of the artifact"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Recognises a repetition of the request"),
+    ),
+    responses((status = 202, description = "The rating is on disk", body = Receipt), Problems)
+)]
+async fn rate(
+    caller: Caller,
+    asked: Asked,
+    At((session, name)): At<(String, String)>,
+    Body(rating): Body<Rating>,
+) -> Result<Receipt, Problem> {
+    caller.needs(Permission::Write)?;
+    let by = caller.by(rating.role.as_deref())?;
+    let artifacts = found(&caller, &session, None).await?;
+    let (meant, reason) = ((&*name, rating.version), rating.reason.as_deref());
+    let act = Act::rate_artifact(&artifacts, meant, rating.rating, reason, by);
+    let act = act.map_err(|error| match error {
+        ArtifactError::Unfit(why) => Problem::new(Code::Body, why),
+        other => Problem::new(Code::Artifact, other.to_string())
+            .help("GET /v1/sessions/{session}/artifacts lists them"),
+    })?;
+    caller.act(&session, act, &asked).await
 }

@@ -1,12 +1,12 @@
 //! Every route, asked with tokens that must not see a session: the answer is the one for what does not exist.
 
-use crate::world::{Answer, Caller, SCRIPT, World, scope, whole};
+use crate::world::{Answer, Caller, SCRIPT, World, encoded, scope, unlimited, whole};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman::machine::stored::ids::Time;
 use steersman::runtime::store::memory::MemoryStore;
-use steersman_server::{Limits, NewToken, Options, Permission, openapi};
+use steersman_server::{NewToken, Options, Permission, openapi};
 
 /// A request of a route about one session.
 struct Route {
@@ -33,6 +33,9 @@ fn routes() -> Vec<Route> {
                 "cancel" if !path.contains("branches") => json!({ "what": "turn" }),
                 "rewind" => json!({ "at": 1 }),
                 "join" => json!({ "branches": ["main"] }),
+                "edit" => json!({ "state": { "balance": 1 } }),
+                "migrate" => json!({ "config": { "house": "main" } }),
+                "rating" => json!({ "rating": 3 }),
                 _ => json!({}),
             };
             routes.push(Route {
@@ -57,6 +60,7 @@ impl Route {
             .replace("{what}", "1")
             .replace("{line}", "1")
             .replace("{effect}", effect)
+            .replace("{search}", "1.1")
             .replace("{name}", "receipt.txt");
         let mut request = caller.request(self.method.clone(), &path);
         if let Some(body) = &self.body {
@@ -101,14 +105,8 @@ fn strangers() -> [(&'static str, NewToken); 5] {
 
 #[tokio::test]
 async fn what_a_token_does_not_see_is_answered_like_what_does_not_exist() {
-    let limits = Limits {
-        rate: 100_000,
-        burst: 100_000,
-        failures: 100_000,
-        ..Limits::default()
-    };
     let options = Options {
-        limits,
+        limits: unlimited(),
         ..Options::default()
     };
     let world = World::over(Arc::new(MemoryStore::new()), SCRIPT, options).await;
@@ -278,4 +276,150 @@ async fn events_of_one_tenant_reach_no_session_of_another() {
         .await
         .fails(404, "session");
     assert_eq!(there.replace(&mine, "aa0000000000zzzz"), nothing);
+}
+
+/// Bodies of routes that are about no session.
+fn body(path: &str) -> Json {
+    match path {
+        "/v1/sessions" => json!({ "definition": "desk" }),
+        "/v1/events" => json!({ "definition": "desk", "event": "parcel", "fields": {} }),
+        "/v1/orders" => json!({ "act": "pause", "where": "status = waits" }),
+        "/v1/memories/forget" => json!({ "memories": [1] }),
+        "/v1/memories/{memory}/rating" => json!({ "rating": 3 }),
+        _ => json!({}),
+    }
+}
+
+#[tokio::test]
+async fn routes_about_no_session_need_a_valid_token_that_allows_them() {
+    let options = Options {
+        limits: unlimited(),
+        ..Options::default()
+    };
+    let world = World::over(Arc::new(MemoryStore::new()), SCRIPT, options).await;
+    let expired = NewToken {
+        expires: Some(Time(1)),
+        ..whole("")
+    };
+    let revoked = world.token(whole("")).await;
+    let name = revoked.split('_').nth(1).unwrap();
+    let store = world.steersman.engine().store();
+    assert!(store.revoke("", name, Time(1)).await.unwrap());
+    let nothing = NewToken {
+        allows: Vec::new(),
+        ..whole("")
+    };
+    let callers = [
+        (401, world.with(world.token(expired).await)),
+        (401, world.with(revoked)),
+        (401, world.with(String::new())),
+        (403, world.with(world.token(nothing).await)),
+    ];
+    let document = openapi();
+    let mut asked = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        // These need no token, or none that allows anything.
+        let is_open = matches!(&**path, "/v1/openapi.json" | "/v1/me");
+        if !path.starts_with("/v1") || path.contains("{session}") || is_open {
+            continue;
+        }
+        let place = path
+            .replace("{definition}", "desk")
+            .replace("{memory}", "1")
+            .replace("{job}", "0123456789abcdef0123456789abcdef")
+            .replace("{name}", "abcdefgh");
+        for (method, _) in item.as_object().unwrap() {
+            for (status, caller) in &callers {
+                let method: Method = method.to_uppercase().parse().unwrap();
+                let mut request = caller.request(method.clone(), &place);
+                if method == Method::POST {
+                    request = request.json(&body(path));
+                }
+                let answer = Answer::of(request).await;
+                assert_eq!(answer.status, *status, "{method} {path}: {:#}", answer.json);
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 80, "{asked}");
+}
+
+#[tokio::test]
+async fn what_is_compared_listed_and_followed_is_the_own() {
+    let world = World::shop().await;
+    let (acme, other) = (world.all("acme").await, world.all("other").await);
+    let theirs = acme.served("clerk").await;
+    let own = other.served("helper").await;
+
+    // A label of others is unknown, and is not named.
+    let path = format!("/v1/sessions?where={}", encoded("colour = red"));
+    let fault = other.get(&path).await;
+    assert!(!fault.json.to_string().contains("ann"), "{:#}", fault.json);
+    fault.fails(400, "query");
+    assert_eq!(other.passing("network = shop").await, [own.clone()]);
+    let order = json!({ "act": "pause", "where": "network = shop", "apply": true });
+    let gave = other.post("/v1/orders", order).await.is(200);
+    assert_eq!(gave["count"], 1);
+    assert_eq!(gave["items"][0]["session"], json!(own));
+
+    // Sides of a comparison.
+    let missing = "aa0000000000zzzz";
+    let sides = |a: &str, b: &str| format!("/v1/diff?a={a}&b={b}");
+    let there = other.get(&sides(&own, &theirs)).await.fails(404, "session");
+    let nothing = other.get(&sides(&own, missing)).await.fails(404, "session");
+    assert_eq!(there.replace(&theirs, missing), nothing);
+
+    // Memories of others do not exist, whatever is done with them.
+    let listed = acme.get("/v1/memories").await.is(200);
+    let id = listed["items"][0]["memory"].as_u64().unwrap();
+    assert_eq!(other.get("/v1/memories").await.is(200)["items"], json!([]));
+    let place = format!("/v1/memories/{id}");
+    other.get(&place).await.fails(404, "memory");
+    let rating = json!({ "rating": 1 });
+    other
+        .post(&format!("{place}/rating"), rating)
+        .await
+        .fails(404, "memory");
+    let gone = other.request(Method::DELETE, &place);
+    Answer::of(gone).await.fails(404, "memory");
+    let forget = json!({ "memories": [id], "apply": true });
+    other
+        .post("/v1/memories/forget", forget)
+        .await
+        .fails(404, "memory");
+    let forget = json!({ "scope": "customer/ann", "apply": true });
+    let forgot = other.post("/v1/memories/forget", forget).await.is(200);
+    assert_eq!(forgot["count"], 0);
+    let found = other.get("/v1/memories/search?query=tea").await.is(200);
+    assert_eq!(found["items"], json!([]));
+    acme.get(&place).await.is(200);
+
+    // Jobs of others do not exist.
+    let begun = acme
+        .post(&format!("/v1/sessions/{theirs}/reruns"), json!({}))
+        .await
+        .is(202);
+    let job = format!("/v1/jobs/{}", begun["job"].as_str().unwrap());
+    other.get(&job).await.fails(404, "job");
+    Answer::of(other.request(Method::DELETE, &job))
+        .await
+        .fails(404, "job");
+    acme.get(&job).await.is(200);
+}
+
+#[tokio::test]
+async fn a_stream_of_sessions_tells_nothing_of_others() {
+    let world = World::shop().await;
+    let (acme, other) = (world.all("acme").await, world.all("other").await);
+    let mut stream = other.stream("/v1/events/stream", None).await;
+    assert_eq!(stream.next().await.unwrap().event, "hello");
+    acme.served("clerk").await;
+    let own = other.served("helper").await;
+    loop {
+        let frame = stream.next().await.unwrap();
+        assert_eq!(frame.data["session"], json!(own), "{frame:?}");
+        if frame.data["status"] == "answered" {
+            break;
+        }
+    }
 }

@@ -112,7 +112,7 @@ async fn a_stream_ends_with_the_server_and_with_its_limits() {
 }
 
 /// A model that streams its answer, and ends it when it is told to.
-struct Slow(Arc<Notify>);
+pub(crate) struct Slow(pub(crate) Arc<Notify>);
 
 const SAYS: &str = "The word is tiger lily 7, and nothing else of all this matters to anybody who listens here, today or tomorrow.";
 

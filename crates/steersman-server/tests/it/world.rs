@@ -9,7 +9,7 @@ use steersman::runtime::seal::Sealer;
 use steersman::runtime::store::Store;
 use steersman::runtime::store::memory::MemoryStore;
 use steersman::{Network, Scope, Setup, Steersman, tool_with};
-use steersman_server::{NewToken, Options, Permission, Server, make_token, serve};
+use steersman_server::{Limits, NewToken, Options, Permission, Server, make_token, serve};
 use tokio::net::TcpListener;
 
 pub(crate) const DESK: &str = "
@@ -34,6 +34,37 @@ agents:
   manager: { person: { role: manager } }
   desk: { system: You settle complaints., tools: [refund] }
 entry: desk
+";
+
+/// A shop with labels, an outcome, state, config and memories.
+pub(crate) const SHOP: &str = "
+steersman: 1
+name: shop
+memory: { scope: 'customer/{{ state.customer }}' }
+config: { house: { default: main } }
+state: { customer: optional string }
+labels: { customer: '{{ state.customer }}' }
+outcome: { customer: state.customer }
+tools:
+  meet: { description: Meets., parameters: { who: string }, set: { customer: '{{ args.who }}' } }
+agents:
+  clerk: { system: You help., tools: [memory, meet] }
+  helper: { system: You help., tools: [meet] }
+entry: [clerk, helper]
+";
+
+/// The clerk meets Ann and remembers what she likes; the helper meets Bob.
+pub(crate) const SERVED: &str = "
+clerk:
+  - call: { meet: { who: ann } }
+  - call: { memory_save: { name: taste, content: Ann likes tea. } }
+  - Kept.
+  - Again.
+helper:
+  - call: { meet: { who: bob } }
+  - Done.
+desk:
+  - Nothing to do.
 ";
 
 /// A refund that a manager has to approve, and then only texts.
@@ -112,6 +143,20 @@ impl World {
         }
     }
 
+    /// A server that also has the shop, and no limits of rate.
+    pub(crate) async fn shop() -> Self {
+        Self::over(
+            Arc::new(MemoryStore::new()),
+            SERVED,
+            Options {
+                definitions: vec![Network::from_yaml(SHOP).build().unwrap()],
+                limits: unlimited(),
+                ..Options::default()
+            },
+        )
+        .await
+    }
+
     /// Makes a token.
     pub(crate) async fn token(&self, new: NewToken) -> String {
         let engine = self.steersman.engine();
@@ -128,6 +173,25 @@ impl World {
     pub(crate) fn with(&self, token: String) -> Caller<'_> {
         Caller { world: self, token }
     }
+}
+
+/// Limits that a test with many requests does not reach.
+pub(crate) fn unlimited() -> Limits {
+    Limits {
+        rate: 100_000,
+        burst: 100_000,
+        failures: 100_000,
+        ..Limits::default()
+    }
+}
+
+/// A value of a query, with everything encoded that has a meaning there.
+pub(crate) fn encoded(text: &str) -> String {
+    let one = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(one).collect()
 }
 
 pub(crate) fn client() -> Client {
@@ -225,6 +289,26 @@ impl Caller<'_> {
             .await
             .is(200);
         turn["session"].as_str().unwrap().to_owned()
+    }
+
+    /// Starts a session of the shop at an entry, and waits until it settles. Returns its id.
+    pub(crate) async fn served(&self, entry: &str) -> String {
+        let body = json!({ "definition": "shop", "entry": entry, "message": "Hello." });
+        let request = self.request(Method::POST, "/v1/sessions").json(&body);
+        let turn = Answer::of(request.header("prefer", "wait=30"))
+            .await
+            .is(200);
+        assert_eq!(turn["status"], "answered", "{turn:#}");
+        turn["session"].as_str().unwrap().to_owned()
+    }
+
+    /// The sessions that a filter lets through, newest first.
+    pub(crate) async fn passing(&self, filter: &str) -> Vec<String> {
+        let path = format!("/v1/sessions?where={}", encoded(filter));
+        let page = self.get(&path).await.is(200);
+        let items = page["items"].as_array().unwrap();
+        let ids = items.iter().map(|row| row["session"].as_str().unwrap());
+        ids.map(str::to_owned).collect()
     }
 
     /// Says something, and returns the state in which the session settles.

@@ -3,7 +3,6 @@
 use super::{Changes, Grades, Idle, RerunArgs, Spot, calls, not_repeated, sentence, with_idle};
 use crate::commands::{diff, sessions};
 use crate::error::{CommandError, Exit};
-use crate::filter::Filter;
 use crate::grading::Sheet;
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, bold, dim, green, plain, red, yellow};
@@ -16,6 +15,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use steersman::runtime::store::SessionInfo;
 use steersman::views::cause;
+use steersman::views::filter::Filter;
 use steersman::views::rerun::{Reran, Verdict, differs};
 use steersman::{Diff, Rerunned};
 

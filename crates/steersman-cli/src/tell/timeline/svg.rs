@@ -1,9 +1,8 @@
 //! The timeline as SVG: one file without scripts, external fonts or links, readable on light and dark pages.
 
-use crate::tell::graph::svg::escaped;
 use crate::words::length;
 use std::fmt::Write as _;
-use steersman::views::graph::{SMALL, width};
+use steersman::views::graph::{SMALL, svg::escaped, width};
 use steersman::views::timeline::{Axis, Lane, Span, Stretch, Timeline, What};
 
 /// The first line, by which this program recognises its own files.

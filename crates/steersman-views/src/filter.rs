@@ -1,19 +1,50 @@
-//! `--where`: selects sessions. Terms are joined by `and` and `or`, each `NAME OP VALUE`; `and` binds closer, and brackets
-//! group.
+//! Filters: select sessions by conditions. Terms are joined by `and` and `or`, each `NAME OP VALUE`; `and` binds closer, and
+//! brackets group.
 //!
-//! Names are `status`, `network` (or `definition`), `digest`, `updated`, `created`, `age`, `cost`, `tokens`, `calls`,
-//! `failed`, and `outcome.NAME` for a value of `outcome:`; in `pending` also `for`, `kind` and `tool`. Any other name is a label. A time is a date, or a span back from
-//! now: `-7d`. An unknown name or value is refused and never selects all or none, because a filter may decide what is paid.
+//! Names are `status`, `network` (or `definition`), `digest`, `key`, `updated`, `created`, `age`, `cost`, `tokens`, `calls`,
+//! `failed`, and `outcome.NAME` for a value of `outcome:`; in lists of questions also `for`, `kind` and `tool`. Any other name is
+//! a label. A time is a date, or a span back from now: `-7d`. An unknown name or value is refused and never selects all or none,
+//! because a filter may decide what is paid.
 
-use crate::error::CommandError;
+mod select;
+
+pub use select::{Page, SelectError, are_known, label_names, page, passes, select, value};
+
 use jiff::Timestamp;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use steersman::runtime::rerun::{RERUN, RERUN_OF};
+use std::sync::Arc;
+use steersman_machine::stored::ids::{Name, Time};
+use steersman_runtime::rerun::{RERUN, RERUN_OF};
+use steersman_runtime::store::SessionQuery;
 
 /// A parsed filter. Without a condition everything passes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Filter(Option<Condition>);
+pub struct Filter(Option<Condition>);
+
+/// The fault of a filter: nothing was selected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct FilterError {
+    /// The fault: lower case, no full stop.
+    pub what: String,
+    /// Advice on what to write instead.
+    pub help: Option<String>,
+}
+
+impl FilterError {
+    fn new(what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            help: None,
+        }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
 
 #[derive(Clone, Debug, PartialEq)]
 enum Condition {
@@ -23,7 +54,7 @@ enum Condition {
 }
 
 /// The beginning of a name that means a value of `outcome:`.
-pub(crate) const OUTCOME: &str = "outcome.";
+pub const OUTCOME: &str = "outcome.";
 
 /// Maximum number of brackets within each other.
 const DEEPEST: usize = 16;
@@ -57,10 +88,12 @@ const OPS: &[(&str, Op)] = &[
 
 /// The value of a name in one session.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Field {
+pub enum Field {
+    /// A text.
     Text(String),
     /// Any of these texts; the first is used for ordering.
     Any(Vec<String>),
+    /// A number.
     Number(f64),
     /// Milliseconds since 1970.
     Time(i64),
@@ -74,6 +107,7 @@ const NAMES: &[&str] = &[
     "network",
     "definition",
     "digest",
+    "key",
     "updated",
     "created",
     "age",
@@ -108,11 +142,19 @@ const KINDS: &[&str] = &[
 
 impl Filter {
     /// Parses a filter. `None` gives a filter that everything passes.
-    pub(crate) fn parse(text: Option<&str>) -> Result<Self, CommandError> {
+    ///
+    /// # Errors
+    /// The text is no filter.
+    pub fn parse(text: Option<&str>) -> Result<Self, FilterError> {
         let Some(text) = text else {
             return Ok(Self::default());
         };
         Condition::parse(text, 0).map(|condition| Self(Some(condition)))
+    }
+
+    /// Returns true if everything passes.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
     }
 
     fn terms(&self) -> Vec<&Term> {
@@ -123,24 +165,30 @@ impl Filter {
         terms
     }
 
+    /// Returns the names that are not built in, so a session has to have them: labels, and names of outcomes.
+    pub fn own_names(&self) -> BTreeSet<&str> {
+        let known = |name: &str| NAMES.contains(&name) || name == RERUN_OF || name == RERUN;
+        let names = self.terms().into_iter().map(|term| &*term.name);
+        names.filter(|name| !known(name)).collect()
+    }
+
     /// Refuses names that are neither built in nor a label of any session: a misspelt label would select nothing, or with
     /// `!=` everything.
-    pub(crate) fn known_among<'a>(
+    ///
+    /// # Errors
+    /// A name is not among the labels.
+    pub fn known_among<'a>(
         &self,
         labels: impl IntoIterator<Item = &'a str>,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), FilterError> {
         let labels: BTreeSet<&str> = labels.into_iter().collect();
-        let mut names = self.terms().into_iter().map(|term| &*term.name);
-        let known = |name: &str| NAMES.contains(&name) || name == RERUN_OF || name == RERUN;
-        let unknown = names.find(|name| !known(name) && !labels.contains(name));
-        let Some(unknown) = unknown else {
+        let mut names = self.own_names().into_iter();
+        let Some(unknown) = names.find(|name| !labels.contains(name)) else {
             return Ok(());
         };
         if let Some(outcome) = unknown.strip_prefix(OUTCOME) {
             let what = format!("no session has an outcome `{outcome}`");
-            return Err(
-                CommandError::usage(what).hint("`outcome:` of a definition names the values")
-            );
+            return Err(FilterError::new(what).help("`outcome:` of a definition names the values"));
         }
         let labels: Vec<&str> = labels
             .into_iter()
@@ -152,11 +200,31 @@ impl Filter {
             format!("labels are {}", labels.join(", "))
         };
         let what = format!("no session has a label `{unknown}`");
-        Err(CommandError::usage(what).hint(format!("names are {}; {known}", NAMES.join(", "))))
+        Err(FilterError::new(what).help(format!("names are {}; {known}", NAMES.join(", "))))
+    }
+
+    /// Adds to a query what every session that passes has, so that a store reads no others: status, network, key, a label, and
+    /// the time of the last update. Conditions that the query has already stay as they are.
+    ///
+    /// # Errors
+    /// A value is not a time.
+    pub fn narrow(&self, now: Time, query: &mut SessionQuery) -> Result<(), FilterError> {
+        let Some(condition) = &self.0 else {
+            return Ok(());
+        };
+        let needs = condition.needs(now.0)?;
+        if query.status.is_empty() {
+            query.status = needs.status.into_iter().flatten().collect();
+        }
+        query.network = query.network.take().or(needs.network);
+        query.key = query.key.take().or(needs.key);
+        query.label = query.label.take().or(needs.label);
+        query.since = query.since.max(needs.since.map(Time));
+        Ok(())
     }
 
     /// Returns the values that terms with this name have.
-    pub(crate) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let terms = self
             .terms()
             .into_iter()
@@ -165,22 +233,25 @@ impl Filter {
     }
 
     /// Returns true if a term uses this name.
-    pub(crate) fn mentions(&self, name: &str) -> bool {
+    pub fn mentions(&self, name: &str) -> bool {
         self.terms().iter().any(|term| term.name == name)
     }
 
     /// Returns true if a term uses a label that only reruns have: then reruns are meant.
-    pub(crate) fn names_reruns(&self) -> bool {
+    pub fn names_reruns(&self) -> bool {
         self.mentions(RERUN_OF) || self.mentions(RERUN)
     }
 
     /// Returns true if the filter lets this session through. `field` returns the value of a name, or `None` if the session
     /// has no such label.
-    pub(crate) fn holds(
+    ///
+    /// # Errors
+    /// A value does not fit its name, such as a word where a number is expected.
+    pub fn holds(
         &self,
         now: i64,
         field: impl Fn(&str) -> Option<Field>,
-    ) -> Result<bool, CommandError> {
+    ) -> Result<bool, FilterError> {
         match &self.0 {
             Some(condition) => condition.holds(now, &field),
             None => Ok(true),
@@ -188,8 +259,81 @@ impl Filter {
     }
 }
 
+/// Properties that every session has that passes a condition. `None` means anything.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Needs {
+    /// Statuses as stores keep them.
+    status: Option<BTreeSet<Name>>,
+    network: Option<Name>,
+    key: Option<Name>,
+    label: Option<(Name, Arc<str>)>,
+    since: Option<i64>,
+}
+
+impl Needs {
+    /// Returns what a session has that has this and the other. It may keep less, never more.
+    fn and(self, other: Self) -> Self {
+        let status = match (self.status, other.status) {
+            (Some(a), Some(b)) => {
+                let both: BTreeSet<Name> = a.intersection(&b).cloned().collect();
+                // No session has both: the filter itself finds that out.
+                Some(if both.is_empty() { a } else { both })
+            }
+            (a, b) => a.or(b),
+        };
+        Self {
+            status,
+            network: self.network.or(other.network),
+            key: self.key.or(other.key),
+            label: self.label.or(other.label),
+            since: self.since.max(other.since),
+        }
+    }
+
+    /// Returns what a session has that has this or the other.
+    fn or(self, other: Self) -> Self {
+        let same = |a: Option<Name>, b: Option<Name>| a.filter(|a| b.as_ref() == Some(a));
+        Self {
+            status: self.status.zip(other.status).map(|(mut a, b)| {
+                a.extend(b);
+                a
+            }),
+            network: same(self.network, other.network),
+            key: same(self.key, other.key),
+            label: self
+                .label
+                .filter(|label| other.label.as_ref() == Some(label)),
+            since: self.since.zip(other.since).map(|(a, b)| a.min(b)),
+        }
+    }
+}
+
 impl Condition {
-    fn parse(text: &str, depth: usize) -> Result<Self, CommandError> {
+    fn needs(&self, now: i64) -> Result<Needs, FilterError> {
+        Ok(match self {
+            Self::Term(term) => term.needs(now)?,
+            Self::All(parts) => {
+                let mut all = Needs::default();
+                for part in parts {
+                    all = all.and(part.needs(now)?);
+                }
+                all
+            }
+            Self::Any(parts) => {
+                let mut any: Option<Needs> = None;
+                for part in parts {
+                    let needs = part.needs(now)?;
+                    any = Some(match any {
+                        Some(any) => any.or(needs),
+                        None => needs,
+                    });
+                }
+                any.unwrap_or_default()
+            }
+        })
+    }
+
+    fn parse(text: &str, depth: usize) -> Result<Self, FilterError> {
         let any = parts(text, " or ").into_iter().map(|group| {
             let all = parts(group, " and ").into_iter();
             let all = all.map(|part| Self::part(part.trim(), depth));
@@ -199,20 +343,20 @@ impl Condition {
     }
 
     /// Parses a term or a condition in brackets.
-    fn part(text: &str, depth: usize) -> Result<Self, CommandError> {
+    fn part(text: &str, depth: usize) -> Result<Self, FilterError> {
         if !text.starts_with('(') {
             return Term::parse(text).map(Self::Term);
         }
         if depth == DEEPEST {
             let what = format!("brackets stand deeper than {DEEPEST} in each other");
-            return Err(CommandError::usage(what));
+            return Err(FilterError::new(what));
         }
         match closing(text) {
             Some(end) if end + 1 == text.len() => Self::parse(&text[1..end], depth + 1),
-            Some(_) => Err(CommandError::usage(format!(
+            Some(_) => Err(FilterError::new(format!(
                 "`{text}`: `and` or `or` stands behind brackets"
             ))),
-            None => Err(CommandError::usage(format!("`{text}` lacks a `)`"))),
+            None => Err(FilterError::new(format!("`{text}` lacks a `)`"))),
         }
     }
 
@@ -225,11 +369,7 @@ impl Condition {
 
     /// Returns true if the condition holds. Every term is looked at, so that a value that fits no name is refused whatever the
     /// others say.
-    fn holds(
-        &self,
-        now: i64,
-        field: &impl Fn(&str) -> Option<Field>,
-    ) -> Result<bool, CommandError> {
+    fn holds(&self, now: i64, field: &impl Fn(&str) -> Option<Field>) -> Result<bool, FilterError> {
         match self {
             Self::Term(term) => term.holds(now, field(&term.name)),
             Self::Any(parts) => parts.iter().try_fold(false, |any, part| {
@@ -243,11 +383,10 @@ impl Condition {
 }
 
 impl Term {
-    fn parse(text: &str) -> Result<Self, CommandError> {
+    fn parse(text: &str) -> Result<Self, FilterError> {
         let bad = || {
-            CommandError::usage(format!("`{text}` is no condition")).hint(
-                "NAME OP VALUE, joined by `and` or `or`: --where \"status = waits and updated > -7d\"",
-            )
+            FilterError::new(format!("`{text}` is no condition"))
+                .help("NAME OP VALUE, joined by `and` or `or`: status = waits and updated > -7d")
         };
         let at = text.find(['!', '=', '<', '>']).ok_or_else(bad)?;
         let (name, rest) = text.split_at(at);
@@ -274,7 +413,7 @@ impl Term {
             let what = format!(
                 "`{text}`: `not` has no meaning here, and `and` and `or` stand between conditions"
             );
-            return Err(CommandError::usage(what).hint(
+            return Err(FilterError::new(what).help(
                 "join conditions by `and` and `or`, grouped by brackets; put a value that contains such a word in quotes",
             ));
         }
@@ -283,7 +422,7 @@ impl Term {
             let meant = |word: &&str| *word == value || (start != value && word.starts_with(start));
             if name == of && !words.iter().any(meant) {
                 let what = format!("`{value}` is not a {of}");
-                return Err(CommandError::usage(what).hint(words.join(", ")));
+                return Err(FilterError::new(what).help(words.join(", ")));
             }
         }
         Ok(Self {
@@ -293,6 +432,34 @@ impl Term {
         })
     }
 
+    /// Returns what every session has for which the term holds.
+    fn needs(&self, now: i64) -> Result<Needs, FilterError> {
+        let mut needs = Needs::default();
+        let is_pattern = self.value.ends_with('*');
+        match (&*self.name, self.op) {
+            ("status", Op::Is) => {
+                let meant = STATUSES
+                    .iter()
+                    .filter(|status| self.compare(status).is_eq());
+                needs.status = Some(meant.map(|status| stored(status).into()).collect());
+            }
+            // Only sessions that failed have a code.
+            ("failed", Op::Is) => needs.status = Some(BTreeSet::from(["failed".into()])),
+            ("network", Op::Is) if !is_pattern => needs.network = Some((&*self.value).into()),
+            ("key", Op::Is) if !is_pattern => needs.key = Some((&*self.value).into()),
+            ("updated", Op::Is | Op::More | Op::MoreOrIs) => {
+                needs.since = Some(moment(now, &self.value)?);
+            }
+            (name, Op::Is)
+                if !is_pattern && !NAMES.contains(&name) && !name.starts_with(OUTCOME) =>
+            {
+                needs.label = Some((name.into(), (&*self.value).into()));
+            }
+            _ => {}
+        }
+        Ok(needs)
+    }
+
     fn compare(&self, text: &str) -> Ordering {
         match self.value.strip_suffix('*') {
             Some(start) if text.starts_with(start) => Ordering::Equal,
@@ -300,7 +467,7 @@ impl Term {
         }
     }
 
-    fn holds(&self, now: i64, field: Option<Field>) -> Result<bool, CommandError> {
+    fn holds(&self, now: i64, field: Option<Field>) -> Result<bool, FilterError> {
         let Some(field) = field else {
             return Ok(self.op == Op::IsNot);
         };
@@ -316,7 +483,7 @@ impl Term {
             }
             Field::Number(number) => {
                 let value: f64 = self.value.parse().map_err(|_| {
-                    CommandError::usage(format!(
+                    FilterError::new(format!(
                         "`{}` is a number, and `{}` is not a number",
                         self.name, self.value
                     ))
@@ -337,6 +504,15 @@ impl Term {
             Op::More => order.is_gt(),
             Op::MoreOrIs => order.is_ge(),
         })
+    }
+}
+
+/// Returns a status as stores keep it: the list tells a session that nobody drives from one that runs.
+fn stored(status: &str) -> &str {
+    match status {
+        "interrupted" => "running",
+        "new" => "",
+        status => status,
     }
 }
 
@@ -377,9 +553,9 @@ fn closing(text: &str) -> Option<usize> {
 }
 
 /// Parses a time to milliseconds: a date, a date and time with zone, or a span back from now (`-7d`, `-30m`).
-fn moment(now: i64, text: &str) -> Result<i64, CommandError> {
+fn moment(now: i64, text: &str) -> Result<i64, FilterError> {
     let bad = || {
-        CommandError::usage(format!("`{text}` is not a time")).hint(
+        FilterError::new(format!("`{text}` is not a time")).help(
             "a span back from now (-7d, -4h, -30m) or a date (2026-11-21, 2026-11-21T08:00:00Z)",
         )
     };
@@ -468,6 +644,53 @@ mod tests {
         ] {
             let filter = Filter::parse(Some(text)).unwrap();
             assert_eq!(filter.holds(now, field).unwrap(), holds, "{text}");
+        }
+    }
+
+    /// The conditions of a query that a filter adds, as text.
+    fn narrowed(text: &str) -> String {
+        let mut query = SessionQuery::default();
+        let filter = Filter::parse(Some(text)).unwrap();
+        filter.narrow(Time(1_000_000), &mut query).unwrap();
+        let mut told: Vec<String> = Vec::new();
+        if !query.status.is_empty() {
+            let all: Vec<&str> = query.status.iter().map(|status| &**status).collect();
+            told.push(format!("status {}", all.join("|")));
+        }
+        told.extend(query.network.map(|network| format!("network {network}")));
+        told.extend(query.key.map(|key| format!("key {key}")));
+        told.extend(query.label.map(|(name, value)| format!("{name}:{value}")));
+        told.extend(query.since.map(|since| format!("since {}", since.0)));
+        told.join(", ")
+    }
+
+    #[test]
+    fn a_store_is_asked_only_for_what_may_pass() {
+        for (text, query) in [
+            ("status = waits and cost > 1", "status waits"),
+            ("status = interrupted or status = new", "status |running"),
+            ("status = a*", "status answered"),
+            ("status != waits", ""),
+            ("status = waits or cost > 1", ""),
+            ("status = waits and status = doubt", "status waits"),
+            ("failed = provider_*", "status failed"),
+            ("network = desk and key = 4711", "network desk, key 4711"),
+            ("network = desk or network = bank", ""),
+            ("network = d*", ""),
+            ("definition = desk", ""),
+            ("vendor = 'Acme & Sons'", "vendor:Acme & Sons"),
+            ("vendor != Acme", ""),
+            ("outcome.paid = true", ""),
+            ("updated > -10s", "since 990000"),
+            ("updated > -10s and updated > -20s", "since 990000"),
+            ("updated > -10s or updated > -20s", "since 980000"),
+            ("updated < -10s", ""),
+            (
+                "(status = waits and vendor = Acme) or (status = doubt and vendor = Acme)",
+                "status doubt|waits, vendor:Acme",
+            ),
+        ] {
+            assert_eq!(narrowed(text), query, "{text}");
         }
     }
 

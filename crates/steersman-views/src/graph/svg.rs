@@ -1,17 +1,17 @@
 //! The picture as SVG: one file without scripts, external fonts or links, readable on light and dark pages.
 
-use crate::words::{fold, turns};
-use std::fmt::Write as _;
-use steersman::views::graph::{
+use super::{
     Area, Cluster, Edge, Graph, INNER, Is, Kind, LINE, Layout, Line, Mark, Node, PAD, SMALL, Shape,
     TITLE, WORD, What, width,
 };
+use crate::words::{fold, turns};
+use std::fmt::Write as _;
 
-/// The first line, by which this command recognises its own files.
-pub(crate) const MARK: &str = "<!-- drawn by `steersman graph` -->";
+/// The first line, by which the program recognises its own files.
+pub const MARK: &str = "<!-- drawn by `steersman graph` -->";
 
 /// Returns the text of the file.
-pub(crate) fn text(graph: &Graph) -> String {
+pub fn text(graph: &Graph) -> String {
     let layout = Layout::of(graph);
     let mut head = fold(graph.about.as_deref().unwrap_or_default(), 90);
     head.extend(fold(graph.stands.as_deref().unwrap_or_default(), 90));
@@ -336,7 +336,7 @@ fn arrow(edge: &Edge, points: &[(f64, f64)], out: &mut String) {
 }
 
 /// Escapes a text for an element.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
