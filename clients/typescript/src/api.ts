@@ -35,22 +35,34 @@ export interface ArtifactList {
   items: Array<ArtifactRow>;
 }
 
+/** A rating of a version of an artifact. */
+export interface ArtifactRating {
+  /** The role in which it is rated. */
+  as?: string | null | undefined;
+  /** From 1 to 5. */
+  rating: number;
+  /** The reason. */
+  reason?: string | null | undefined;
+  /** The number of the version. Without one it is the newest. */
+  version?: number | null | undefined;
+}
+
 /** A version of an artifact. */
 export interface ArtifactRow {
-  /** The name. */
-  name: string;
-  /** The number of the version. */
-  version: number;
-  /** The media type. */
-  media: string;
-  /** The number of bytes. */
-  len: number;
-  /** The digest of the content. */
-  hash: string;
   /** The call that made it. */
   call: string;
+  /** The digest of the content. */
+  hash: string;
+  /** The number of bytes. */
+  len: number;
+  /** The media type. */
+  media: string;
+  /** The name. */
+  name: string;
   /** Its rating. */
   rating?: unknown | null | undefined;
+  /** The number of the version. */
+  version: number;
 }
 
 /** A wish to cancel. */
@@ -61,6 +73,91 @@ export interface Cancel {
   id?: string | null | undefined;
   /** The work to cancel. */
   what: What;
+}
+
+/** A value of `config` before and after. */
+export interface ConfigChange {
+  /** The name of the value. */
+  name: string;
+  /** The value to which it is bound now. */
+  new: unknown;
+  /** The value to which the session was bound. */
+  old: unknown;
+}
+
+/** Values that are bound. */
+export interface ConfigChanged {
+  /** Each value before and after. */
+  changes: Array<ConfigChange>;
+  /** The fate of the wish. */
+  receipt: Receipt;
+}
+
+/** Other values of `config` to bind. */
+export interface ConfigChanges {
+  /** The role in which it is done. */
+  as?: string | null | undefined;
+  /** The values. */
+  config: Record<string, unknown>;
+}
+
+/** The faults of a definition. */
+export interface DefinitionFaults {
+  /** Errors, warnings and notes. */
+  diagnostics: Array<Record<string, unknown>>;
+  /** Faults of what has to be registered in Rust, such as a tool that this text alone does not have. */
+  in_rust: Array<string>;
+  /** The name of the network, if it has no errors. */
+  network?: string | null | undefined;
+  /** True if it has no errors. */
+  ok: boolean;
+}
+
+/** A definition to check. */
+export interface DefinitionText {
+  /** The texts of the files that it names, by their paths: prompts, schemas, imports. Files of the server are not read. */
+  files?: Record<string, string> | null | undefined;
+  /** The text of the definition. */
+  text?: string | null | undefined;
+}
+
+/** The result of an erasure, or of one that is not carried out. */
+export interface Erased {
+  /** True if it is erased. */
+  applied: boolean;
+  /**
+   * Number of contents of artifacts that go with it. They are not shown any more, and leave the store with the same `erase` of the
+   * program while no other process has the store open.
+   */
+  contents: number;
+  /** True if these memories are forgotten, or would be. */
+  forgets: boolean;
+  /** Number of memories that these sessions saved. */
+  memories: number;
+  /** The session that it repeats, which holds the same texts and stays. */
+  origin?: string | null | undefined;
+  /** The reruns that are erased with it. */
+  reruns: Array<string>;
+  /** The session. */
+  session: string;
+  /** Number of texts that are tombstones. */
+  texts: number;
+  /** True if every line that is left verifies. */
+  verifies?: boolean | null | undefined;
+}
+
+/** The part of a session that is to be erased. */
+export interface Erasure {
+  /** True to leave its reruns as they are. They hold the same texts. */
+  alone?: boolean | null | undefined;
+  /** True to do it. Otherwise the answer says what would be erased. */
+  apply?: boolean | null | undefined;
+  /** The effect of which alone arguments and result are erased. */
+  effect?: string | null | undefined;
+  /** The line of which alone all texts are erased. */
+  line?: number | null | undefined;
+  /** True to forget also what it saved to memory. The token needs the permission `memory`. */
+  memory?: boolean | null | undefined;
 }
 
 /** A file that comes with a request. It becomes an artifact under its name. */
@@ -75,11 +172,59 @@ export interface File {
   text?: string | null | undefined;
 }
 
+/** Memories to forget. */
+export interface ForgetMemories {
+  /** True to do it. Otherwise the answer says which are meant, and nothing is done. */
+  apply?: boolean | null | undefined;
+  /** Their numbers. */
+  memories?: Array<number> | null | undefined;
+  /** Their scope. */
+  scope?: string | null | undefined;
+  /** The session that saved them. */
+  session?: string | null | undefined;
+}
+
+/** The memories that are forgotten. */
+export interface ForgottenMemories {
+  /** True if they are forgotten. */
+  applied: boolean;
+  /** Number of memories. */
+  count: number;
+  /** Their numbers. */
+  memories: Array<number>;
+}
+
 /** The fate of an effect in doubt. */
 export type How =
   | "done"
   | "not_performed"
   | "fail";
+
+/** A job. */
+export interface Job {
+  /** Number of its runs that are done. */
+  done: number;
+  /** The problem by which it ended. */
+  error?: Record<string, unknown> | null | undefined;
+  /** The id of the job. */
+  job: string;
+  /** Number of its runs. */
+  of: number;
+  /** The results of these runs: the session of the rerun, and how it differs. */
+  runs: Array<Record<string, unknown>>;
+  /** The session that it is about, if the job is not lost. */
+  session?: string | null | undefined;
+  /** Its state. */
+  state: JobState;
+}
+
+/** The state of a job. */
+export type JobState =
+  | "running"
+  | "done"
+  | "failed"
+  | "stopped"
+  | "lost";
 
 /** Branches whose results are reported to the session. */
 export interface Join {
@@ -93,12 +238,30 @@ export interface Join {
   then?: string | null | undefined;
 }
 
+/** A webhook that was made, or its new secret. */
+export interface MadeHook {
+  /** The name of the webhook. */
+  name: string;
+  /** The secret that signs messages (`whsec_` and base64). It is shown only here. */
+  secret: string;
+}
+
 /** A token that was made. */
 export interface MadeToken {
   /** Its name. */
   name: string;
   /** The token itself. It is shown only here. */
   token: string;
+}
+
+/** A rating. */
+export interface MemoryRating {
+  /** The role in which it is rated. */
+  as?: string | null | undefined;
+  /** From 1 to 5. */
+  rating: number;
+  /** The reason. */
+  reason?: string | null | undefined;
 }
 
 /** A branch to open. */
@@ -113,6 +276,50 @@ export interface NewBranch {
   live?: boolean | null | undefined;
   /** The first message on it. */
   say?: string | null | undefined;
+}
+
+/** A webhook to make. */
+export interface NewHook {
+  /** Kinds of messages: `session.settled`, `session.failed`, `question.asked`, `effect.in_doubt`, `artifact.made`. Empty means all. */
+  kinds?: Array<string> | null | undefined;
+  /** The address to which messages are sent: `https`, without a user and a fragment. */
+  url: string;
+  /** The sessions: `definition`, `key` and `label`, as in the query of the list of sessions. Without it all are meant. */
+  where?: string | null | undefined;
+}
+
+/** A search to begin. What it does not say follows from the plan that the agent declares, or has its usual value. */
+export interface NewSearch {
+  /** The line at which it begins. Without one it is the last of the branch. */
+  at?: number | null | undefined;
+  /** The label or the id of the branch. Without one it is the current branch. */
+  branch?: string | null | undefined;
+  /** The one who says what a branch is worth: a tool that only looks, or an agent. */
+  by?: string | null | undefined;
+  /** Maximum number of model calls. */
+  calls?: number | null | undefined;
+  /** Maximum number of blocks of a branch. */
+  depth?: number | null | undefined;
+  /** The value at which the search ends. */
+  enough?: number | null | undefined;
+  /** True if effects touch the world on all branches. Otherwise they are simulated. */
+  live?: boolean | null | undefined;
+  /** `best_of`, `beam`, `rollouts` or `mcts`. */
+  method?: string | null | undefined;
+  /** Maximum amount of money, in millionths of the currency. */
+  micros?: number | null | undefined;
+  /** Number of branches in all; of `beam` those of a level. */
+  n?: number | null | undefined;
+  /** Said there first. */
+  say?: string | null | undefined;
+  /** An expression over `answer`, `state` and `calls`: what a branch is worth. */
+  score?: string | null | undefined;
+  /** The seed of sampling. Without one it is the session's. */
+  seed?: number | null | undefined;
+  /** Maximum number of tokens. */
+  tokens?: number | null | undefined;
+  /** Of `beam`: how many of a level go on. Of `rollouts`: first blocks. Of `mcts`: branches at one place. */
+  width?: number | null | undefined;
 }
 
 /** A token to make. */
@@ -153,6 +360,66 @@ export interface Opened {
 export interface Order {
   /** The role in which it is given. */
   as?: string | null | undefined;
+}
+
+/** The acts that many sessions can be given. Questions are decided one by one, because a person has to read each of them. */
+export type OrderAct =
+  | "cancel"
+  | "pause"
+  | "resume"
+  | "hold"
+  | "release"
+  | "retry"
+  | "edit"
+  | "migrate";
+
+/** The fates of an act in one of many sessions. */
+export type OrderFate =
+  | "taken"
+  | "waits"
+  | "queued"
+  | "known"
+  | "refused"
+  | "failed"
+  | "left";
+
+/** A session of an act for many. */
+export interface OrderGiven {
+  fate?: OrderFate | null | undefined;
+  /** The line that took it. */
+  line?: number | null | undefined;
+  /** The session. */
+  session: string;
+  /** The reason why it has no effect, or none yet. */
+  why?: string | null | undefined;
+}
+
+/** An act for many sessions. */
+export interface OrderMany {
+  /** The act. */
+  act: OrderAct;
+  /** True to do it. Otherwise the answer says which sessions are meant, and nothing is done. */
+  apply?: boolean | null | undefined;
+  /** The role in which it is given. */
+  as?: string | null | undefined;
+  /** Of `migrate`: the values of `config`. */
+  config?: Record<string, unknown> | null | undefined;
+  /** Of `edit`: the entries with their new values. `null` unsets one. */
+  state?: Record<string, unknown> | null | undefined;
+  /** Of `hold` and `release`: the tool. Without one all tools that may change the world are meant. */
+  tool?: string | null | undefined;
+  /** The sessions: `status = waits and vendor = Acme`. */
+  where: string;
+}
+
+/** The sessions of an act, and what became of it. */
+export interface OrdersGiven {
+  /** True if the act was given. */
+  applied: boolean;
+  /** Number of sessions that the filter lets through. */
+  count: number;
+  /** The sessions, newest first. */
+  items: Array<OrderGiven>;
 }
 
 /** Something that a token may allow. */
@@ -224,7 +491,11 @@ export type ProblemCode =
   | "artifact"
   | "response"
   | "definition"
+  | "job"
+  | "search"
+  | "memory"
   | "unknown_token"
+  | "webhook"
   | "method"
   | "repeated"
   | "exists"
@@ -246,54 +517,54 @@ export type ProblemCode =
 
 /** Something that a session waits for. */
 export interface Question {
-  /** The address of an answer: the effect, and the line of the hold. */
-  id: string;
-  /** The session. A turn, which is of one session, leaves it out. */
-  session?: string | null | undefined;
-  /** The effect that waits. */
-  effect: string;
-  /** The branch of the effect. */
-  branch: string;
   /** The name of the agent in the definition. */
   agent: string;
-  /** The kind of the wait. */
-  kind: QuestionKind;
-  /** The roles that may end the wait. */
-  for: Array<string>;
-  /** The people who may end the wait: `user`, people of the definition, `any`. One of them is enough. */
-  by: Array<string>;
-  /** The tool, if a tool was called. */
-  tool?: string | null | undefined;
   /** The arguments of the call, without secret ones. */
   args?: unknown | null | undefined;
-  /** The text of the question, or the name of the event. */
-  text: string;
-  /** Answers that may be chosen. */
-  options: Array<string>;
-  /** Names of artifacts that are shown with it. */
-  show: Array<string>;
-  /** Arguments that an approver may change. */
-  edit: Array<string>;
   /** The reason for the question. */
   because?: string | null | undefined;
+  /** The branch of the effect. */
+  branch: string;
+  /** The people who may end the wait: `user`, people of the definition, `any`. One of them is enough. */
+  by: Array<string>;
   /** The time at which the wait ends by itself. */
   due?: string | null | undefined;
-  /** The person who is asked once `due` has passed. */
-  next?: string | null | undefined;
-  /** The earlier equal effect, which was done or is in doubt. */
-  repeats?: string | null | undefined;
+  /** Arguments that an approver may change. */
+  edit: Array<string>;
+  /** The effect that waits. */
+  effect: string;
   /** Effects of the same tool with other arguments, on lines that the branch does not have. */
   elsewhere?: Array<unknown> | null | undefined;
-  /** The place that does not answer. */
-  place?: string | null | undefined;
-  /** The time at which the session began to wait. */
-  since: string;
+  /** The roles that may end the wait. */
+  for: Array<string>;
+  /** The address of an answer: the effect, and the line of the hold. */
+  id: string;
+  /** The kind of the wait. */
+  kind: QuestionKind;
   /** True if no branch waits for the effect any more. */
   left: boolean;
   /** `doubt`: the parts of the result that a person must give if the effect happened. */
   needs: Array<string>;
+  /** The person who is asked once `due` has passed. */
+  next?: string | null | undefined;
+  /** Answers that may be chosen. */
+  options: Array<string>;
+  /** The place that does not answer. */
+  place?: string | null | undefined;
   /** `doubt`: the probe that asks whether the effect happened. */
   probe?: unknown | null | undefined;
+  /** The earlier equal effect, which was done or is in doubt. */
+  repeats?: string | null | undefined;
+  /** The session. A turn, which is of one session, leaves it out. */
+  session?: string | null | undefined;
+  /** Names of artifacts that are shown with it. */
+  show: Array<string>;
+  /** The time at which the session began to wait. */
+  since: string;
+  /** The text of the question, or the name of the event. */
+  text: string;
+  /** The tool, if a tool was called. */
+  tool?: string | null | undefined;
 }
 
 /** The kinds of waits. */
@@ -336,6 +607,30 @@ export interface Reject {
   as?: string | null | undefined;
   /** The reason, which the model reads. */
   reason?: string | null | undefined;
+}
+
+/** The changes of a rerun. Without any, the session is repeated as it was, and nobody is asked. */
+export interface RerunChanges {
+  /** The last line that stays as it was. Without one everything is run again. */
+  at?: number | null | undefined;
+  /** The label or the id of a branch. Without one it is the current branch. */
+  branch?: string | null | undefined;
+  /** Values of `config` in place of those that the session took. */
+  config?: Record<string, unknown> | null | undefined;
+  /** The name of another definition of the server. */
+  definition?: string | null | undefined;
+  /** True to let effects touch the world that are not on record. Otherwise they are simulated. */
+  live?: boolean | null | undefined;
+  /** A name for it: its label `rerun`. */
+  name?: string | null | undefined;
+  /** The one who answers for people: `recorded`, `stop`, or an agent for questions without a recorded answer. Without it `recorded`. */
+  people?: string | null | undefined;
+  /** The number of times, at most 20. Without it once. */
+  repeat?: number | null | undefined;
+  /** Said at the line, in place of the next recorded message. */
+  say?: string | null | undefined;
+  /** Values of the definition by their paths: `models.default.model`, `agents.desk.system`. */
+  set?: Record<string, unknown> | null | undefined;
 }
 
 /** A person's statement about an effect in doubt. */
@@ -384,6 +679,32 @@ export interface Say {
   to?: string | null | undefined;
 }
 
+/** A search that has begun. */
+export interface SearchBegun {
+  /** The line that began it. */
+  line: number;
+  /** The id of the search. */
+  search: string;
+  /** The session. */
+  session: string;
+}
+
+/** The server. */
+export interface ServerInfo {
+  /** Names of its definitions. */
+  definitions: Array<string>;
+  /** Number of sessions that it drives now. */
+  driven: number;
+  /** True if it drives the sessions of its store. */
+  driving: boolean;
+  /** The protocols that it speaks in addition to its own. */
+  protocols: Array<string>;
+  /** Its version. */
+  version: string;
+  /** Version of the JSON of all views. Additions do not count. */
+  views: number;
+}
+
 /** A page of sessions. */
 export interface SessionList {
   /** The sessions, newest first. */
@@ -394,36 +715,36 @@ export interface SessionList {
 
 /** A session in a list. */
 export interface SessionRow {
-  /** The id. */
-  session: string;
-  /** The name of its definition. */
-  network: string;
+  /** The money spent, in the currency of the prices. */
+  cost: number;
+  /** The time of its creation. */
+  created: string;
   /** A short digest of its definition. */
   definition: string;
   /** Its key. */
   key?: string | null | undefined;
-  /** Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`. */
-  status: string;
-  /** The time of its creation. */
-  created: string;
-  /** The time of the last commit. */
-  updated: string;
+  /** Names and values of its labels. */
+  labels: Record<string, unknown>;
   /** The last line on disk. */
   line: number;
   /** The number of model calls. */
   model_calls: number;
-  /** The number of tokens spent. */
-  tokens: number;
-  /** The money spent, in the currency of the prices. */
-  cost: number;
-  /** Names and values of its labels. */
-  labels: Record<string, unknown>;
+  /** The name of its definition. */
+  network: string;
   /** The values of the definition's `outcome`. */
   outcome: unknown;
   /** The process that owns it now. */
   owner?: string | null | undefined;
   /** Calls that wait for a place that does not answer. */
   places?: Array<unknown> | null | undefined;
+  /** The id. */
+  session: string;
+  /** Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`. */
+  status: string;
+  /** The number of tokens spent. */
+  tokens: number;
+  /** The time of the last commit. */
+  updated: string;
 }
 
 /** The fate of a message so far. */
@@ -463,28 +784,36 @@ export interface Started {
   session: string;
 }
 
+/** Entries of state to set. */
+export interface StateEdit {
+  /** The role in which they are set. The definition may name the people who may. */
+  as?: string | null | undefined;
+  /** The entries with their new values. `null` unsets one. */
+  state: Record<string, unknown>;
+}
+
 /** The state in which a session settled: it goes on only with an input. */
 export interface Turn {
-  /** The session. */
-  session: string;
-  /** The last line on disk. */
-  line: number;
-  /** The position in the events. */
-  cursor: string;
-  /** The kind of state. It says which of the other fields there are. */
-  status: TurnStatus;
   /** `answered`: the answer. `limit`: the answer that a limit demanded, if there is one. */
   answer?: string | null | undefined;
-  /** `answered`: true if the task is over. */
-  task?: boolean | null | undefined;
   /** `answered`: texts that the user heard before the answer. */
   before?: Array<string> | null | undefined;
-  /** `asks`, `doubt`, `waits`: everything that is open. */
-  pending?: Array<Question> | null | undefined;
   /** `limit`, `failed`: the code. */
   code?: string | null | undefined;
+  /** The position in the events. */
+  cursor: string;
+  /** The last line on disk. */
+  line: number;
   /** `failed`: the reason. */
   message?: string | null | undefined;
+  /** `asks`, `doubt`, `waits`: everything that is open. */
+  pending?: Array<Question> | null | undefined;
+  /** The session. */
+  session: string;
+  /** The kind of state. It says which of the other fields there are. */
+  status: TurnStatus;
+  /** `answered`: true if the task is over. */
+  task?: boolean | null | undefined;
 }
 
 /** The kinds of states in which a session settles. */
@@ -679,6 +1008,36 @@ export class DefinitionsApi {
     private readonly send: Send,
   ) {}
 
+  /** Checks the text of a definition: returns its errors and warnings. Nothing is run, and nothing is kept. */
+  checkDefinition(
+    body: DefinitionText = {},
+    options: Pick<Options, "signal"> = {},
+  ): Promise<DefinitionFaults> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/check`,
+      body,
+      options,
+    }) as Promise<DefinitionFaults>;
+  }
+
+  /**
+   * Returns the picture of a definition as SVG.
+   *
+   * @param definition The name of the definition
+   */
+  drawDefinition(
+    definition: string,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<Uint8Array> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/definitions/${encodeURIComponent(definition)}/graph.svg`,
+      answer: "bytes",
+      options,
+    }) as Promise<Uint8Array>;
+  }
+
   /**
    * Returns the graph of a definition, and its shapes in coordinates.
    *
@@ -768,6 +1127,25 @@ export class EventsApi {
       options,
     }) as Promise<Posted>;
   }
+
+  /**
+   * Follows the sessions that the token sees, as server-sent events.
+   *
+   * The first event is `hello`. `session` has the row of a session that changed, as lists have it; `left` names one that changed and
+   * that the filter does not let through; `skipped` says how many changes a slow client missed. Events have no ids: a client lists the
+   * sessions once `hello` has come, and again after a cut or a `skipped`.
+   */
+  watchSessions(
+    query: { where?: string | undefined } = {},
+    options: Pick<Options, "signal"> = {},
+  ): AsyncIterable<Frame> {
+    return this.open({
+      verb: "GET",
+      path: `/v1/events/stream`,
+      query,
+      options,
+    });
+  }
 }
 
 /** The operations of `health`. */
@@ -785,6 +1163,17 @@ export class HealthApi {
       path: `/v1/openapi.json`,
       options,
     }) as Promise<unknown>;
+  }
+
+  /** Says what the server is and does. Only an administrator of the tenant without a name may know it. */
+  getServer(
+    options: Pick<Options, "signal"> = {},
+  ): Promise<ServerInfo> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/server`,
+      options,
+    }) as Promise<ServerInfo>;
   }
 
   /** Says that the process answers. */
@@ -805,6 +1194,106 @@ export class HealthApi {
     return this.send({
       verb: "GET",
       path: `/readyz`,
+      options,
+    }) as Promise<unknown>;
+  }
+}
+
+/** The operations of `memories`. */
+export class MemoriesApi {
+  constructor(
+    private readonly send: Send,
+  ) {}
+
+  /**
+   * Forgets memories: by their numbers, of a session, or all of a scope. Without `apply` it only says which they are.
+   *
+   * Contents that nothing names any more stay in the store until `steersman gc` collects them.
+   */
+  forgetMemories(
+    body: ForgetMemories = {},
+    options: Pick<Options, "signal"> = {},
+  ): Promise<ForgottenMemories> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/memories/forget`,
+      body,
+      options,
+    }) as Promise<ForgottenMemories>;
+  }
+
+  /**
+   * Forgets a memory. Sessions that found it keep what they were shown.
+   *
+   * @param memory The number of the memory
+   */
+  forgetMemory(
+    memory: number,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<void> {
+    return this.send({
+      verb: "DELETE",
+      path: `/v1/memories/${encodeURIComponent(memory)}`,
+      options,
+    }) as Promise<void>;
+  }
+
+  /**
+   * Returns a memory with its content.
+   *
+   * @param memory The number of the memory
+   */
+  getMemory(
+    memory: number,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<unknown> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/memories/${encodeURIComponent(memory)}`,
+      options,
+    }) as Promise<unknown>;
+  }
+
+  /** Lists the memories that the token sees, newest first, without their contents. */
+  listMemories(
+    query: { scope?: string | undefined; session?: string | undefined; replaced?: boolean | undefined; after?: number | undefined; limit?: number | undefined } = {},
+    options: Pick<Options, "signal"> = {},
+  ): Promise<unknown> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/memories`,
+      query,
+      options,
+    }) as Promise<unknown>;
+  }
+
+  /**
+   * Rates a memory. The rating of a person takes precedence over those of agents; the last one counts.
+   *
+   * @param memory The number of the memory
+   */
+  rateMemory(
+    memory: number,
+    body: MemoryRating,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<unknown> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/memories/${encodeURIComponent(memory)}/rating`,
+      body,
+      options,
+    }) as Promise<unknown>;
+  }
+
+  /** Finds the memories that fit words best, as agents of their scope would find them. */
+  searchMemories(
+    query: { query?: string | undefined; scope?: string | undefined; limit?: number | undefined } = {},
+    options: Pick<Options, "signal"> = {},
+  ): Promise<unknown> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/memories/search`,
+      query,
       options,
     }) as Promise<unknown>;
   }
@@ -852,6 +1341,24 @@ export class OrdersApi {
       takesKey: true,
       options,
     }) as Promise<Receipt>;
+  }
+
+  /**
+   * Gives an act to all sessions that a filter lets through. Without `apply` it only says which they are.
+   *
+   * An act that one session refuses is still given to the others. With an idempotency key, each session takes it once.
+   */
+  orderMany(
+    body: OrderMany,
+    options: Pick<Options, "key" | "signal"> = {},
+  ): Promise<OrdersGiven> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/orders`,
+      body,
+      takesKey: true,
+      options,
+    }) as Promise<OrdersGiven>;
   }
 
   /**
@@ -1051,15 +1558,197 @@ export class QuestionsApi {
   }
 }
 
+/** The operations of `reruns`. */
+export class RerunsApi {
+  constructor(
+    private readonly send: Send,
+  ) {}
+
+  /**
+   * Tells how a job stands. A job whose process is gone is `lost`; the sessions that it made stay.
+   *
+   * @param job The id of the job
+   */
+  getJob(
+    job: string,
+    options: Pick<Options, "wait" | "signal"> = {},
+  ): Promise<Job> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/jobs/${encodeURIComponent(job)}`,
+      options,
+    }) as Promise<Job>;
+  }
+
+  /**
+   * Runs a session again from its recording with something changed, as new sessions. Effects are simulated unless `live` is set.
+   *
+   * The answer comes at once: `GET /v1/jobs/{job}` tells how it goes on. The new sessions have the label `rerun_of`.
+   *
+   * @param session The id of the session
+   */
+  rerunSession(
+    session: string,
+    body: RerunChanges = {},
+    options: Pick<Options, "key" | "wait" | "signal"> = {},
+  ): Promise<Job> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/sessions/${encodeURIComponent(session)}/reruns`,
+      body,
+      takesKey: true,
+      options,
+    }) as Promise<Job>;
+  }
+
+  /**
+   * Stops a job. The rerun that runs is left paused after its next line; what is done stays.
+   *
+   * @param job The id of the job
+   */
+  stopJob(
+    job: string,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<void> {
+    return this.send({
+      verb: "DELETE",
+      path: `/v1/jobs/${encodeURIComponent(job)}`,
+      options,
+    }) as Promise<void>;
+  }
+}
+
+/** The operations of `searches`. */
+export class SearchesApi {
+  constructor(
+    private readonly send: Send,
+  ) {}
+
+  /**
+   * Begins a search over branches, which goes on while the session continues. Effects are simulated unless `live` is set.
+   *
+   * @param session The id of the session
+   */
+  beginSearch(
+    session: string,
+    body: NewSearch = {},
+    options: Pick<Options, "key" | "ifMatch" | "signal"> = {},
+  ): Promise<SearchBegun | Receipt> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/sessions/${encodeURIComponent(session)}/searches`,
+      body,
+      takesKey: true,
+      options,
+    }) as Promise<SearchBegun | Receipt>;
+  }
+
+  /**
+   * Returns a search: its tree, with values and costs, and its winner so far.
+   *
+   * @param session The id of the session
+   * @param search The id of the search
+   */
+  getSearch(
+    session: string,
+    search: string,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<unknown> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/sessions/${encodeURIComponent(session)}/searches/${encodeURIComponent(search)}`,
+      options,
+    }) as Promise<unknown>;
+  }
+
+  /**
+   * Lists the searches of a session, with their trees.
+   *
+   * @param session The id of the session
+   */
+  listSearches(
+    session: string,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<unknown> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/sessions/${encodeURIComponent(session)}/searches`,
+      options,
+    }) as Promise<unknown>;
+  }
+
+  /**
+   * Ends a search with the best result so far.
+   *
+   * @param session The id of the session
+   * @param search The id of the search
+   */
+  stopSearch(
+    session: string,
+    search: string,
+    options: Pick<Options, "key" | "signal"> = {},
+  ): Promise<Receipt> {
+    return this.send({
+      verb: "DELETE",
+      path: `/v1/sessions/${encodeURIComponent(session)}/searches/${encodeURIComponent(search)}`,
+      takesKey: true,
+      options,
+    }) as Promise<Receipt>;
+  }
+}
+
 /** The operations of `sessions`. */
 export class SessionsApi {
   constructor(
     private readonly send: Send,
   ) {}
 
-  /** Lists the sessions that the token sees, newest first. */
+  /**
+   * Sets entries of state: gives a permission, corrects a value. The log says who did it.
+   *
+   * @param session The id of the session
+   */
+  editState(
+    session: string,
+    body: StateEdit,
+    options: Pick<Options, "key" | "ifMatch" | "signal"> = {},
+  ): Promise<Receipt> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/sessions/${encodeURIComponent(session)}/edit`,
+      body,
+      takesKey: true,
+      options,
+    }) as Promise<Receipt>;
+  }
+
+  /**
+   * Erases what was said in a session, at a line or by an effect. All else still verifies. Without `apply` it only says what would go.
+   *
+   * Nothing of the session may be open. A repetition finds nothing that is left to erase.
+   *
+   * @param session The id of the session
+   */
+  eraseSession(
+    session: string,
+    body: Erasure = {},
+    options: Pick<Options, "signal"> = {},
+  ): Promise<Erased> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/sessions/${encodeURIComponent(session)}/erase`,
+      body,
+      options,
+    }) as Promise<Erased>;
+  }
+
+  /**
+   * Lists the sessions that the token sees, newest first.
+   *
+   * With a filter that lets through few sessions, a page may be short, or empty, although there is a `next`.
+   */
   list(
-    query: { definition?: string | undefined; status?: string | undefined; key?: string | undefined; label?: string | undefined; after?: string | undefined; limit?: number | undefined } = {},
+    query: { definition?: string | undefined; status?: string | undefined; key?: string | undefined; label?: string | undefined; where?: string | undefined; after?: string | undefined; limit?: number | undefined } = {},
     options: Pick<Options, "signal"> = {},
   ): Promise<SessionList> {
     return this.send({
@@ -1068,6 +1757,25 @@ export class SessionsApi {
       query,
       options,
     }) as Promise<SessionList>;
+  }
+
+  /**
+   * Binds a session to other values of `config`. Nothing of the session may be open.
+   *
+   * @param session The id of the session
+   */
+  migrateSession(
+    session: string,
+    body: ConfigChanges,
+    options: Pick<Options, "key" | "signal"> = {},
+  ): Promise<ConfigChanged> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/sessions/${encodeURIComponent(session)}/migrate`,
+      body,
+      takesKey: true,
+      options,
+    }) as Promise<ConfigChanged>;
   }
 
   /**
@@ -1274,6 +1982,38 @@ export class ViewsApi {
     }) as Promise<unknown>;
   }
 
+  /** Says how two sessions or branches differ: what they came to, where they went apart, what they did. */
+  diffSessions(
+    query: { a?: string | undefined; b?: string | undefined } = {},
+    options: Pick<Options, "signal"> = {},
+  ): Promise<unknown> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/diff`,
+      query,
+      options,
+    }) as Promise<unknown>;
+  }
+
+  /**
+   * Returns the graph of a session as a picture: SVG.
+   *
+   * @param session The id of the session
+   */
+  drawSession(
+    session: string,
+    query: { branch?: string | undefined } = {},
+    options: Pick<Options, "signal"> = {},
+  ): Promise<Uint8Array> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/sessions/${encodeURIComponent(session)}/graph.svg`,
+      query,
+      answer: "bytes",
+      options,
+    }) as Promise<Uint8Array>;
+  }
+
   /**
    * Lists the effects of a session on the world, also those that may have happened.
    *
@@ -1347,6 +2087,46 @@ export class ViewsApi {
   }
 
   /**
+   * Returns the session as columns, one entry for each interaction, question, decision, edit, branch and owner. Columns have the same
+   * length; lines and times are differences to the entry before.
+   *
+   * @param session The id of the session
+   */
+  mapSession(
+    session: string,
+    query: { branch?: string | undefined; since?: number | undefined; until?: number | undefined; every?: number | undefined } = {},
+    options: Pick<Options, "signal"> = {},
+  ): Promise<unknown> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/sessions/${encodeURIComponent(session)}/map`,
+      query,
+      options,
+    }) as Promise<unknown>;
+  }
+
+  /**
+   * Rates a version of an artifact of the current branch. The rating of a person takes precedence over those of agents.
+   *
+   * @param session The id of the session
+   * @param name The name of the artifact
+   */
+  rateArtifact(
+    session: string,
+    name: string,
+    body: ArtifactRating,
+    options: Pick<Options, "key" | "signal"> = {},
+  ): Promise<Receipt> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/sessions/${encodeURIComponent(session)}/artifacts/${encodeURIComponent(name)}/rating`,
+      body,
+      takesKey: true,
+      options,
+    }) as Promise<Receipt>;
+  }
+
+  /**
    * Returns the state of a branch, as of a line if one is named.
    *
    * @param session The id of the session
@@ -1385,27 +2165,131 @@ export class ViewsApi {
   }
 }
 
+/** The operations of `webhooks`. */
+export class WebhooksApi {
+  constructor(
+    private readonly send: Send,
+  ) {}
+
+  /**
+   * Deletes a webhook of the tenant. Nothing is sent to it any more.
+   *
+   * @param name The name of the webhook
+   */
+  delete(
+    name: string,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<void> {
+    return this.send({
+      verb: "DELETE",
+      path: `/v1/webhooks/${encodeURIComponent(name)}`,
+      options,
+    }) as Promise<void>;
+  }
+
+  /** Lists the webhooks of the tenant, without their secrets. */
+  list(
+    options: Pick<Options, "signal"> = {},
+  ): Promise<unknown> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/webhooks`,
+      options,
+    }) as Promise<unknown>;
+  }
+
+  /** Makes a webhook: from now on messages about sessions of the tenant are sent to an address. */
+  make(
+    body: NewHook,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<MadeHook> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/webhooks`,
+      body,
+      options,
+    }) as Promise<MadeHook>;
+  }
+
+  /**
+   * Sends to a webhook again that got nothing any more, from where it stopped.
+   *
+   * @param name The name of the webhook
+   */
+  resume(
+    name: string,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<void> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/webhooks/${encodeURIComponent(name)}/resume`,
+      options,
+    }) as Promise<void>;
+  }
+
+  /**
+   * Begins to exchange the secret of a webhook: until the exchange is ended, each message has a signature with the new secret and one with the
+   * one before.
+   *
+   * @param name The name of the webhook
+   */
+  rotate(
+    name: string,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<MadeHook> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/webhooks/${encodeURIComponent(name)}/rotation`,
+      options,
+    }) as Promise<MadeHook>;
+  }
+
+  /**
+   * Ends the exchange of a secret: the new secret alone signs.
+   *
+   * @param name The name of the webhook
+   */
+  rotated(
+    name: string,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<void> {
+    return this.send({
+      verb: "DELETE",
+      path: `/v1/webhooks/${encodeURIComponent(name)}/rotation`,
+      options,
+    }) as Promise<void>;
+  }
+}
+
 /** All operations, by tag. */
 export class Api {
   readonly branches: BranchesApi;
   readonly definitions: DefinitionsApi;
   readonly events: EventsApi;
   readonly health: HealthApi;
+  readonly memories: MemoriesApi;
   readonly orders: OrdersApi;
   readonly questions: QuestionsApi;
+  readonly reruns: RerunsApi;
+  readonly searches: SearchesApi;
   readonly sessions: SessionsApi;
   readonly tokens: TokensApi;
   readonly views: ViewsApi;
+  readonly webhooks: WebhooksApi;
 
   constructor(send: Send, open: Open) {
     this.branches = new BranchesApi(send);
     this.definitions = new DefinitionsApi(send);
     this.events = new EventsApi(send, open);
     this.health = new HealthApi(send);
+    this.memories = new MemoriesApi(send);
     this.orders = new OrdersApi(send);
     this.questions = new QuestionsApi(send);
+    this.reruns = new RerunsApi(send);
+    this.searches = new SearchesApi(send);
     this.sessions = new SessionsApi(send);
     this.tokens = new TokensApi(send);
     this.views = new ViewsApi(send);
+    this.webhooks = new WebhooksApi(send);
   }
 }

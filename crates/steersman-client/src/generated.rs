@@ -48,24 +48,41 @@ pub struct ArtifactList {
     pub items: Vec<ArtifactRow>,
 }
 
+/// A rating of a version of an artifact.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ArtifactRating {
+    /// The role in which it is rated.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// From 1 to 5.
+    pub rating: u64,
+    /// The reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The number of the version. Without one it is the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+}
+
 /// A version of an artifact.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArtifactRow {
-    /// The name.
-    pub name: String,
-    /// The number of the version.
-    pub version: u64,
-    /// The media type.
-    pub media: String,
-    /// The number of bytes.
-    pub len: u64,
-    /// The digest of the content.
-    pub hash: String,
     /// The call that made it.
     pub call: String,
+    /// The digest of the content.
+    pub hash: String,
+    /// The number of bytes.
+    pub len: u64,
+    /// The media type.
+    pub media: String,
+    /// The name.
+    pub name: String,
     /// Its rating.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rating: Option<Value>,
+    /// The number of the version.
+    pub version: u64,
 }
 
 /// A wish to cancel.
@@ -80,6 +97,108 @@ pub struct Cancel {
     pub id: Option<String>,
     /// The work to cancel.
     pub what: What,
+}
+
+/// A value of `config` before and after.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConfigChange {
+    /// The name of the value.
+    pub name: String,
+    /// The value to which it is bound now.
+    pub new: Value,
+    /// The value to which the session was bound.
+    pub old: Value,
+}
+
+/// Values that are bound.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConfigChanged {
+    /// Each value before and after.
+    pub changes: Vec<ConfigChange>,
+    /// The fate of the wish.
+    pub receipt: Receipt,
+}
+
+/// Other values of `config` to bind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConfigChanges {
+    /// The role in which it is done.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The values.
+    pub config: Map<String, Value>,
+}
+
+/// The faults of a definition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DefinitionFaults {
+    /// Errors, warnings and notes.
+    pub diagnostics: Vec<Map<String, Value>>,
+    /// Faults of what has to be registered in Rust, such as a tool that this text alone does not have.
+    pub in_rust: Vec<String>,
+    /// The name of the network, if it has no errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// True if it has no errors.
+    pub ok: bool,
+}
+
+/// A definition to check.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DefinitionText {
+    /// The texts of the files that it names, by their paths: prompts, schemas, imports. Files of the server are not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<std::collections::BTreeMap<String, String>>,
+    /// The text of the definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// The result of an erasure, or of one that is not carried out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Erased {
+    /// True if it is erased.
+    pub applied: bool,
+    /// Number of contents of artifacts that go with it. They are not shown any more, and leave the store with the same `erase` of the
+    /// program while no other process has the store open.
+    pub contents: u64,
+    /// True if these memories are forgotten, or would be.
+    pub forgets: bool,
+    /// Number of memories that these sessions saved.
+    pub memories: u64,
+    /// The session that it repeats, which holds the same texts and stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+    /// The reruns that are erased with it.
+    pub reruns: Vec<String>,
+    /// The session.
+    pub session: String,
+    /// Number of texts that are tombstones.
+    pub texts: u64,
+    /// True if every line that is left verifies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verifies: Option<bool>,
+}
+
+/// The part of a session that is to be erased.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Erasure {
+    /// True to leave its reruns as they are. They hold the same texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<bool>,
+    /// True to do it. Otherwise the answer says what would be erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apply: Option<bool>,
+    /// The effect of which alone arguments and result are erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
+    /// The line of which alone all texts are erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// True to forget also what it saved to memory. The token needs the permission `memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<bool>,
 }
 
 /// A file that comes with a request. It becomes an artifact under its name.
@@ -98,6 +217,34 @@ pub struct File {
     pub text: Option<String>,
 }
 
+/// Memories to forget.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ForgetMemories {
+    /// True to do it. Otherwise the answer says which are meant, and nothing is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apply: Option<bool>,
+    /// Their numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memories: Option<Vec<u64>>,
+    /// Their scope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The session that saved them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// The memories that are forgotten.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ForgottenMemories {
+    /// True if they are forgotten.
+    pub applied: bool,
+    /// Number of memories.
+    pub count: u64,
+    /// Their numbers.
+    pub memories: Vec<u64>,
+}
+
 /// The fate of an effect in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum How {
@@ -110,6 +257,51 @@ pub enum How {
     /// `fail`.
     #[serde(rename = "fail")]
     Fail,
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Number of its runs that are done.
+    pub done: u64,
+    /// The problem by which it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Map<String, Value>>,
+    /// The id of the job.
+    pub job: String,
+    /// Number of its runs.
+    pub of: u64,
+    /// The results of these runs: the session of the rerun, and how it differs.
+    pub runs: Vec<Map<String, Value>>,
+    /// The session that it is about, if the job is not lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Its state.
+    pub state: JobState,
+}
+
+/// The state of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum JobState {
+    /// `running`.
+    #[serde(rename = "running")]
+    Running,
+    /// `done`.
+    #[serde(rename = "done")]
+    Done,
+    /// `failed`.
+    #[serde(rename = "failed")]
+    Failed,
+    /// `stopped`.
+    #[serde(rename = "stopped")]
+    Stopped,
+    /// `lost`.
+    #[serde(rename = "lost")]
+    Lost,
+    /// A word that a newer server knows.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Branches whose results are reported to the session.
@@ -128,6 +320,15 @@ pub struct Join {
     pub then: Option<String>,
 }
 
+/// A webhook that was made, or its new secret.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MadeHook {
+    /// The name of the webhook.
+    pub name: String,
+    /// The secret that signs messages (`whsec_` and base64). It is shown only here.
+    pub secret: String,
+}
+
 /// A token that was made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MadeToken {
@@ -135,6 +336,20 @@ pub struct MadeToken {
     pub name: String,
     /// The token itself. It is shown only here.
     pub token: String,
+}
+
+/// A rating.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryRating {
+    /// The role in which it is rated.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// From 1 to 5.
+    pub rating: u64,
+    /// The reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A branch to open.
@@ -155,6 +370,70 @@ pub struct NewBranch {
     /// The first message on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub say: Option<String>,
+}
+
+/// A webhook to make.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NewHook {
+    /// Kinds of messages: `session.settled`, `session.failed`, `question.asked`, `effect.in_doubt`, `artifact.made`. Empty means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<String>>,
+    /// The address to which messages are sent: `https`, without a user and a fragment.
+    pub url: String,
+    /// The sessions: `definition`, `key` and `label`, as in the query of the list of sessions. Without it all are meant.
+    #[serde(rename = "where")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub where_: Option<String>,
+}
+
+/// A search to begin. What it does not say follows from the plan that the agent declares, or has its usual value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NewSearch {
+    /// The line at which it begins. Without one it is the last of the branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// The label or the id of the branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The one who says what a branch is worth: a tool that only looks, or an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Maximum number of model calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// Maximum number of blocks of a branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u64>,
+    /// The value at which the search ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enough: Option<f64>,
+    /// True if effects touch the world on all branches. Otherwise they are simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<bool>,
+    /// `best_of`, `beam`, `rollouts` or `mcts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Maximum amount of money, in millionths of the currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micros: Option<u64>,
+    /// Number of branches in all; of `beam` those of a level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n: Option<u64>,
+    /// Said there first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub say: Option<String>,
+    /// An expression over `answer`, `state` and `calls`: what a branch is worth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<String>,
+    /// The seed of sampling. Without one it is the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Maximum number of tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Of `beam`: how many of a level go on. Of `rollouts`: first blocks. Of `mcts`: branches at one place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u64>,
 }
 
 /// A token to make.
@@ -210,6 +489,118 @@ pub struct Order {
     #[serde(rename = "as")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+}
+
+/// The acts that many sessions can be given. Questions are decided one by one, because a person has to read each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OrderAct {
+    /// `cancel`.
+    #[serde(rename = "cancel")]
+    Cancel,
+    /// `pause`.
+    #[serde(rename = "pause")]
+    Pause,
+    /// `resume`.
+    #[serde(rename = "resume")]
+    Resume,
+    /// `hold`.
+    #[serde(rename = "hold")]
+    Hold,
+    /// `release`.
+    #[serde(rename = "release")]
+    Release,
+    /// `retry`.
+    #[serde(rename = "retry")]
+    Retry,
+    /// `edit`.
+    #[serde(rename = "edit")]
+    Edit,
+    /// `migrate`.
+    #[serde(rename = "migrate")]
+    Migrate,
+}
+
+/// The fates of an act in one of many sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum OrderFate {
+    /// `taken`.
+    #[serde(rename = "taken")]
+    Taken,
+    /// `waits`.
+    #[serde(rename = "waits")]
+    Waits,
+    /// `queued`.
+    #[serde(rename = "queued")]
+    Queued,
+    /// `known`.
+    #[serde(rename = "known")]
+    Known,
+    /// `refused`.
+    #[serde(rename = "refused")]
+    Refused,
+    /// `failed`.
+    #[serde(rename = "failed")]
+    Failed,
+    /// `left`.
+    #[serde(rename = "left")]
+    Left,
+    /// A word that a newer server knows.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A session of an act for many.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OrderGiven {
+    /// The value of `fate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fate: Option<OrderFate>,
+    /// The line that took it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The session.
+    pub session: String,
+    /// The reason why it has no effect, or none yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// An act for many sessions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OrderMany {
+    /// The act.
+    pub act: OrderAct,
+    /// True to do it. Otherwise the answer says which sessions are meant, and nothing is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apply: Option<bool>,
+    /// The role in which it is given.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Of `migrate`: the values of `config`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Map<String, Value>>,
+    /// Of `edit`: the entries with their new values. `null` unsets one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Map<String, Value>>,
+    /// Of `hold` and `release`: the tool. Without one all tools that may change the world are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The sessions: `status = waits and vendor = Acme`.
+    #[serde(rename = "where")]
+    pub where_: String,
+}
+
+/// The sessions of an act, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OrdersGiven {
+    /// True if the act was given.
+    pub applied: bool,
+    /// Number of sessions that the filter lets through.
+    pub count: u64,
+    /// The sessions, newest first.
+    pub items: Vec<OrderGiven>,
 }
 
 /// Something that a token may allow.
@@ -348,9 +739,21 @@ pub enum ProblemCode {
     /// `definition`.
     #[serde(rename = "definition")]
     Definition,
+    /// `job`.
+    #[serde(rename = "job")]
+    Job,
+    /// `search`.
+    #[serde(rename = "search")]
+    Search,
+    /// `memory`.
+    #[serde(rename = "memory")]
+    Memory,
     /// `unknown_token`.
     #[serde(rename = "unknown_token")]
     UnknownToken,
+    /// `webhook`.
+    #[serde(rename = "webhook")]
+    Webhook,
     /// `method`.
     #[serde(rename = "method")]
     Method,
@@ -413,65 +816,65 @@ pub enum ProblemCode {
 /// Something that a session waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// The address of an answer: the effect, and the line of the hold.
-    pub id: String,
-    /// The session. A turn, which is of one session, leaves it out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    /// The effect that waits.
-    pub effect: String,
-    /// The branch of the effect.
-    pub branch: String,
     /// The name of the agent in the definition.
     pub agent: String,
-    /// The kind of the wait.
-    pub kind: QuestionKind,
-    /// The roles that may end the wait.
-    #[serde(rename = "for")]
-    pub roles: Vec<String>,
-    /// The people who may end the wait: `user`, people of the definition, `any`. One of them is enough.
-    pub by: Vec<String>,
-    /// The tool, if a tool was called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
     /// The arguments of the call, without secret ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Value>,
-    /// The text of the question, or the name of the event.
-    pub text: String,
-    /// Answers that may be chosen.
-    pub options: Vec<String>,
-    /// Names of artifacts that are shown with it.
-    pub show: Vec<String>,
-    /// Arguments that an approver may change.
-    pub edit: Vec<String>,
     /// The reason for the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
+    /// The branch of the effect.
+    pub branch: String,
+    /// The people who may end the wait: `user`, people of the definition, `any`. One of them is enough.
+    pub by: Vec<String>,
     /// The time at which the wait ends by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
-    /// The person who is asked once `due` has passed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-    /// The earlier equal effect, which was done or is in doubt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repeats: Option<String>,
+    /// Arguments that an approver may change.
+    pub edit: Vec<String>,
+    /// The effect that waits.
+    pub effect: String,
     /// Effects of the same tool with other arguments, on lines that the branch does not have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<Vec<Value>>,
-    /// The place that does not answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<String>,
-    /// The time at which the session began to wait.
-    pub since: String,
+    /// The roles that may end the wait.
+    #[serde(rename = "for")]
+    pub roles: Vec<String>,
+    /// The address of an answer: the effect, and the line of the hold.
+    pub id: String,
+    /// The kind of the wait.
+    pub kind: QuestionKind,
     /// True if no branch waits for the effect any more.
     pub left: bool,
     /// `doubt`: the parts of the result that a person must give if the effect happened.
     pub needs: Vec<String>,
+    /// The person who is asked once `due` has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Answers that may be chosen.
+    pub options: Vec<String>,
+    /// The place that does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// `doubt`: the probe that asks whether the effect happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Value>,
+    /// The earlier equal effect, which was done or is in doubt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<String>,
+    /// The session. A turn, which is of one session, leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Names of artifacts that are shown with it.
+    pub show: Vec<String>,
+    /// The time at which the session began to wait.
+    pub since: String,
+    /// The text of the question, or the name of the event.
+    pub text: String,
+    /// The tool, if a tool was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
 }
 
 /// The kinds of waits.
@@ -552,6 +955,41 @@ pub struct Reject {
     pub reason: Option<String>,
 }
 
+/// The changes of a rerun. Without any, the session is repeated as it was, and nobody is asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RerunChanges {
+    /// The last line that stays as it was. Without one everything is run again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Values of `config` in place of those that the session took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Map<String, Value>>,
+    /// The name of another definition of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// True to let effects touch the world that are not on record. Otherwise they are simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<bool>,
+    /// A name for it: its label `rerun`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The one who answers for people: `recorded`, `stop`, or an agent for questions without a recorded answer. Without it `recorded`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub people: Option<String>,
+    /// The number of times, at most 20. Without it once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<u64>,
+    /// Said at the line, in place of the next recorded message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub say: Option<String>,
+    /// Values of the definition by their paths: `models.default.model`, `agents.desk.system`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<Map<String, Value>>,
+}
+
 /// A person's statement about an effect in doubt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resolve {
@@ -618,6 +1056,34 @@ pub struct Say {
     pub to: Option<String>,
 }
 
+/// A search that has begun.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SearchBegun {
+    /// The line that began it.
+    pub line: u64,
+    /// The id of the search.
+    pub search: String,
+    /// The session.
+    pub session: String,
+}
+
+/// The server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerInfo {
+    /// Names of its definitions.
+    pub definitions: Vec<String>,
+    /// Number of sessions that it drives now.
+    pub driven: u64,
+    /// True if it drives the sessions of its store.
+    pub driving: bool,
+    /// The protocols that it speaks in addition to its own.
+    pub protocols: Vec<String>,
+    /// Its version.
+    pub version: String,
+    /// Version of the JSON of all views. Additions do not count.
+    pub views: u64,
+}
+
 /// A page of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionList {
@@ -631,31 +1097,23 @@ pub struct SessionList {
 /// A session in a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionRow {
-    /// The id.
-    pub session: String,
-    /// The name of its definition.
-    pub network: String,
+    /// The money spent, in the currency of the prices.
+    pub cost: f64,
+    /// The time of its creation.
+    pub created: String,
     /// A short digest of its definition.
     pub definition: String,
     /// Its key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`.
-    pub status: String,
-    /// The time of its creation.
-    pub created: String,
-    /// The time of the last commit.
-    pub updated: String,
+    /// Names and values of its labels.
+    pub labels: Map<String, Value>,
     /// The last line on disk.
     pub line: u64,
     /// The number of model calls.
     pub model_calls: u64,
-    /// The number of tokens spent.
-    pub tokens: u64,
-    /// The money spent, in the currency of the prices.
-    pub cost: f64,
-    /// Names and values of its labels.
-    pub labels: Map<String, Value>,
+    /// The name of its definition.
+    pub network: String,
     /// The values of the definition's `outcome`.
     pub outcome: Value,
     /// The process that owns it now.
@@ -664,6 +1122,14 @@ pub struct SessionRow {
     /// Calls that wait for a place that does not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<Vec<Value>>,
+    /// The id.
+    pub session: String,
+    /// Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`.
+    pub status: String,
+    /// The number of tokens spent.
+    pub tokens: u64,
+    /// The time of the last commit.
+    pub updated: String,
 }
 
 /// The fate of a message so far.
@@ -729,35 +1195,46 @@ pub struct Started {
     pub session: String,
 }
 
+/// Entries of state to set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StateEdit {
+    /// The role in which they are set. The definition may name the people who may.
+    #[serde(rename = "as")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The entries with their new values. `null` unsets one.
+    pub state: Map<String, Value>,
+}
+
 /// The state in which a session settled: it goes on only with an input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// The session.
-    pub session: String,
-    /// The last line on disk.
-    pub line: u64,
-    /// The position in the events.
-    pub cursor: String,
-    /// The kind of state. It says which of the other fields there are.
-    pub status: TurnStatus,
     /// `answered`: the answer. `limit`: the answer that a limit demanded, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// `answered`: true if the task is over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<bool>,
     /// `answered`: texts that the user heard before the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Vec<String>>,
-    /// `asks`, `doubt`, `waits`: everything that is open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pending: Option<Vec<Question>>,
     /// `limit`, `failed`: the code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// The position in the events.
+    pub cursor: String,
+    /// The last line on disk.
+    pub line: u64,
     /// `failed`: the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// `asks`, `doubt`, `waits`: everything that is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Vec<Question>>,
+    /// The session.
+    pub session: String,
+    /// The kind of state. It says which of the other fields there are.
+    pub status: TurnStatus,
+    /// `answered`: true if the task is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<bool>,
 }
 
 /// The kinds of states in which a session settles.
@@ -1034,6 +1511,29 @@ pub struct DefinitionsApi<'c> {
 }
 
 impl DefinitionsApi<'_> {
+    /// Checks the text of a definition: returns its errors and warnings. Nothing is run, and nothing is kept.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn check_definition(&self, body: &DefinitionText) -> Result<DefinitionFaults, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/check")
+            .body(body)?;
+        self.transport.json(call).await
+    }
+
+    /// Returns the picture of a definition as SVG.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn draw_definition(&self, definition: &str) -> Result<Vec<u8>, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/definitions/")
+            .part(&definition)
+            .text("/graph.svg");
+        self.transport.bytes(call).await
+    }
+
     /// Returns the graph of a definition, and its shapes in coordinates.
     ///
     /// # Errors
@@ -1084,6 +1584,15 @@ pub struct EventsFollowQuery {
     pub until: Option<String>,
 }
 
+/// The conditions of `watch_sessions` of [`EventsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct EventsWatchSessionsQuery {
+    /// A filter, as of the list of sessions: `status = waits or status = doubt`.
+    #[serde(rename = "where")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub where_: Option<String>,
+}
+
 /// The operations of `events`.
 #[derive(Clone, Debug)]
 pub struct EventsApi<'c> {
@@ -1126,6 +1635,21 @@ impl EventsApi<'_> {
             .body(body)?;
         self.transport.json(call).await
     }
+
+    /// Follows the sessions that the token sees, as server-sent events.
+    ///
+    /// The first event is `hello`. `session` has the row of a session that changed, as lists have it; `left` names one that changed and
+    /// that the filter does not let through; `skipped` says how many changes a slow client missed. Events have no ids: a client lists the
+    /// sessions once `hello` has come, and again after a cut or a `skipped`.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn watch_sessions(&self, query: &EventsWatchSessionsQuery) -> Result<Frames, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/events/stream")
+            .query(query);
+        self.transport.open(call).await
+    }
 }
 
 /// The operations of `health`.
@@ -1144,6 +1668,15 @@ impl HealthApi<'_> {
         self.transport.json(call).await
     }
 
+    /// Says what the server is and does. Only an administrator of the tenant without a name may know it.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn get_server(&self) -> Result<ServerInfo, Error> {
+        let call = Call::new(reqwest::Method::GET).text("/v1/server");
+        self.transport.json(call).await
+    }
+
     /// Says that the process answers.
     ///
     /// # Errors
@@ -1159,6 +1692,121 @@ impl HealthApi<'_> {
     /// As [`Error`] says.
     pub async fn readyz(&self) -> Result<Value, Error> {
         let call = Call::new(reqwest::Method::GET).text("/readyz");
+        self.transport.json(call).await
+    }
+}
+
+/// The conditions of `list_memories` of [`MemoriesApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MemoriesListMemoriesQuery {
+    /// The scope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The session that saved them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// True for a list that also has what another memory stands in the place of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<bool>,
+    /// The position after which the list goes on: `next` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// The most rows of a page, at most 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// The conditions of `search_memories` of [`MemoriesApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MemoriesSearchMemoriesQuery {
+    /// The words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// The scope. Without one all scopes are searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The most memories of a scope, at most 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// The operations of `memories`.
+#[derive(Clone, Debug)]
+pub struct MemoriesApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl MemoriesApi<'_> {
+    /// Forgets memories: by their numbers, of a session, or all of a scope. Without `apply` it only says which they are.
+    ///
+    /// Contents that nothing names any more stay in the store until `steersman gc` collects them.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn forget_memories(&self, body: &ForgetMemories) -> Result<ForgottenMemories, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/memories/forget")
+            .body(body)?;
+        self.transport.json(call).await
+    }
+
+    /// Forgets a memory. Sessions that found it keep what they were shown.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn forget_memory(&self, memory: u64) -> Result<(), Error> {
+        let call = Call::new(reqwest::Method::DELETE)
+            .text("/v1/memories/")
+            .part(&memory);
+        self.transport.nothing(call).await
+    }
+
+    /// Returns a memory with its content.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn get_memory(&self, memory: u64) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/memories/")
+            .part(&memory);
+        self.transport.json(call).await
+    }
+
+    /// Lists the memories that the token sees, newest first, without their contents.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn list_memories(&self, query: &MemoriesListMemoriesQuery) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/memories")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Rates a memory. The rating of a person takes precedence over those of agents; the last one counts.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn rate_memory(&self, memory: u64, body: &MemoryRating) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/memories/")
+            .part(&memory)
+            .text("/rating")
+            .body(body)?;
+        self.transport.json(call).await
+    }
+
+    /// Finds the memories that fit words best, as agents of their scope would find them.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn search_memories(
+        &self,
+        query: &MemoriesSearchMemoriesQuery,
+    ) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/memories/search")
+            .query(query);
         self.transport.json(call).await
     }
 }
@@ -1204,6 +1852,21 @@ impl OrdersApi<'_> {
             .text("/v1/sessions/")
             .part(&session)
             .text("/hold")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Gives an act to all sessions that a filter lets through. Without `apply` it only says which they are.
+    ///
+    /// An act that one session refuses is still given to the others. With an idempotency key, each session takes it once.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn order_many(&self, body: &OrderMany, given: &Given) -> Result<OrdersGiven, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/orders")
             .body(body)?
             .given(given)
             .takes_key();
@@ -1431,6 +2094,142 @@ impl QuestionsApi<'_> {
     }
 }
 
+/// The operations of `reruns`.
+#[derive(Clone, Debug)]
+pub struct RerunsApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl RerunsApi<'_> {
+    /// Tells how a job stands. A job whose process is gone is `lost`; the sessions that it made stay.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn get_job(&self, job: &str, given: &Given) -> Result<Job, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/jobs/")
+            .part(&job)
+            .given(given);
+        self.transport.json(call).await
+    }
+
+    /// Runs a session again from its recording with something changed, as new sessions. Effects are simulated unless `live` is set.
+    ///
+    /// The answer comes at once: `GET /v1/jobs/{job}` tells how it goes on. The new sessions have the label `rerun_of`.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn rerun_session(
+        &self,
+        session: &str,
+        body: &RerunChanges,
+        given: &Given,
+    ) -> Result<Job, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/reruns")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Stops a job. The rerun that runs is left paused after its next line; what is done stays.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn stop_job(&self, job: &str) -> Result<(), Error> {
+        let call = Call::new(reqwest::Method::DELETE)
+            .text("/v1/jobs/")
+            .part(&job);
+        self.transport.nothing(call).await
+    }
+}
+
+/// The answer of `begin_search` of [`SearchesApi`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum SearchesBeginSearchAnswer {
+    /// A [`SearchBegun`].
+    SearchBegun(Box<SearchBegun>),
+    /// A [`Receipt`].
+    Receipt(Box<Receipt>),
+}
+
+/// The operations of `searches`.
+#[derive(Clone, Debug)]
+pub struct SearchesApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl SearchesApi<'_> {
+    /// Begins a search over branches, which goes on while the session continues. Effects are simulated unless `live` is set.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn begin_search(
+        &self,
+        session: &str,
+        body: &NewSearch,
+        given: &Given,
+    ) -> Result<SearchesBeginSearchAnswer, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/searches")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Returns a search: its tree, with values and costs, and its winner so far.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn get_search(&self, session: &str, search: &str) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/searches/")
+            .part(&search);
+        self.transport.json(call).await
+    }
+
+    /// Lists the searches of a session, with their trees.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn list_searches(&self, session: &str) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/searches");
+        self.transport.json(call).await
+    }
+
+    /// Ends a search with the best result so far.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn stop_search(
+        &self,
+        session: &str,
+        search: &str,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::DELETE)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/searches/")
+            .part(&search)
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+}
+
 /// The conditions of `list` of [`SessionsApi`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SessionsListQuery {
@@ -1446,6 +2245,10 @@ pub struct SessionsListQuery {
     /// A label: `name:value`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// A filter, as `steersman sessions --where` takes it: `status = waits and vendor = Acme and updated > -7d`.
+    #[serde(rename = "where")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub where_: Option<String>,
     /// The position after which the list goes on: `next` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -1489,7 +2292,44 @@ pub struct SessionsApi<'c> {
 }
 
 impl SessionsApi<'_> {
+    /// Sets entries of state: gives a permission, corrects a value. The log says who did it.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn edit_state(
+        &self,
+        session: &str,
+        body: &StateEdit,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/edit")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Erases what was said in a session, at a line or by an effect. All else still verifies. Without `apply` it only says what would go.
+    ///
+    /// Nothing of the session may be open. A repetition finds nothing that is left to erase.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn erase_session(&self, session: &str, body: &Erasure) -> Result<Erased, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/erase")
+            .body(body)?;
+        self.transport.json(call).await
+    }
+
     /// Lists the sessions that the token sees, newest first.
+    ///
+    /// With a filter that lets through few sessions, a page may be short, or empty, although there is a `next`.
     ///
     /// # Errors
     /// As [`Error`] says.
@@ -1497,6 +2337,26 @@ impl SessionsApi<'_> {
         let call = Call::new(reqwest::Method::GET)
             .text("/v1/sessions")
             .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Binds a session to other values of `config`. Nothing of the session may be open.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn migrate_session(
+        &self,
+        session: &str,
+        body: &ConfigChanges,
+        given: &Given,
+    ) -> Result<ConfigChanged, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/migrate")
+            .body(body)?
+            .given(given)
+            .takes_key();
         self.transport.json(call).await
     }
 
@@ -1658,6 +2518,25 @@ pub struct ViewsContextsQuery {
     pub branch: Option<String>,
 }
 
+/// The conditions of `diff_sessions` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsDiffSessionsQuery {
+    /// A session, or a branch of it by label or id: `SESSION` or `SESSION:BRANCH`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub a: Option<String>,
+    /// Another one, or another branch of the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub b: Option<String>,
+}
+
+/// The conditions of `draw_session` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsDrawSessionQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
 /// The conditions of `effects` of [`ViewsApi`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ViewsEffectsQuery {
@@ -1689,6 +2568,23 @@ pub struct ViewsLinesQuery {
     /// The most lines, at most 200.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
+}
+
+/// The conditions of `map_session` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsMapSessionQuery {
+    /// The label or the id of a branch. Without one the entries of all branches come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The line behind which the entries begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+    /// The last line. Without one it is the last of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
+    /// Only each so-manyth entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<u64>,
 }
 
 /// The conditions of `state` of [`ViewsApi`].
@@ -1789,6 +2685,34 @@ impl ViewsApi<'_> {
         self.transport.json(call).await
     }
 
+    /// Says how two sessions or branches differ: what they came to, where they went apart, what they did.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn diff_sessions(&self, query: &ViewsDiffSessionsQuery) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/diff")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Returns the graph of a session as a picture: SVG.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn draw_session(
+        &self,
+        session: &str,
+        query: &ViewsDrawSessionQuery,
+    ) -> Result<Vec<u8>, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/graph.svg")
+            .query(query);
+        self.transport.bytes(call).await
+    }
+
     /// Lists the effects of a session on the world, also those that may have happened.
     ///
     /// # Errors
@@ -1841,6 +2765,47 @@ impl ViewsApi<'_> {
         self.transport.json(call).await
     }
 
+    /// Returns the session as columns, one entry for each interaction, question, decision, edit, branch and owner. Columns have the same
+    /// length; lines and times are differences to the entry before.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn map_session(
+        &self,
+        session: &str,
+        query: &ViewsMapSessionQuery,
+    ) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/map")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Rates a version of an artifact of the current branch. The rating of a person takes precedence over those of agents.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn rate_artifact(
+        &self,
+        session: &str,
+        name: &str,
+        body: &ArtifactRating,
+        given: &Given,
+    ) -> Result<Receipt, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/artifacts/")
+            .part(&name)
+            .text("/rating")
+            .body(body)?
+            .given(given)
+            .takes_key();
+        self.transport.json(call).await
+    }
+
     /// Returns the state of a branch, as of a line if one is named.
     ///
     /// # Errors
@@ -1874,6 +2839,82 @@ impl ViewsApi<'_> {
     }
 }
 
+/// The operations of `webhooks`.
+#[derive(Clone, Debug)]
+pub struct WebhooksApi<'c> {
+    pub(crate) transport: &'c Transport,
+}
+
+impl WebhooksApi<'_> {
+    /// Deletes a webhook of the tenant. Nothing is sent to it any more.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn delete(&self, name: &str) -> Result<(), Error> {
+        let call = Call::new(reqwest::Method::DELETE)
+            .text("/v1/webhooks/")
+            .part(&name);
+        self.transport.nothing(call).await
+    }
+
+    /// Lists the webhooks of the tenant, without their secrets.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn list(&self) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET).text("/v1/webhooks");
+        self.transport.json(call).await
+    }
+
+    /// Makes a webhook: from now on messages about sessions of the tenant are sent to an address.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn make(&self, body: &NewHook) -> Result<MadeHook, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/webhooks")
+            .body(body)?;
+        self.transport.json(call).await
+    }
+
+    /// Sends to a webhook again that got nothing any more, from where it stopped.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn resume(&self, name: &str) -> Result<(), Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/webhooks/")
+            .part(&name)
+            .text("/resume");
+        self.transport.nothing(call).await
+    }
+
+    /// Begins to exchange the secret of a webhook: until the exchange is ended, each message has a signature with the new secret and one with the
+    /// one before.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn rotate(&self, name: &str) -> Result<MadeHook, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/webhooks/")
+            .part(&name)
+            .text("/rotation");
+        self.transport.json(call).await
+    }
+
+    /// Ends the exchange of a secret: the new secret alone signs.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn rotated(&self, name: &str) -> Result<(), Error> {
+        let call = Call::new(reqwest::Method::DELETE)
+            .text("/v1/webhooks/")
+            .part(&name)
+            .text("/rotation");
+        self.transport.nothing(call).await
+    }
+}
+
 impl crate::Client {
     /// Returns the operations of `branches`.
     pub fn branches(&self) -> BranchesApi<'_> {
@@ -1903,6 +2944,13 @@ impl crate::Client {
         }
     }
 
+    /// Returns the operations of `memories`.
+    pub fn memories(&self) -> MemoriesApi<'_> {
+        MemoriesApi {
+            transport: &self.transport,
+        }
+    }
+
     /// Returns the operations of `orders`.
     pub fn orders(&self) -> OrdersApi<'_> {
         OrdersApi {
@@ -1913,6 +2961,20 @@ impl crate::Client {
     /// Returns the operations of `questions`.
     pub fn questions(&self) -> QuestionsApi<'_> {
         QuestionsApi {
+            transport: &self.transport,
+        }
+    }
+
+    /// Returns the operations of `reruns`.
+    pub fn reruns(&self) -> RerunsApi<'_> {
+        RerunsApi {
+            transport: &self.transport,
+        }
+    }
+
+    /// Returns the operations of `searches`.
+    pub fn searches(&self) -> SearchesApi<'_> {
+        SearchesApi {
             transport: &self.transport,
         }
     }
@@ -1934,6 +2996,13 @@ impl crate::Client {
     /// Returns the operations of `views`.
     pub fn views(&self) -> ViewsApi<'_> {
         ViewsApi {
+            transport: &self.transport,
+        }
+    }
+
+    /// Returns the operations of `webhooks`.
+    pub fn webhooks(&self) -> WebhooksApi<'_> {
+        WebhooksApi {
             transport: &self.transport,
         }
     }

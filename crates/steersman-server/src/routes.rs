@@ -30,7 +30,6 @@ mod webhooks;
 
 pub(crate) use sessions::{label_of, row};
 
-
 use crate::{Limits, Server, openapi};
 use utoipa_axum::router::OpenApiRouter;
 

@@ -12,10 +12,22 @@ __all__ = [
     "ArtifactList",
     "ArtifactRow",
     "AsyncApi",
+    "ConfigChange",
+    "ConfigChanged",
+    "DefinitionFaults",
+    "Erased",
     "File",
+    "ForgottenMemories",
     "How",
+    "Job",
+    "JobState",
+    "MadeHook",
     "MadeToken",
     "Opened",
+    "OrderAct",
+    "OrderFate",
+    "OrderGiven",
+    "OrdersGiven",
     "Permission",
     "Posted",
     "ProblemCode",
@@ -23,6 +35,8 @@ __all__ = [
     "QuestionKind",
     "QuestionList",
     "Receipt",
+    "SearchBegun",
+    "ServerInfo",
     "SessionList",
     "SessionRow",
     "Stands",
@@ -40,6 +54,41 @@ How = Literal[
     "fail",
 ]
 """The fate of an effect in doubt."""
+
+
+JobState = Literal[
+    "running",
+    "done",
+    "failed",
+    "stopped",
+    "lost",
+]
+"""The state of a job."""
+
+
+OrderAct = Literal[
+    "cancel",
+    "pause",
+    "resume",
+    "hold",
+    "release",
+    "retry",
+    "edit",
+    "migrate",
+]
+"""The acts that many sessions can be given. Questions are decided one by one, because a person has to read each of them."""
+
+
+OrderFate = Literal[
+    "taken",
+    "waits",
+    "queued",
+    "known",
+    "refused",
+    "failed",
+    "left",
+]
+"""The fates of an act in one of many sessions."""
 
 
 Permission = Literal[
@@ -74,7 +123,11 @@ ProblemCode = Literal[
     "artifact",
     "response",
     "definition",
+    "job",
+    "search",
+    "memory",
     "unknown_token",
+    "webhook",
     "method",
     "repeated",
     "exists",
@@ -177,18 +230,18 @@ class ArtifactList(_ArtifactListRequired, _ArtifactListOptional):
 _ArtifactRowRequired = TypedDict(
     "_ArtifactRowRequired",
     {
+        # The call that made it.
+        "call": "str",
+        # The digest of the content.
+        "hash": "str",
+        # The number of bytes.
+        "len": "int",
+        # The media type.
+        "media": "str",
         # The name.
         "name": "str",
         # The number of the version.
         "version": "int",
-        # The media type.
-        "media": "str",
-        # The number of bytes.
-        "len": "int",
-        # The digest of the content.
-        "hash": "str",
-        # The call that made it.
-        "call": "str",
     },
 )
 
@@ -204,6 +257,115 @@ _ArtifactRowOptional = TypedDict(
 
 class ArtifactRow(_ArtifactRowRequired, _ArtifactRowOptional):
     """A version of an artifact."""
+
+
+_ConfigChangeRequired = TypedDict(
+    "_ConfigChangeRequired",
+    {
+        # The name of the value.
+        "name": "str",
+        # The value to which it is bound now.
+        "new": "Any",
+        # The value to which the session was bound.
+        "old": "Any",
+    },
+)
+
+_ConfigChangeOptional = TypedDict(
+    "_ConfigChangeOptional",
+    {
+    },
+    total=False,
+)
+
+
+class ConfigChange(_ConfigChangeRequired, _ConfigChangeOptional):
+    """A value of `config` before and after."""
+
+
+_ConfigChangedRequired = TypedDict(
+    "_ConfigChangedRequired",
+    {
+        # Each value before and after.
+        "changes": "List[ConfigChange]",
+        # The fate of the wish.
+        "receipt": "Receipt",
+    },
+)
+
+_ConfigChangedOptional = TypedDict(
+    "_ConfigChangedOptional",
+    {
+    },
+    total=False,
+)
+
+
+class ConfigChanged(_ConfigChangedRequired, _ConfigChangedOptional):
+    """Values that are bound."""
+
+
+_DefinitionFaultsRequired = TypedDict(
+    "_DefinitionFaultsRequired",
+    {
+        # Errors, warnings and notes.
+        "diagnostics": "List[dict[str, Any]]",
+        # Faults of what has to be registered in Rust, such as a tool that this text alone does not have.
+        "in_rust": "List[str]",
+        # True if it has no errors.
+        "ok": "bool",
+    },
+)
+
+_DefinitionFaultsOptional = TypedDict(
+    "_DefinitionFaultsOptional",
+    {
+        # The name of the network, if it has no errors.
+        "network": "Union[str, None]",
+    },
+    total=False,
+)
+
+
+class DefinitionFaults(_DefinitionFaultsRequired, _DefinitionFaultsOptional):
+    """The faults of a definition."""
+
+
+_ErasedRequired = TypedDict(
+    "_ErasedRequired",
+    {
+        # True if it is erased.
+        "applied": "bool",
+        # Number of contents of artifacts that go with it. They are not shown any more, and leave the store with the same `erase` of the
+program while no other process has the store open.
+        "contents": "int",
+        # True if these memories are forgotten, or would be.
+        "forgets": "bool",
+        # Number of memories that these sessions saved.
+        "memories": "int",
+        # The reruns that are erased with it.
+        "reruns": "List[str]",
+        # The session.
+        "session": "str",
+        # Number of texts that are tombstones.
+        "texts": "int",
+    },
+)
+
+_ErasedOptional = TypedDict(
+    "_ErasedOptional",
+    {
+        # The session that it repeats, which holds the same texts and stays.
+        "origin": "Union[str, None]",
+        # True if every line that is left verifies.
+        "verifies": "Union[bool, None]",
+    },
+    total=False,
+)
+
+
+class Erased(_ErasedRequired, _ErasedOptional):
+    """The result of an erasure, or of one that is not carried out."""
 
 
 _FileRequired = TypedDict(
@@ -230,6 +392,84 @@ _FileOptional = TypedDict(
 
 class File(_FileRequired, _FileOptional):
     """A file that comes with a request. It becomes an artifact under its name."""
+
+
+_ForgottenMemoriesRequired = TypedDict(
+    "_ForgottenMemoriesRequired",
+    {
+        # True if they are forgotten.
+        "applied": "bool",
+        # Number of memories.
+        "count": "int",
+        # Their numbers.
+        "memories": "List[int]",
+    },
+)
+
+_ForgottenMemoriesOptional = TypedDict(
+    "_ForgottenMemoriesOptional",
+    {
+    },
+    total=False,
+)
+
+
+class ForgottenMemories(_ForgottenMemoriesRequired, _ForgottenMemoriesOptional):
+    """The memories that are forgotten."""
+
+
+_JobRequired = TypedDict(
+    "_JobRequired",
+    {
+        # Number of its runs that are done.
+        "done": "int",
+        # The id of the job.
+        "job": "str",
+        # Number of its runs.
+        "of": "int",
+        # The results of these runs: the session of the rerun, and how it differs.
+        "runs": "List[dict[str, Any]]",
+        # Its state.
+        "state": "JobState",
+    },
+)
+
+_JobOptional = TypedDict(
+    "_JobOptional",
+    {
+        # The problem by which it ended.
+        "error": "Union[dict[str, Any], None]",
+        # The session that it is about, if the job is not lost.
+        "session": "Union[str, None]",
+    },
+    total=False,
+)
+
+
+class Job(_JobRequired, _JobOptional):
+    """A job."""
+
+
+_MadeHookRequired = TypedDict(
+    "_MadeHookRequired",
+    {
+        # The name of the webhook.
+        "name": "str",
+        # The secret that signs messages (`whsec_` and base64). It is shown only here.
+        "secret": "str",
+    },
+)
+
+_MadeHookOptional = TypedDict(
+    "_MadeHookOptional",
+    {
+    },
+    total=False,
+)
+
+
+class MadeHook(_MadeHookRequired, _MadeHookOptional):
+    """A webhook that was made, or its new secret."""
 
 
 _MadeTokenRequired = TypedDict(
@@ -276,6 +516,56 @@ _OpenedOptional = TypedDict(
 
 class Opened(_OpenedRequired, _OpenedOptional):
     """A branch that was opened."""
+
+
+_OrderGivenRequired = TypedDict(
+    "_OrderGivenRequired",
+    {
+        # The session.
+        "session": "str",
+    },
+)
+
+_OrderGivenOptional = TypedDict(
+    "_OrderGivenOptional",
+    {
+        # 
+        "fate": "Union[OrderFate, None]",
+        # The line that took it.
+        "line": "Union[int, None]",
+        # The reason why it has no effect, or none yet.
+        "why": "Union[str, None]",
+    },
+    total=False,
+)
+
+
+class OrderGiven(_OrderGivenRequired, _OrderGivenOptional):
+    """A session of an act for many."""
+
+
+_OrdersGivenRequired = TypedDict(
+    "_OrdersGivenRequired",
+    {
+        # True if the act was given.
+        "applied": "bool",
+        # Number of sessions that the filter lets through.
+        "count": "int",
+        # The sessions, newest first.
+        "items": "List[OrderGiven]",
+    },
+)
+
+_OrdersGivenOptional = TypedDict(
+    "_OrdersGivenOptional",
+    {
+    },
+    total=False,
+)
+
+
+class OrdersGiven(_OrdersGivenRequired, _OrdersGivenOptional):
+    """The sessions of an act, and what became of it."""
 
 
 _PostedRequired = TypedDict(
@@ -335,60 +625,60 @@ class Problem(_ProblemRequired, _ProblemOptional):
 _QuestionRequired = TypedDict(
     "_QuestionRequired",
     {
-        # The address of an answer: the effect, and the line of the hold.
-        "id": "str",
-        # The effect that waits.
-        "effect": "str",
-        # The branch of the effect.
-        "branch": "str",
         # The name of the agent in the definition.
         "agent": "str",
-        # The kind of the wait.
-        "kind": "QuestionKind",
-        # The roles that may end the wait.
-        "for": "List[str]",
+        # The branch of the effect.
+        "branch": "str",
         # The people who may end the wait: `user`, people of the definition, `any`. One of them is enough.
         "by": "List[str]",
-        # The text of the question, or the name of the event.
-        "text": "str",
-        # Answers that may be chosen.
-        "options": "List[str]",
-        # Names of artifacts that are shown with it.
-        "show": "List[str]",
         # Arguments that an approver may change.
         "edit": "List[str]",
-        # The time at which the session began to wait.
-        "since": "str",
+        # The effect that waits.
+        "effect": "str",
+        # The roles that may end the wait.
+        "for": "List[str]",
+        # The address of an answer: the effect, and the line of the hold.
+        "id": "str",
+        # The kind of the wait.
+        "kind": "QuestionKind",
         # True if no branch waits for the effect any more.
         "left": "bool",
         # `doubt`: the parts of the result that a person must give if the effect happened.
         "needs": "List[str]",
+        # Answers that may be chosen.
+        "options": "List[str]",
+        # Names of artifacts that are shown with it.
+        "show": "List[str]",
+        # The time at which the session began to wait.
+        "since": "str",
+        # The text of the question, or the name of the event.
+        "text": "str",
     },
 )
 
 _QuestionOptional = TypedDict(
     "_QuestionOptional",
     {
-        # The session. A turn, which is of one session, leaves it out.
-        "session": "Union[str, None]",
-        # The tool, if a tool was called.
-        "tool": "Union[str, None]",
         # The arguments of the call, without secret ones.
         "args": "Union[Any, None]",
         # The reason for the question.
         "because": "Union[str, None]",
         # The time at which the wait ends by itself.
         "due": "Union[str, None]",
-        # The person who is asked once `due` has passed.
-        "next": "Union[str, None]",
-        # The earlier equal effect, which was done or is in doubt.
-        "repeats": "Union[str, None]",
         # Effects of the same tool with other arguments, on lines that the branch does not have.
         "elsewhere": "Union[List[Any], None]",
+        # The person who is asked once `due` has passed.
+        "next": "Union[str, None]",
         # The place that does not answer.
         "place": "Union[str, None]",
         # `doubt`: the probe that asks whether the effect happened.
         "probe": "Union[Any, None]",
+        # The earlier equal effect, which was done or is in doubt.
+        "repeats": "Union[str, None]",
+        # The session. A turn, which is of one session, leaves it out.
+        "session": "Union[str, None]",
+        # The tool, if a tool was called.
+        "tool": "Union[str, None]",
     },
     total=False,
 )
@@ -446,6 +736,60 @@ class Receipt(_ReceiptRequired, _ReceiptOptional):
     """The receipt of a message."""
 
 
+_SearchBegunRequired = TypedDict(
+    "_SearchBegunRequired",
+    {
+        # The line that began it.
+        "line": "int",
+        # The id of the search.
+        "search": "str",
+        # The session.
+        "session": "str",
+    },
+)
+
+_SearchBegunOptional = TypedDict(
+    "_SearchBegunOptional",
+    {
+    },
+    total=False,
+)
+
+
+class SearchBegun(_SearchBegunRequired, _SearchBegunOptional):
+    """A search that has begun."""
+
+
+_ServerInfoRequired = TypedDict(
+    "_ServerInfoRequired",
+    {
+        # Names of its definitions.
+        "definitions": "List[str]",
+        # Number of sessions that it drives now.
+        "driven": "int",
+        # True if it drives the sessions of its store.
+        "driving": "bool",
+        # The protocols that it speaks in addition to its own.
+        "protocols": "List[str]",
+        # Its version.
+        "version": "str",
+        # Version of the JSON of all views. Additions do not count.
+        "views": "int",
+    },
+)
+
+_ServerInfoOptional = TypedDict(
+    "_ServerInfoOptional",
+    {
+    },
+    total=False,
+)
+
+
+class ServerInfo(_ServerInfoRequired, _ServerInfoOptional):
+    """The server."""
+
+
 _SessionListRequired = TypedDict(
     "_SessionListRequired",
     {
@@ -471,30 +815,30 @@ class SessionList(_SessionListRequired, _SessionListOptional):
 _SessionRowRequired = TypedDict(
     "_SessionRowRequired",
     {
-        # The id.
-        "session": "str",
-        # The name of its definition.
-        "network": "str",
-        # A short digest of its definition.
-        "definition": "str",
-        # Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`.
-        "status": "str",
+        # The money spent, in the currency of the prices.
+        "cost": "float",
         # The time of its creation.
         "created": "str",
-        # The time of the last commit.
-        "updated": "str",
+        # A short digest of its definition.
+        "definition": "str",
+        # Names and values of its labels.
+        "labels": "dict[str, Any]",
         # The last line on disk.
         "line": "int",
         # The number of model calls.
         "model_calls": "int",
-        # The number of tokens spent.
-        "tokens": "int",
-        # The money spent, in the currency of the prices.
-        "cost": "float",
-        # Names and values of its labels.
-        "labels": "dict[str, Any]",
+        # The name of its definition.
+        "network": "str",
         # The values of the definition's `outcome`.
         "outcome": "Any",
+        # The id.
+        "session": "str",
+        # Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`.
+        "status": "str",
+        # The number of tokens spent.
+        "tokens": "int",
+        # The time of the last commit.
+        "updated": "str",
     },
 )
 
@@ -541,12 +885,12 @@ class Started(_StartedRequired, _StartedOptional):
 _TurnRequired = TypedDict(
     "_TurnRequired",
     {
-        # The session.
-        "session": "str",
-        # The last line on disk.
-        "line": "int",
         # The position in the events.
         "cursor": "str",
+        # The last line on disk.
+        "line": "int",
+        # The session.
+        "session": "str",
         # The kind of state. It says which of the other fields there are.
         "status": "TurnStatus",
     },
@@ -557,16 +901,16 @@ _TurnOptional = TypedDict(
     {
         # `answered`: the answer. `limit`: the answer that a limit demanded, if there is one.
         "answer": "Union[str, None]",
-        # `answered`: true if the task is over.
-        "task": "Union[bool, None]",
         # `answered`: texts that the user heard before the answer.
         "before": "Union[List[str], None]",
-        # `asks`, `doubt`, `waits`: everything that is open.
-        "pending": "Union[List[Question], None]",
         # `limit`, `failed`: the code.
         "code": "Union[str, None]",
         # `failed`: the reason.
         "message": "Union[str, None]",
+        # `asks`, `doubt`, `waits`: everything that is open.
+        "pending": "Union[List[Question], None]",
+        # `answered`: true if the task is over.
+        "task": "Union[bool, None]",
     },
     total=False,
 )
@@ -1105,6 +1449,44 @@ class Definitions:
         self._send = send
         self._open = open
 
+    def check_definition(
+        self,
+        *,
+        files: dict[str, str] | None = None,
+        text: str | None = None,
+    ) -> DefinitionFaults:
+        """Checks the text of a definition: returns its errors and warnings. Nothing is run, and nothing is kept.
+
+        files: The texts of the files that it names, by their paths: prompts, schemas, imports. Files of the server are not read.
+        text: The text of the definition.
+        """
+        call = Call(
+            "POST",
+            path("/v1/check"),
+            body=given(
+                {
+                    "files": files,
+                    "text": text,
+                }
+            ),
+        )
+        return cast("DefinitionFaults", self._send(call))
+
+    def draw_definition(
+        self,
+        definition: str,
+    ) -> bytes:
+        """Returns the picture of a definition as SVG.
+
+        definition: The name of the definition
+        """
+        call = Call(
+            "GET",
+            path("/v1/definitions/{definition}/graph.svg", definition=definition),
+            answer="bytes",
+        )
+        return cast("bytes", self._send(call))
+
     def graph(
         self,
         definition: str,
@@ -1150,6 +1532,44 @@ class AsyncDefinitions:
     def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
         self._send = send
         self._open = open
+
+    async def check_definition(
+        self,
+        *,
+        files: dict[str, str] | None = None,
+        text: str | None = None,
+    ) -> DefinitionFaults:
+        """Checks the text of a definition: returns its errors and warnings. Nothing is run, and nothing is kept.
+
+        files: The texts of the files that it names, by their paths: prompts, schemas, imports. Files of the server are not read.
+        text: The text of the definition.
+        """
+        call = Call(
+            "POST",
+            path("/v1/check"),
+            body=given(
+                {
+                    "files": files,
+                    "text": text,
+                }
+            ),
+        )
+        return cast("DefinitionFaults", await self._send(call))
+
+    async def draw_definition(
+        self,
+        definition: str,
+    ) -> bytes:
+        """Returns the picture of a definition as SVG.
+
+        definition: The name of the definition
+        """
+        call = Call(
+            "GET",
+            path("/v1/definitions/{definition}/graph.svg", definition=definition),
+            answer="bytes",
+        )
+        return cast("bytes", await self._send(call))
 
     async def graph(
         self,
@@ -1266,6 +1686,30 @@ class Events:
         )
         return cast("Posted", self._send(call))
 
+    def watch_sessions(
+        self,
+        *,
+        where: str | None = None,
+    ) -> Generator[Frame, None, None]:
+        """Follows the sessions that the token sees, as server-sent events.
+
+        The first event is `hello`. `session` has the row of a session that changed, as lists have it; `left` names one that changed and
+        that the filter does not let through; `skipped` says how many changes a slow client missed. Events have no ids: a client lists the
+        sessions once `hello` has come, and again after a cut or a `skipped`.
+
+        where: A filter, as of the list of sessions: `status = waits or status = doubt`.
+        """
+        call = Call(
+            "GET",
+            path("/v1/events/stream"),
+            query=given(
+                {
+                    "where": where,
+                }
+            ),
+        )
+        return self._open(call)
+
 
 class AsyncEvents:
     """The operations of `events`."""
@@ -1343,6 +1787,30 @@ class AsyncEvents:
         )
         return cast("Posted", await self._send(call))
 
+    def watch_sessions(
+        self,
+        *,
+        where: str | None = None,
+    ) -> AsyncGenerator[Frame, None]:
+        """Follows the sessions that the token sees, as server-sent events.
+
+        The first event is `hello`. `session` has the row of a session that changed, as lists have it; `left` names one that changed and
+        that the filter does not let through; `skipped` says how many changes a slow client missed. Events have no ids: a client lists the
+        sessions once `hello` has come, and again after a cut or a `skipped`.
+
+        where: A filter, as of the list of sessions: `status = waits or status = doubt`.
+        """
+        call = Call(
+            "GET",
+            path("/v1/events/stream"),
+            query=given(
+                {
+                    "where": where,
+                }
+            ),
+        )
+        return self._open(call)
+
 
 class Health:
     """The operations of `health`."""
@@ -1360,6 +1828,16 @@ class Health:
             path("/v1/openapi.json"),
         )
         return self._send(call)
+
+    def get_server(
+        self,
+    ) -> ServerInfo:
+        """Says what the server is and does. Only an administrator of the tenant without a name may know it."""
+        call = Call(
+            "GET",
+            path("/v1/server"),
+        )
+        return cast("ServerInfo", self._send(call))
 
     def livez(
         self,
@@ -1399,6 +1877,16 @@ class AsyncHealth:
         )
         return await self._send(call)
 
+    async def get_server(
+        self,
+    ) -> ServerInfo:
+        """Says what the server is and does. Only an administrator of the tenant without a name may know it."""
+        call = Call(
+            "GET",
+            path("/v1/server"),
+        )
+        return cast("ServerInfo", await self._send(call))
+
     async def livez(
         self,
     ) -> Any:
@@ -1416,6 +1904,312 @@ class AsyncHealth:
         call = Call(
             "GET",
             path("/readyz"),
+        )
+        return await self._send(call)
+
+
+class Memories:
+    """The operations of `memories`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def forget_memories(
+        self,
+        *,
+        apply: bool | None = None,
+        memories: List[int] | None = None,
+        scope: str | None = None,
+        session: str | None = None,
+    ) -> ForgottenMemories:
+        """Forgets memories: by their numbers, of a session, or all of a scope. Without `apply` it only says which they are.
+
+        Contents that nothing names any more stay in the store until `steersman gc` collects them.
+
+        apply: True to do it. Otherwise the answer says which are meant, and nothing is done.
+        memories: Their numbers.
+        scope: Their scope.
+        session: The session that saved them.
+        """
+        call = Call(
+            "POST",
+            path("/v1/memories/forget"),
+            body=given(
+                {
+                    "apply": apply,
+                    "memories": memories,
+                    "scope": scope,
+                    "session": session,
+                }
+            ),
+        )
+        return cast("ForgottenMemories", self._send(call))
+
+    def forget_memory(
+        self,
+        memory: int,
+    ) -> None:
+        """Forgets a memory. Sessions that found it keep what they were shown.
+
+        memory: The number of the memory
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/memories/{memory}", memory=memory),
+        )
+        self._send(call)
+
+    def get_memory(
+        self,
+        memory: int,
+    ) -> Any:
+        """Returns a memory with its content.
+
+        memory: The number of the memory
+        """
+        call = Call(
+            "GET",
+            path("/v1/memories/{memory}", memory=memory),
+        )
+        return self._send(call)
+
+    def list_memories(
+        self,
+        *,
+        scope: str | None = None,
+        session: str | None = None,
+        replaced: bool | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> Any:
+        """Lists the memories that the token sees, newest first, without their contents.
+
+        scope: The scope.
+        session: The session that saved them.
+        replaced: True for a list that also has what another memory stands in the place of.
+        after: The position after which the list goes on: `next` of the page before.
+        limit: The most rows of a page, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/memories"),
+            query=given(
+                {
+                    "scope": scope,
+                    "session": session,
+                    "replaced": replaced,
+                    "after": after,
+                    "limit": limit,
+                }
+            ),
+        )
+        return self._send(call)
+
+    def rate_memory(
+        self,
+        memory: int,
+        *,
+        rating: int,
+        as_: str | None = None,
+        reason: str | None = None,
+    ) -> Any:
+        """Rates a memory. The rating of a person takes precedence over those of agents; the last one counts.
+
+        memory: The number of the memory
+        rating: From 1 to 5.
+        as_: The role in which it is rated.
+        reason: The reason.
+        """
+        call = Call(
+            "POST",
+            path("/v1/memories/{memory}/rating", memory=memory),
+            body=given(
+                {
+                    "rating": rating,
+                    "as": as_,
+                    "reason": reason,
+                }
+            ),
+        )
+        return self._send(call)
+
+    def search_memories(
+        self,
+        *,
+        query: str | None = None,
+        scope: str | None = None,
+        limit: int | None = None,
+    ) -> Any:
+        """Finds the memories that fit words best, as agents of their scope would find them.
+
+        query: The words.
+        scope: The scope. Without one all scopes are searched.
+        limit: The most memories of a scope, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/memories/search"),
+            query=given(
+                {
+                    "query": query,
+                    "scope": scope,
+                    "limit": limit,
+                }
+            ),
+        )
+        return self._send(call)
+
+
+class AsyncMemories:
+    """The operations of `memories`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def forget_memories(
+        self,
+        *,
+        apply: bool | None = None,
+        memories: List[int] | None = None,
+        scope: str | None = None,
+        session: str | None = None,
+    ) -> ForgottenMemories:
+        """Forgets memories: by their numbers, of a session, or all of a scope. Without `apply` it only says which they are.
+
+        Contents that nothing names any more stay in the store until `steersman gc` collects them.
+
+        apply: True to do it. Otherwise the answer says which are meant, and nothing is done.
+        memories: Their numbers.
+        scope: Their scope.
+        session: The session that saved them.
+        """
+        call = Call(
+            "POST",
+            path("/v1/memories/forget"),
+            body=given(
+                {
+                    "apply": apply,
+                    "memories": memories,
+                    "scope": scope,
+                    "session": session,
+                }
+            ),
+        )
+        return cast("ForgottenMemories", await self._send(call))
+
+    async def forget_memory(
+        self,
+        memory: int,
+    ) -> None:
+        """Forgets a memory. Sessions that found it keep what they were shown.
+
+        memory: The number of the memory
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/memories/{memory}", memory=memory),
+        )
+        await self._send(call)
+
+    async def get_memory(
+        self,
+        memory: int,
+    ) -> Any:
+        """Returns a memory with its content.
+
+        memory: The number of the memory
+        """
+        call = Call(
+            "GET",
+            path("/v1/memories/{memory}", memory=memory),
+        )
+        return await self._send(call)
+
+    async def list_memories(
+        self,
+        *,
+        scope: str | None = None,
+        session: str | None = None,
+        replaced: bool | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> Any:
+        """Lists the memories that the token sees, newest first, without their contents.
+
+        scope: The scope.
+        session: The session that saved them.
+        replaced: True for a list that also has what another memory stands in the place of.
+        after: The position after which the list goes on: `next` of the page before.
+        limit: The most rows of a page, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/memories"),
+            query=given(
+                {
+                    "scope": scope,
+                    "session": session,
+                    "replaced": replaced,
+                    "after": after,
+                    "limit": limit,
+                }
+            ),
+        )
+        return await self._send(call)
+
+    async def rate_memory(
+        self,
+        memory: int,
+        *,
+        rating: int,
+        as_: str | None = None,
+        reason: str | None = None,
+    ) -> Any:
+        """Rates a memory. The rating of a person takes precedence over those of agents; the last one counts.
+
+        memory: The number of the memory
+        rating: From 1 to 5.
+        as_: The role in which it is rated.
+        reason: The reason.
+        """
+        call = Call(
+            "POST",
+            path("/v1/memories/{memory}/rating", memory=memory),
+            body=given(
+                {
+                    "rating": rating,
+                    "as": as_,
+                    "reason": reason,
+                }
+            ),
+        )
+        return await self._send(call)
+
+    async def search_memories(
+        self,
+        *,
+        query: str | None = None,
+        scope: str | None = None,
+        limit: int | None = None,
+    ) -> Any:
+        """Finds the memories that fit words best, as agents of their scope would find them.
+
+        query: The words.
+        scope: The scope. Without one all scopes are searched.
+        limit: The most memories of a scope, at most 200.
+        """
+        call = Call(
+            "GET",
+            path("/v1/memories/search"),
+            query=given(
+                {
+                    "query": query,
+                    "scope": scope,
+                    "limit": limit,
+                }
+            ),
         )
         return await self._send(call)
 
@@ -1487,6 +2281,50 @@ class Orders:
             takes_key=True,
         )
         return cast("Receipt", self._send(call))
+
+    def order_many(
+        self,
+        *,
+        act: OrderAct,
+        where: str,
+        apply: bool | None = None,
+        as_: str | None = None,
+        config: dict[str, Any] | None = None,
+        state: dict[str, Any] | None = None,
+        tool: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> OrdersGiven:
+        """Gives an act to all sessions that a filter lets through. Without `apply` it only says which they are.
+
+        An act that one session refuses is still given to the others. With an idempotency key, each session takes it once.
+
+        act: The act.
+        where: The sessions: `status = waits and vendor = Acme`.
+        apply: True to do it. Otherwise the answer says which sessions are meant, and nothing is done.
+        as_: The role in which it is given.
+        config: Of `migrate`: the values of `config`.
+        state: Of `edit`: the entries with their new values. `null` unsets one.
+        tool: Of `hold` and `release`: the tool. Without one all tools that may change the world are meant.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/orders"),
+            body=given(
+                {
+                    "act": act,
+                    "where": where,
+                    "apply": apply,
+                    "as": as_,
+                    "config": config,
+                    "state": state,
+                    "tool": tool,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("OrdersGiven", self._send(call))
 
     def pause(
         self,
@@ -1666,6 +2504,50 @@ class AsyncOrders:
             takes_key=True,
         )
         return cast("Receipt", await self._send(call))
+
+    async def order_many(
+        self,
+        *,
+        act: OrderAct,
+        where: str,
+        apply: bool | None = None,
+        as_: str | None = None,
+        config: dict[str, Any] | None = None,
+        state: dict[str, Any] | None = None,
+        tool: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> OrdersGiven:
+        """Gives an act to all sessions that a filter lets through. Without `apply` it only says which they are.
+
+        An act that one session refuses is still given to the others. With an idempotency key, each session takes it once.
+
+        act: The act.
+        where: The sessions: `status = waits and vendor = Acme`.
+        apply: True to do it. Otherwise the answer says which sessions are meant, and nothing is done.
+        as_: The role in which it is given.
+        config: Of `migrate`: the values of `config`.
+        state: Of `edit`: the entries with their new values. `null` unsets one.
+        tool: Of `hold` and `release`: the tool. Without one all tools that may change the world are meant.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/orders"),
+            body=given(
+                {
+                    "act": act,
+                    "where": where,
+                    "apply": apply,
+                    "as": as_,
+                    "config": config,
+                    "state": state,
+                    "tool": tool,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("OrdersGiven", await self._send(call))
 
     async def pause(
         self,
@@ -2140,12 +3022,536 @@ class AsyncQuestions:
         return cast("Receipt", await self._send(call))
 
 
+class Reruns:
+    """The operations of `reruns`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def get_job(
+        self,
+        job: str,
+        *,
+        wait: int | None = None,
+    ) -> Job:
+        """Tells how a job stands. A job whose process is gone is `lost`; the sessions that it made stay.
+
+        job: The id of the job
+        wait: Seconds, at most 60, for which the request waits until the session settles.
+        """
+        call = Call(
+            "GET",
+            path("/v1/jobs/{job}", job=job),
+            wait=wait,
+        )
+        return cast("Job", self._send(call))
+
+    def rerun_session(
+        self,
+        session: str,
+        *,
+        at: int | None = None,
+        branch: str | None = None,
+        config: dict[str, Any] | None = None,
+        definition: str | None = None,
+        live: bool | None = None,
+        name: str | None = None,
+        people: str | None = None,
+        repeat: int | None = None,
+        say: str | None = None,
+        set: dict[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        wait: int | None = None,
+    ) -> Job:
+        """Runs a session again from its recording with something changed, as new sessions. Effects are simulated unless `live` is set.
+
+        The answer comes at once: `GET /v1/jobs/{job}` tells how it goes on. The new sessions have the label `rerun_of`.
+
+        session: The id of the session
+        at: The last line that stays as it was. Without one everything is run again.
+        branch: The label or the id of a branch. Without one it is the current branch.
+        config: Values of `config` in place of those that the session took.
+        definition: The name of another definition of the server.
+        live: True to let effects touch the world that are not on record. Otherwise they are simulated.
+        name: A name for it: its label `rerun`.
+        people: The one who answers for people: `recorded`, `stop`, or an agent for questions without a recorded answer. Without it `recorded`.
+        repeat: The number of times, at most 20. Without it once.
+        say: Said at the line, in place of the next recorded message.
+        set: Values of the definition by their paths: `models.default.model`, `agents.desk.system`.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/reruns", session=session),
+            body=given(
+                {
+                    "at": at,
+                    "branch": branch,
+                    "config": config,
+                    "definition": definition,
+                    "live": live,
+                    "name": name,
+                    "people": people,
+                    "repeat": repeat,
+                    "say": say,
+                    "set": set,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            wait=wait,
+            takes_key=True,
+        )
+        return cast("Job", self._send(call))
+
+    def stop_job(
+        self,
+        job: str,
+    ) -> None:
+        """Stops a job. The rerun that runs is left paused after its next line; what is done stays.
+
+        job: The id of the job
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/jobs/{job}", job=job),
+        )
+        self._send(call)
+
+
+class AsyncReruns:
+    """The operations of `reruns`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def get_job(
+        self,
+        job: str,
+        *,
+        wait: int | None = None,
+    ) -> Job:
+        """Tells how a job stands. A job whose process is gone is `lost`; the sessions that it made stay.
+
+        job: The id of the job
+        wait: Seconds, at most 60, for which the request waits until the session settles.
+        """
+        call = Call(
+            "GET",
+            path("/v1/jobs/{job}", job=job),
+            wait=wait,
+        )
+        return cast("Job", await self._send(call))
+
+    async def rerun_session(
+        self,
+        session: str,
+        *,
+        at: int | None = None,
+        branch: str | None = None,
+        config: dict[str, Any] | None = None,
+        definition: str | None = None,
+        live: bool | None = None,
+        name: str | None = None,
+        people: str | None = None,
+        repeat: int | None = None,
+        say: str | None = None,
+        set: dict[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        wait: int | None = None,
+    ) -> Job:
+        """Runs a session again from its recording with something changed, as new sessions. Effects are simulated unless `live` is set.
+
+        The answer comes at once: `GET /v1/jobs/{job}` tells how it goes on. The new sessions have the label `rerun_of`.
+
+        session: The id of the session
+        at: The last line that stays as it was. Without one everything is run again.
+        branch: The label or the id of a branch. Without one it is the current branch.
+        config: Values of `config` in place of those that the session took.
+        definition: The name of another definition of the server.
+        live: True to let effects touch the world that are not on record. Otherwise they are simulated.
+        name: A name for it: its label `rerun`.
+        people: The one who answers for people: `recorded`, `stop`, or an agent for questions without a recorded answer. Without it `recorded`.
+        repeat: The number of times, at most 20. Without it once.
+        say: Said at the line, in place of the next recorded message.
+        set: Values of the definition by their paths: `models.default.model`, `agents.desk.system`.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/reruns", session=session),
+            body=given(
+                {
+                    "at": at,
+                    "branch": branch,
+                    "config": config,
+                    "definition": definition,
+                    "live": live,
+                    "name": name,
+                    "people": people,
+                    "repeat": repeat,
+                    "say": say,
+                    "set": set,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            wait=wait,
+            takes_key=True,
+        )
+        return cast("Job", await self._send(call))
+
+    async def stop_job(
+        self,
+        job: str,
+    ) -> None:
+        """Stops a job. The rerun that runs is left paused after its next line; what is done stays.
+
+        job: The id of the job
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/jobs/{job}", job=job),
+        )
+        await self._send(call)
+
+
+class Searches:
+    """The operations of `searches`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def begin_search(
+        self,
+        session: str,
+        *,
+        at: int | None = None,
+        branch: str | None = None,
+        by: str | None = None,
+        calls: int | None = None,
+        depth: int | None = None,
+        enough: float | None = None,
+        live: bool | None = None,
+        method: str | None = None,
+        micros: int | None = None,
+        n: int | None = None,
+        say: str | None = None,
+        score: str | None = None,
+        seed: int | None = None,
+        tokens: int | None = None,
+        width: int | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> SearchBegun | Receipt:
+        """Begins a search over branches, which goes on while the session continues. Effects are simulated unless `live` is set.
+
+        session: The id of the session
+        at: The line at which it begins. Without one it is the last of the branch.
+        branch: The label or the id of the branch. Without one it is the current branch.
+        by: The one who says what a branch is worth: a tool that only looks, or an agent.
+        calls: Maximum number of model calls.
+        depth: Maximum number of blocks of a branch.
+        enough: The value at which the search ends.
+        live: True if effects touch the world on all branches. Otherwise they are simulated.
+        method: `best_of`, `beam`, `rollouts` or `mcts`.
+        micros: Maximum amount of money, in millionths of the currency.
+        n: Number of branches in all; of `beam` those of a level.
+        say: Said there first.
+        score: An expression over `answer`, `state` and `calls`: what a branch is worth.
+        seed: The seed of sampling. Without one it is the session's.
+        tokens: Maximum number of tokens.
+        width: Of `beam`: how many of a level go on. Of `rollouts`: first blocks. Of `mcts`: branches at one place.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/searches", session=session),
+            body=given(
+                {
+                    "at": at,
+                    "branch": branch,
+                    "by": by,
+                    "calls": calls,
+                    "depth": depth,
+                    "enough": enough,
+                    "live": live,
+                    "method": method,
+                    "micros": micros,
+                    "n": n,
+                    "say": say,
+                    "score": score,
+                    "seed": seed,
+                    "tokens": tokens,
+                    "width": width,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("SearchBegun | Receipt", self._send(call))
+
+    def get_search(
+        self,
+        session: str,
+        search: str,
+    ) -> Any:
+        """Returns a search: its tree, with values and costs, and its winner so far.
+
+        session: The id of the session
+        search: The id of the search
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/searches/{search}", session=session, search=search),
+        )
+        return self._send(call)
+
+    def list_searches(
+        self,
+        session: str,
+    ) -> Any:
+        """Lists the searches of a session, with their trees.
+
+        session: The id of the session
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/searches", session=session),
+        )
+        return self._send(call)
+
+    def stop_search(
+        self,
+        session: str,
+        search: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Ends a search with the best result so far.
+
+        session: The id of the session
+        search: The id of the search
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/sessions/{session}/searches/{search}", session=session, search=search),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+
+class AsyncSearches:
+    """The operations of `searches`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def begin_search(
+        self,
+        session: str,
+        *,
+        at: int | None = None,
+        branch: str | None = None,
+        by: str | None = None,
+        calls: int | None = None,
+        depth: int | None = None,
+        enough: float | None = None,
+        live: bool | None = None,
+        method: str | None = None,
+        micros: int | None = None,
+        n: int | None = None,
+        say: str | None = None,
+        score: str | None = None,
+        seed: int | None = None,
+        tokens: int | None = None,
+        width: int | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> SearchBegun | Receipt:
+        """Begins a search over branches, which goes on while the session continues. Effects are simulated unless `live` is set.
+
+        session: The id of the session
+        at: The line at which it begins. Without one it is the last of the branch.
+        branch: The label or the id of the branch. Without one it is the current branch.
+        by: The one who says what a branch is worth: a tool that only looks, or an agent.
+        calls: Maximum number of model calls.
+        depth: Maximum number of blocks of a branch.
+        enough: The value at which the search ends.
+        live: True if effects touch the world on all branches. Otherwise they are simulated.
+        method: `best_of`, `beam`, `rollouts` or `mcts`.
+        micros: Maximum amount of money, in millionths of the currency.
+        n: Number of branches in all; of `beam` those of a level.
+        say: Said there first.
+        score: An expression over `answer`, `state` and `calls`: what a branch is worth.
+        seed: The seed of sampling. Without one it is the session's.
+        tokens: Maximum number of tokens.
+        width: Of `beam`: how many of a level go on. Of `rollouts`: first blocks. Of `mcts`: branches at one place.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/searches", session=session),
+            body=given(
+                {
+                    "at": at,
+                    "branch": branch,
+                    "by": by,
+                    "calls": calls,
+                    "depth": depth,
+                    "enough": enough,
+                    "live": live,
+                    "method": method,
+                    "micros": micros,
+                    "n": n,
+                    "say": say,
+                    "score": score,
+                    "seed": seed,
+                    "tokens": tokens,
+                    "width": width,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("SearchBegun | Receipt", await self._send(call))
+
+    async def get_search(
+        self,
+        session: str,
+        search: str,
+    ) -> Any:
+        """Returns a search: its tree, with values and costs, and its winner so far.
+
+        session: The id of the session
+        search: The id of the search
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/searches/{search}", session=session, search=search),
+        )
+        return await self._send(call)
+
+    async def list_searches(
+        self,
+        session: str,
+    ) -> Any:
+        """Lists the searches of a session, with their trees.
+
+        session: The id of the session
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/searches", session=session),
+        )
+        return await self._send(call)
+
+    async def stop_search(
+        self,
+        session: str,
+        search: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Ends a search with the best result so far.
+
+        session: The id of the session
+        search: The id of the search
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/sessions/{session}/searches/{search}", session=session, search=search),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+
 class Sessions:
     """The operations of `sessions`."""
 
     def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
         self._send = send
         self._open = open
+
+    def edit_state(
+        self,
+        session: str,
+        *,
+        state: dict[str, Any],
+        as_: str | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Receipt:
+        """Sets entries of state: gives a permission, corrects a value. The log says who did it.
+
+        session: The id of the session
+        state: The entries with their new values. `null` unsets one.
+        as_: The role in which they are set. The definition may name the people who may.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/edit", session=session),
+            body=given(
+                {
+                    "state": state,
+                    "as": as_,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
+
+    def erase_session(
+        self,
+        session: str,
+        *,
+        alone: bool | None = None,
+        apply: bool | None = None,
+        effect: str | None = None,
+        line: int | None = None,
+        memory: bool | None = None,
+    ) -> Erased:
+        """Erases what was said in a session, at a line or by an effect. All else still verifies. Without `apply` it only says what would go.
+
+        Nothing of the session may be open. A repetition finds nothing that is left to erase.
+
+        session: The id of the session
+        alone: True to leave its reruns as they are. They hold the same texts.
+        apply: True to do it. Otherwise the answer says what would be erased.
+        effect: The effect of which alone arguments and result are erased.
+        line: The line of which alone all texts are erased.
+        memory: True to forget also what it saved to memory. The token needs the permission `memory`.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/erase", session=session),
+            body=given(
+                {
+                    "alone": alone,
+                    "apply": apply,
+                    "effect": effect,
+                    "line": line,
+                    "memory": memory,
+                }
+            ),
+        )
+        return cast("Erased", self._send(call))
 
     def list(
         self,
@@ -2154,15 +3560,19 @@ class Sessions:
         status: str | None = None,
         key: str | None = None,
         label: str | None = None,
+        where: str | None = None,
         after: str | None = None,
         limit: int | None = None,
     ) -> SessionList:
         """Lists the sessions that the token sees, newest first.
 
+        With a filter that lets through few sessions, a page may be short, or empty, although there is a `next`.
+
         definition: The name of the definition.
         status: Statuses, separated by commas.
         key: The key of the session.
         label: A label: `name:value`.
+        where: A filter, as `steersman sessions --where` takes it: `status = waits and vendor = Acme and updated > -7d`.
         after: The position after which the list goes on: `next` of the page before.
         limit: The most rows of a page, at most 200.
         """
@@ -2175,12 +3585,42 @@ class Sessions:
                     "status": status,
                     "key": key,
                     "label": label,
+                    "where": where,
                     "after": after,
                     "limit": limit,
                 }
             ),
         )
         return cast("SessionList", self._send(call))
+
+    def migrate_session(
+        self,
+        session: str,
+        *,
+        config: dict[str, Any],
+        as_: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> ConfigChanged:
+        """Binds a session to other values of `config`. Nothing of the session may be open.
+
+        session: The id of the session
+        config: The values.
+        as_: The role in which it is done.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/migrate", session=session),
+            body=given(
+                {
+                    "config": config,
+                    "as": as_,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("ConfigChanged", self._send(call))
 
     def page(
         self,
@@ -2317,6 +3757,74 @@ class AsyncSessions:
         self._send = send
         self._open = open
 
+    async def edit_state(
+        self,
+        session: str,
+        *,
+        state: dict[str, Any],
+        as_: str | None = None,
+        idempotency_key: str | None = None,
+        if_match: int | None = None,
+    ) -> Receipt:
+        """Sets entries of state: gives a permission, corrects a value. The log says who did it.
+
+        session: The id of the session
+        state: The entries with their new values. `null` unsets one.
+        as_: The role in which they are set. The definition may name the people who may.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        if_match: The last line that you know: nothing is done if there is a later one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/edit", session=session),
+            body=given(
+                {
+                    "state": state,
+                    "as": as_,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            if_match=if_match,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
+    async def erase_session(
+        self,
+        session: str,
+        *,
+        alone: bool | None = None,
+        apply: bool | None = None,
+        effect: str | None = None,
+        line: int | None = None,
+        memory: bool | None = None,
+    ) -> Erased:
+        """Erases what was said in a session, at a line or by an effect. All else still verifies. Without `apply` it only says what would go.
+
+        Nothing of the session may be open. A repetition finds nothing that is left to erase.
+
+        session: The id of the session
+        alone: True to leave its reruns as they are. They hold the same texts.
+        apply: True to do it. Otherwise the answer says what would be erased.
+        effect: The effect of which alone arguments and result are erased.
+        line: The line of which alone all texts are erased.
+        memory: True to forget also what it saved to memory. The token needs the permission `memory`.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/erase", session=session),
+            body=given(
+                {
+                    "alone": alone,
+                    "apply": apply,
+                    "effect": effect,
+                    "line": line,
+                    "memory": memory,
+                }
+            ),
+        )
+        return cast("Erased", await self._send(call))
+
     async def list(
         self,
         *,
@@ -2324,15 +3832,19 @@ class AsyncSessions:
         status: str | None = None,
         key: str | None = None,
         label: str | None = None,
+        where: str | None = None,
         after: str | None = None,
         limit: int | None = None,
     ) -> SessionList:
         """Lists the sessions that the token sees, newest first.
 
+        With a filter that lets through few sessions, a page may be short, or empty, although there is a `next`.
+
         definition: The name of the definition.
         status: Statuses, separated by commas.
         key: The key of the session.
         label: A label: `name:value`.
+        where: A filter, as `steersman sessions --where` takes it: `status = waits and vendor = Acme and updated > -7d`.
         after: The position after which the list goes on: `next` of the page before.
         limit: The most rows of a page, at most 200.
         """
@@ -2345,12 +3857,42 @@ class AsyncSessions:
                     "status": status,
                     "key": key,
                     "label": label,
+                    "where": where,
                     "after": after,
                     "limit": limit,
                 }
             ),
         )
         return cast("SessionList", await self._send(call))
+
+    async def migrate_session(
+        self,
+        session: str,
+        *,
+        config: dict[str, Any],
+        as_: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> ConfigChanged:
+        """Binds a session to other values of `config`. Nothing of the session may be open.
+
+        session: The id of the session
+        config: The values.
+        as_: The role in which it is done.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/migrate", session=session),
+            body=given(
+                {
+                    "config": config,
+                    "as": as_,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("ConfigChanged", await self._send(call))
 
     async def page(
         self,
@@ -2766,6 +4308,52 @@ class Views:
         )
         return self._send(call)
 
+    def diff_sessions(
+        self,
+        *,
+        a: str | None = None,
+        b: str | None = None,
+    ) -> Any:
+        """Says how two sessions or branches differ: what they came to, where they went apart, what they did.
+
+        a: A session, or a branch of it by label or id: `SESSION` or `SESSION:BRANCH`.
+        b: Another one, or another branch of the same.
+        """
+        call = Call(
+            "GET",
+            path("/v1/diff"),
+            query=given(
+                {
+                    "a": a,
+                    "b": b,
+                }
+            ),
+        )
+        return self._send(call)
+
+    def draw_session(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+    ) -> bytes:
+        """Returns the graph of a session as a picture: SVG.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/graph.svg", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+            answer="bytes",
+        )
+        return cast("bytes", self._send(call))
+
     def effects(
         self,
         session: str,
@@ -2856,6 +4444,75 @@ class Views:
             ),
         )
         return self._send(call)
+
+    def map_session(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        every: int | None = None,
+    ) -> Any:
+        """Returns the session as columns, one entry for each interaction, question, decision, edit, branch and owner. Columns have the same
+        length; lines and times are differences to the entry before.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one the entries of all branches come.
+        since: The line behind which the entries begin.
+        until: The last line. Without one it is the last of the session.
+        every: Only each so-manyth entry.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/map", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                    "since": since,
+                    "until": until,
+                    "every": every,
+                }
+            ),
+        )
+        return self._send(call)
+
+    def rate_artifact(
+        self,
+        session: str,
+        name: str,
+        *,
+        rating: int,
+        as_: str | None = None,
+        reason: str | None = None,
+        version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Rates a version of an artifact of the current branch. The rating of a person takes precedence over those of agents.
+
+        session: The id of the session
+        name: The name of the artifact
+        rating: From 1 to 5.
+        as_: The role in which it is rated.
+        reason: The reason.
+        version: The number of the version. Without one it is the newest.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/artifacts/{name}/rating", session=session, name=name),
+            body=given(
+                {
+                    "rating": rating,
+                    "as": as_,
+                    "reason": reason,
+                    "version": version,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", self._send(call))
 
     def state(
         self,
@@ -3013,6 +4670,52 @@ class AsyncViews:
         )
         return await self._send(call)
 
+    async def diff_sessions(
+        self,
+        *,
+        a: str | None = None,
+        b: str | None = None,
+    ) -> Any:
+        """Says how two sessions or branches differ: what they came to, where they went apart, what they did.
+
+        a: A session, or a branch of it by label or id: `SESSION` or `SESSION:BRANCH`.
+        b: Another one, or another branch of the same.
+        """
+        call = Call(
+            "GET",
+            path("/v1/diff"),
+            query=given(
+                {
+                    "a": a,
+                    "b": b,
+                }
+            ),
+        )
+        return await self._send(call)
+
+    async def draw_session(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+    ) -> bytes:
+        """Returns the graph of a session as a picture: SVG.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/graph.svg", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                }
+            ),
+            answer="bytes",
+        )
+        return cast("bytes", await self._send(call))
+
     async def effects(
         self,
         session: str,
@@ -3104,6 +4807,75 @@ class AsyncViews:
         )
         return await self._send(call)
 
+    async def map_session(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        every: int | None = None,
+    ) -> Any:
+        """Returns the session as columns, one entry for each interaction, question, decision, edit, branch and owner. Columns have the same
+        length; lines and times are differences to the entry before.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one the entries of all branches come.
+        since: The line behind which the entries begin.
+        until: The last line. Without one it is the last of the session.
+        every: Only each so-manyth entry.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/map", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                    "since": since,
+                    "until": until,
+                    "every": every,
+                }
+            ),
+        )
+        return await self._send(call)
+
+    async def rate_artifact(
+        self,
+        session: str,
+        name: str,
+        *,
+        rating: int,
+        as_: str | None = None,
+        reason: str | None = None,
+        version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Rates a version of an artifact of the current branch. The rating of a person takes precedence over those of agents.
+
+        session: The id of the session
+        name: The name of the artifact
+        rating: From 1 to 5.
+        as_: The role in which it is rated.
+        reason: The reason.
+        version: The number of the version. Without one it is the newest.
+        idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        """
+        call = Call(
+            "POST",
+            path("/v1/sessions/{session}/artifacts/{name}/rating", session=session, name=name),
+            body=given(
+                {
+                    "rating": rating,
+                    "as": as_,
+                    "reason": reason,
+                    "version": version,
+                }
+            ),
+            idempotency_key=idempotency_key,
+            takes_key=True,
+        )
+        return cast("Receipt", await self._send(call))
+
     async def state(
         self,
         session: str,
@@ -3154,6 +4926,208 @@ class AsyncViews:
         return await self._send(call)
 
 
+class Webhooks:
+    """The operations of `webhooks`."""
+
+    def __init__(self, send: Callable[[Call], Any], open: Callable[[Call], Generator[Frame, None, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    def delete(
+        self,
+        name: str,
+    ) -> None:
+        """Deletes a webhook of the tenant. Nothing is sent to it any more.
+
+        name: The name of the webhook
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/webhooks/{name}", name=name),
+        )
+        self._send(call)
+
+    def list(
+        self,
+    ) -> Any:
+        """Lists the webhooks of the tenant, without their secrets."""
+        call = Call(
+            "GET",
+            path("/v1/webhooks"),
+        )
+        return self._send(call)
+
+    def make(
+        self,
+        *,
+        url: str,
+        kinds: List[str] | None = None,
+        where: str | None = None,
+    ) -> MadeHook:
+        """Makes a webhook: from now on messages about sessions of the tenant are sent to an address.
+
+        url: The address to which messages are sent: `https`, without a user and a fragment.
+        kinds: Kinds of messages: `session.settled`, `session.failed`, `question.asked`, `effect.in_doubt`, `artifact.made`. Empty means all.
+        where: The sessions: `definition`, `key` and `label`, as in the query of the list of sessions. Without it all are meant.
+        """
+        call = Call(
+            "POST",
+            path("/v1/webhooks"),
+            body=given(
+                {
+                    "url": url,
+                    "kinds": kinds,
+                    "where": where,
+                }
+            ),
+        )
+        return cast("MadeHook", self._send(call))
+
+    def resume(
+        self,
+        name: str,
+    ) -> None:
+        """Sends to a webhook again that got nothing any more, from where it stopped.
+
+        name: The name of the webhook
+        """
+        call = Call(
+            "POST",
+            path("/v1/webhooks/{name}/resume", name=name),
+        )
+        self._send(call)
+
+    def rotate(
+        self,
+        name: str,
+    ) -> MadeHook:
+        """Begins to exchange the secret of a webhook: until the exchange is ended, each message has a signature with the new secret and one with the
+        one before.
+
+        name: The name of the webhook
+        """
+        call = Call(
+            "POST",
+            path("/v1/webhooks/{name}/rotation", name=name),
+        )
+        return cast("MadeHook", self._send(call))
+
+    def rotated(
+        self,
+        name: str,
+    ) -> None:
+        """Ends the exchange of a secret: the new secret alone signs.
+
+        name: The name of the webhook
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/webhooks/{name}/rotation", name=name),
+        )
+        self._send(call)
+
+
+class AsyncWebhooks:
+    """The operations of `webhooks`."""
+
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
+        self._send = send
+        self._open = open
+
+    async def delete(
+        self,
+        name: str,
+    ) -> None:
+        """Deletes a webhook of the tenant. Nothing is sent to it any more.
+
+        name: The name of the webhook
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/webhooks/{name}", name=name),
+        )
+        await self._send(call)
+
+    async def list(
+        self,
+    ) -> Any:
+        """Lists the webhooks of the tenant, without their secrets."""
+        call = Call(
+            "GET",
+            path("/v1/webhooks"),
+        )
+        return await self._send(call)
+
+    async def make(
+        self,
+        *,
+        url: str,
+        kinds: List[str] | None = None,
+        where: str | None = None,
+    ) -> MadeHook:
+        """Makes a webhook: from now on messages about sessions of the tenant are sent to an address.
+
+        url: The address to which messages are sent: `https`, without a user and a fragment.
+        kinds: Kinds of messages: `session.settled`, `session.failed`, `question.asked`, `effect.in_doubt`, `artifact.made`. Empty means all.
+        where: The sessions: `definition`, `key` and `label`, as in the query of the list of sessions. Without it all are meant.
+        """
+        call = Call(
+            "POST",
+            path("/v1/webhooks"),
+            body=given(
+                {
+                    "url": url,
+                    "kinds": kinds,
+                    "where": where,
+                }
+            ),
+        )
+        return cast("MadeHook", await self._send(call))
+
+    async def resume(
+        self,
+        name: str,
+    ) -> None:
+        """Sends to a webhook again that got nothing any more, from where it stopped.
+
+        name: The name of the webhook
+        """
+        call = Call(
+            "POST",
+            path("/v1/webhooks/{name}/resume", name=name),
+        )
+        await self._send(call)
+
+    async def rotate(
+        self,
+        name: str,
+    ) -> MadeHook:
+        """Begins to exchange the secret of a webhook: until the exchange is ended, each message has a signature with the new secret and one with the
+        one before.
+
+        name: The name of the webhook
+        """
+        call = Call(
+            "POST",
+            path("/v1/webhooks/{name}/rotation", name=name),
+        )
+        return cast("MadeHook", await self._send(call))
+
+    async def rotated(
+        self,
+        name: str,
+    ) -> None:
+        """Ends the exchange of a secret: the new secret alone signs.
+
+        name: The name of the webhook
+        """
+        call = Call(
+            "DELETE",
+            path("/v1/webhooks/{name}/rotation", name=name),
+        )
+        await self._send(call)
+
+
 class Api:
     """All operations, by tag."""
 
@@ -3162,11 +5136,15 @@ class Api:
         self.definitions = Definitions(send, open)
         self.events = Events(send, open)
         self.health = Health(send, open)
+        self.memories = Memories(send, open)
         self.orders = Orders(send, open)
         self.questions = Questions(send, open)
+        self.reruns = Reruns(send, open)
+        self.searches = Searches(send, open)
         self.sessions = Sessions(send, open)
         self.tokens = Tokens(send, open)
         self.views = Views(send, open)
+        self.webhooks = Webhooks(send, open)
 
 
 class AsyncApi:
@@ -3177,8 +5155,12 @@ class AsyncApi:
         self.definitions = AsyncDefinitions(send, open)
         self.events = AsyncEvents(send, open)
         self.health = AsyncHealth(send, open)
+        self.memories = AsyncMemories(send, open)
         self.orders = AsyncOrders(send, open)
         self.questions = AsyncQuestions(send, open)
+        self.reruns = AsyncReruns(send, open)
+        self.searches = AsyncSearches(send, open)
         self.sessions = AsyncSessions(send, open)
         self.tokens = AsyncTokens(send, open)
         self.views = AsyncViews(send, open)
+        self.webhooks = AsyncWebhooks(send, open)

@@ -578,16 +578,12 @@ fn a_damaged_id_is_damage_and_the_rest_is_verified() {
     let ids = ids(&world);
     let file = at(&world, "sessions.db");
     let whole = std::fs::read(&file).unwrap();
-    let places = |id: &str| -> Vec<usize> {
-        let places = whole.windows(id.len()).enumerate();
-        let places = places.filter(|(_, bytes)| *bytes == id.as_bytes());
-        places.map(|(at, _)| at).collect()
-    };
     // Behind the first character in which the ids differ, so that the damaged one stays in its place in the order.
-    let pairs = ids[0].bytes().zip(ids[1].bytes());
-    let apart = pairs.take_while(|(one, other)| one == other).count();
+    let [id, other] = [0, 1].map(|nth| ids[nth].as_bytes());
+    let apart = (0..).find(|at| id[*at] != other[*at]).unwrap();
+    let is_id = |at: &usize| whole[*at..].starts_with(id);
     let mut looked = 0;
-    for place in places(&ids[0]) {
+    for place in (0..whole.len()).filter(is_id) {
         for bit in [1, 0x80] {
             let mut bytes = whole.clone();
             bytes[place + apart + 1] ^= bit;
