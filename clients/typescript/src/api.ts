@@ -37,20 +37,20 @@ export interface ArtifactList {
 
 /** A version of an artifact. */
 export interface ArtifactRow {
-  /** The name. */
-  name: string;
-  /** The number of the version. */
-  version: number;
-  /** The media type. */
-  media: string;
-  /** The number of bytes. */
-  len: number;
-  /** The digest of the content. */
-  hash: string;
   /** The call that made it. */
   call: string;
+  /** The digest of the content. */
+  hash: string;
+  /** The number of bytes. */
+  len: number;
+  /** The media type. */
+  media: string;
+  /** The name. */
+  name: string;
   /** Its rating. */
   rating?: unknown | null | undefined;
+  /** The number of the version. */
+  version: number;
 }
 
 /** A wish to cancel. */
@@ -246,54 +246,54 @@ export type ProblemCode =
 
 /** Something that a session waits for. */
 export interface Question {
-  /** The address of an answer: the effect, and the line of the hold. */
-  id: string;
-  /** The session. A turn, which is of one session, leaves it out. */
-  session?: string | null | undefined;
-  /** The effect that waits. */
-  effect: string;
-  /** The branch of the effect. */
-  branch: string;
   /** The name of the agent in the definition. */
   agent: string;
-  /** The kind of the wait. */
-  kind: QuestionKind;
-  /** The roles that may end the wait. */
-  for: Array<string>;
-  /** The people who may end the wait: `user`, people of the definition, `any`. One of them is enough. */
-  by: Array<string>;
-  /** The tool, if a tool was called. */
-  tool?: string | null | undefined;
   /** The arguments of the call, without secret ones. */
   args?: unknown | null | undefined;
-  /** The text of the question, or the name of the event. */
-  text: string;
-  /** Answers that may be chosen. */
-  options: Array<string>;
-  /** Names of artifacts that are shown with it. */
-  show: Array<string>;
-  /** Arguments that an approver may change. */
-  edit: Array<string>;
   /** The reason for the question. */
   because?: string | null | undefined;
+  /** The branch of the effect. */
+  branch: string;
+  /** The people who may end the wait: `user`, people of the definition, `any`. One of them is enough. */
+  by: Array<string>;
   /** The time at which the wait ends by itself. */
   due?: string | null | undefined;
-  /** The person who is asked once `due` has passed. */
-  next?: string | null | undefined;
-  /** The earlier equal effect, which was done or is in doubt. */
-  repeats?: string | null | undefined;
+  /** Arguments that an approver may change. */
+  edit: Array<string>;
+  /** The effect that waits. */
+  effect: string;
   /** Effects of the same tool with other arguments, on lines that the branch does not have. */
   elsewhere?: Array<unknown> | null | undefined;
-  /** The place that does not answer. */
-  place?: string | null | undefined;
-  /** The time at which the session began to wait. */
-  since: string;
+  /** The roles that may end the wait. */
+  for: Array<string>;
+  /** The address of an answer: the effect, and the line of the hold. */
+  id: string;
+  /** The kind of the wait. */
+  kind: QuestionKind;
   /** True if no branch waits for the effect any more. */
   left: boolean;
   /** `doubt`: the parts of the result that a person must give if the effect happened. */
   needs: Array<string>;
+  /** The person who is asked once `due` has passed. */
+  next?: string | null | undefined;
+  /** Answers that may be chosen. */
+  options: Array<string>;
+  /** The place that does not answer. */
+  place?: string | null | undefined;
   /** `doubt`: the probe that asks whether the effect happened. */
   probe?: unknown | null | undefined;
+  /** The earlier equal effect, which was done or is in doubt. */
+  repeats?: string | null | undefined;
+  /** The session. A turn, which is of one session, leaves it out. */
+  session?: string | null | undefined;
+  /** Names of artifacts that are shown with it. */
+  show: Array<string>;
+  /** The time at which the session began to wait. */
+  since: string;
+  /** The text of the question, or the name of the event. */
+  text: string;
+  /** The tool, if a tool was called. */
+  tool?: string | null | undefined;
 }
 
 /** The kinds of waits. */
@@ -394,36 +394,36 @@ export interface SessionList {
 
 /** A session in a list. */
 export interface SessionRow {
-  /** The id. */
-  session: string;
-  /** The name of its definition. */
-  network: string;
+  /** The money spent, in the currency of the prices. */
+  cost: number;
+  /** The time of its creation. */
+  created: string;
   /** A short digest of its definition. */
   definition: string;
   /** Its key. */
   key?: string | null | undefined;
-  /** Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`. */
-  status: string;
-  /** The time of its creation. */
-  created: string;
-  /** The time of the last commit. */
-  updated: string;
+  /** Names and values of its labels. */
+  labels: Record<string, unknown>;
   /** The last line on disk. */
   line: number;
   /** The number of model calls. */
   model_calls: number;
-  /** The number of tokens spent. */
-  tokens: number;
-  /** The money spent, in the currency of the prices. */
-  cost: number;
-  /** Names and values of its labels. */
-  labels: Record<string, unknown>;
+  /** The name of its definition. */
+  network: string;
   /** The values of the definition's `outcome`. */
   outcome: unknown;
   /** The process that owns it now. */
   owner?: string | null | undefined;
   /** Calls that wait for a place that does not answer. */
   places?: Array<unknown> | null | undefined;
+  /** The id. */
+  session: string;
+  /** Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`. */
+  status: string;
+  /** The number of tokens spent. */
+  tokens: number;
+  /** The time of the last commit. */
+  updated: string;
 }
 
 /** The fate of a message so far. */
@@ -465,26 +465,26 @@ export interface Started {
 
 /** The state in which a session settled: it goes on only with an input. */
 export interface Turn {
-  /** The session. */
-  session: string;
-  /** The last line on disk. */
-  line: number;
-  /** The position in the events. */
-  cursor: string;
-  /** The kind of state. It says which of the other fields there are. */
-  status: TurnStatus;
   /** `answered`: the answer. `limit`: the answer that a limit demanded, if there is one. */
   answer?: string | null | undefined;
-  /** `answered`: true if the task is over. */
-  task?: boolean | null | undefined;
   /** `answered`: texts that the user heard before the answer. */
   before?: Array<string> | null | undefined;
-  /** `asks`, `doubt`, `waits`: everything that is open. */
-  pending?: Array<Question> | null | undefined;
   /** `limit`, `failed`: the code. */
   code?: string | null | undefined;
+  /** The position in the events. */
+  cursor: string;
+  /** The last line on disk. */
+  line: number;
   /** `failed`: the reason. */
   message?: string | null | undefined;
+  /** `asks`, `doubt`, `waits`: everything that is open. */
+  pending?: Array<Question> | null | undefined;
+  /** The session. */
+  session: string;
+  /** The kind of state. It says which of the other fields there are. */
+  status: TurnStatus;
+  /** `answered`: true if the task is over. */
+  task?: boolean | null | undefined;
 }
 
 /** The kinds of states in which a session settles. */

@@ -51,21 +51,21 @@ pub struct ArtifactList {
 /// A version of an artifact.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArtifactRow {
-    /// The name.
-    pub name: String,
-    /// The number of the version.
-    pub version: u64,
-    /// The media type.
-    pub media: String,
-    /// The number of bytes.
-    pub len: u64,
-    /// The digest of the content.
-    pub hash: String,
     /// The call that made it.
     pub call: String,
+    /// The digest of the content.
+    pub hash: String,
+    /// The number of bytes.
+    pub len: u64,
+    /// The media type.
+    pub media: String,
+    /// The name.
+    pub name: String,
     /// Its rating.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rating: Option<Value>,
+    /// The number of the version.
+    pub version: u64,
 }
 
 /// A wish to cancel.
@@ -413,65 +413,65 @@ pub enum ProblemCode {
 /// Something that a session waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// The address of an answer: the effect, and the line of the hold.
-    pub id: String,
-    /// The session. A turn, which is of one session, leaves it out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    /// The effect that waits.
-    pub effect: String,
-    /// The branch of the effect.
-    pub branch: String,
     /// The name of the agent in the definition.
     pub agent: String,
-    /// The kind of the wait.
-    pub kind: QuestionKind,
-    /// The roles that may end the wait.
-    #[serde(rename = "for")]
-    pub roles: Vec<String>,
-    /// The people who may end the wait: `user`, people of the definition, `any`. One of them is enough.
-    pub by: Vec<String>,
-    /// The tool, if a tool was called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
     /// The arguments of the call, without secret ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Value>,
-    /// The text of the question, or the name of the event.
-    pub text: String,
-    /// Answers that may be chosen.
-    pub options: Vec<String>,
-    /// Names of artifacts that are shown with it.
-    pub show: Vec<String>,
-    /// Arguments that an approver may change.
-    pub edit: Vec<String>,
     /// The reason for the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
+    /// The branch of the effect.
+    pub branch: String,
+    /// The people who may end the wait: `user`, people of the definition, `any`. One of them is enough.
+    pub by: Vec<String>,
     /// The time at which the wait ends by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
-    /// The person who is asked once `due` has passed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-    /// The earlier equal effect, which was done or is in doubt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repeats: Option<String>,
+    /// Arguments that an approver may change.
+    pub edit: Vec<String>,
+    /// The effect that waits.
+    pub effect: String,
     /// Effects of the same tool with other arguments, on lines that the branch does not have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<Vec<Value>>,
-    /// The place that does not answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<String>,
-    /// The time at which the session began to wait.
-    pub since: String,
+    /// The roles that may end the wait.
+    #[serde(rename = "for")]
+    pub roles: Vec<String>,
+    /// The address of an answer: the effect, and the line of the hold.
+    pub id: String,
+    /// The kind of the wait.
+    pub kind: QuestionKind,
     /// True if no branch waits for the effect any more.
     pub left: bool,
     /// `doubt`: the parts of the result that a person must give if the effect happened.
     pub needs: Vec<String>,
+    /// The person who is asked once `due` has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Answers that may be chosen.
+    pub options: Vec<String>,
+    /// The place that does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// `doubt`: the probe that asks whether the effect happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Value>,
+    /// The earlier equal effect, which was done or is in doubt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<String>,
+    /// The session. A turn, which is of one session, leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Names of artifacts that are shown with it.
+    pub show: Vec<String>,
+    /// The time at which the session began to wait.
+    pub since: String,
+    /// The text of the question, or the name of the event.
+    pub text: String,
+    /// The tool, if a tool was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
 }
 
 /// The kinds of waits.
@@ -631,31 +631,23 @@ pub struct SessionList {
 /// A session in a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionRow {
-    /// The id.
-    pub session: String,
-    /// The name of its definition.
-    pub network: String,
+    /// The money spent, in the currency of the prices.
+    pub cost: f64,
+    /// The time of its creation.
+    pub created: String,
     /// A short digest of its definition.
     pub definition: String,
     /// Its key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`.
-    pub status: String,
-    /// The time of its creation.
-    pub created: String,
-    /// The time of the last commit.
-    pub updated: String,
+    /// Names and values of its labels.
+    pub labels: Map<String, Value>,
     /// The last line on disk.
     pub line: u64,
     /// The number of model calls.
     pub model_calls: u64,
-    /// The number of tokens spent.
-    pub tokens: u64,
-    /// The money spent, in the currency of the prices.
-    pub cost: f64,
-    /// Names and values of its labels.
-    pub labels: Map<String, Value>,
+    /// The name of its definition.
+    pub network: String,
     /// The values of the definition's `outcome`.
     pub outcome: Value,
     /// The process that owns it now.
@@ -664,6 +656,14 @@ pub struct SessionRow {
     /// Calls that wait for a place that does not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<Vec<Value>>,
+    /// The id.
+    pub session: String,
+    /// Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`.
+    pub status: String,
+    /// The number of tokens spent.
+    pub tokens: u64,
+    /// The time of the last commit.
+    pub updated: String,
 }
 
 /// The fate of a message so far.
@@ -732,32 +732,32 @@ pub struct Started {
 /// The state in which a session settled: it goes on only with an input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// The session.
-    pub session: String,
-    /// The last line on disk.
-    pub line: u64,
-    /// The position in the events.
-    pub cursor: String,
-    /// The kind of state. It says which of the other fields there are.
-    pub status: TurnStatus,
     /// `answered`: the answer. `limit`: the answer that a limit demanded, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// `answered`: true if the task is over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<bool>,
     /// `answered`: texts that the user heard before the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Vec<String>>,
-    /// `asks`, `doubt`, `waits`: everything that is open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pending: Option<Vec<Question>>,
     /// `limit`, `failed`: the code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// The position in the events.
+    pub cursor: String,
+    /// The last line on disk.
+    pub line: u64,
     /// `failed`: the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// `asks`, `doubt`, `waits`: everything that is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Vec<Question>>,
+    /// The session.
+    pub session: String,
+    /// The kind of state. It says which of the other fields there are.
+    pub status: TurnStatus,
+    /// `answered`: true if the task is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<bool>,
 }
 
 /// The kinds of states in which a session settles.

@@ -177,18 +177,18 @@ class ArtifactList(_ArtifactListRequired, _ArtifactListOptional):
 _ArtifactRowRequired = TypedDict(
     "_ArtifactRowRequired",
     {
+        # The call that made it.
+        "call": "str",
+        # The digest of the content.
+        "hash": "str",
+        # The number of bytes.
+        "len": "int",
+        # The media type.
+        "media": "str",
         # The name.
         "name": "str",
         # The number of the version.
         "version": "int",
-        # The media type.
-        "media": "str",
-        # The number of bytes.
-        "len": "int",
-        # The digest of the content.
-        "hash": "str",
-        # The call that made it.
-        "call": "str",
     },
 )
 
@@ -335,60 +335,60 @@ class Problem(_ProblemRequired, _ProblemOptional):
 _QuestionRequired = TypedDict(
     "_QuestionRequired",
     {
-        # The address of an answer: the effect, and the line of the hold.
-        "id": "str",
-        # The effect that waits.
-        "effect": "str",
-        # The branch of the effect.
-        "branch": "str",
         # The name of the agent in the definition.
         "agent": "str",
-        # The kind of the wait.
-        "kind": "QuestionKind",
-        # The roles that may end the wait.
-        "for": "List[str]",
+        # The branch of the effect.
+        "branch": "str",
         # The people who may end the wait: `user`, people of the definition, `any`. One of them is enough.
         "by": "List[str]",
-        # The text of the question, or the name of the event.
-        "text": "str",
-        # Answers that may be chosen.
-        "options": "List[str]",
-        # Names of artifacts that are shown with it.
-        "show": "List[str]",
         # Arguments that an approver may change.
         "edit": "List[str]",
-        # The time at which the session began to wait.
-        "since": "str",
+        # The effect that waits.
+        "effect": "str",
+        # The roles that may end the wait.
+        "for": "List[str]",
+        # The address of an answer: the effect, and the line of the hold.
+        "id": "str",
+        # The kind of the wait.
+        "kind": "QuestionKind",
         # True if no branch waits for the effect any more.
         "left": "bool",
         # `doubt`: the parts of the result that a person must give if the effect happened.
         "needs": "List[str]",
+        # Answers that may be chosen.
+        "options": "List[str]",
+        # Names of artifacts that are shown with it.
+        "show": "List[str]",
+        # The time at which the session began to wait.
+        "since": "str",
+        # The text of the question, or the name of the event.
+        "text": "str",
     },
 )
 
 _QuestionOptional = TypedDict(
     "_QuestionOptional",
     {
-        # The session. A turn, which is of one session, leaves it out.
-        "session": "Union[str, None]",
-        # The tool, if a tool was called.
-        "tool": "Union[str, None]",
         # The arguments of the call, without secret ones.
         "args": "Union[Any, None]",
         # The reason for the question.
         "because": "Union[str, None]",
         # The time at which the wait ends by itself.
         "due": "Union[str, None]",
-        # The person who is asked once `due` has passed.
-        "next": "Union[str, None]",
-        # The earlier equal effect, which was done or is in doubt.
-        "repeats": "Union[str, None]",
         # Effects of the same tool with other arguments, on lines that the branch does not have.
         "elsewhere": "Union[List[Any], None]",
+        # The person who is asked once `due` has passed.
+        "next": "Union[str, None]",
         # The place that does not answer.
         "place": "Union[str, None]",
         # `doubt`: the probe that asks whether the effect happened.
         "probe": "Union[Any, None]",
+        # The earlier equal effect, which was done or is in doubt.
+        "repeats": "Union[str, None]",
+        # The session. A turn, which is of one session, leaves it out.
+        "session": "Union[str, None]",
+        # The tool, if a tool was called.
+        "tool": "Union[str, None]",
     },
     total=False,
 )
@@ -471,30 +471,30 @@ class SessionList(_SessionListRequired, _SessionListOptional):
 _SessionRowRequired = TypedDict(
     "_SessionRowRequired",
     {
-        # The id.
-        "session": "str",
-        # The name of its definition.
-        "network": "str",
-        # A short digest of its definition.
-        "definition": "str",
-        # Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`.
-        "status": "str",
+        # The money spent, in the currency of the prices.
+        "cost": "float",
         # The time of its creation.
         "created": "str",
-        # The time of the last commit.
-        "updated": "str",
+        # A short digest of its definition.
+        "definition": "str",
+        # Names and values of its labels.
+        "labels": "dict[str, Any]",
         # The last line on disk.
         "line": "int",
         # The number of model calls.
         "model_calls": "int",
-        # The number of tokens spent.
-        "tokens": "int",
-        # The money spent, in the currency of the prices.
-        "cost": "float",
-        # Names and values of its labels.
-        "labels": "dict[str, Any]",
+        # The name of its definition.
+        "network": "str",
         # The values of the definition's `outcome`.
         "outcome": "Any",
+        # The id.
+        "session": "str",
+        # Its status: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `interrupted`, `new`.
+        "status": "str",
+        # The number of tokens spent.
+        "tokens": "int",
+        # The time of the last commit.
+        "updated": "str",
     },
 )
 
@@ -541,12 +541,12 @@ class Started(_StartedRequired, _StartedOptional):
 _TurnRequired = TypedDict(
     "_TurnRequired",
     {
-        # The session.
-        "session": "str",
-        # The last line on disk.
-        "line": "int",
         # The position in the events.
         "cursor": "str",
+        # The last line on disk.
+        "line": "int",
+        # The session.
+        "session": "str",
         # The kind of state. It says which of the other fields there are.
         "status": "TurnStatus",
     },
@@ -557,16 +557,16 @@ _TurnOptional = TypedDict(
     {
         # `answered`: the answer. `limit`: the answer that a limit demanded, if there is one.
         "answer": "Union[str, None]",
-        # `answered`: true if the task is over.
-        "task": "Union[bool, None]",
         # `answered`: texts that the user heard before the answer.
         "before": "Union[List[str], None]",
-        # `asks`, `doubt`, `waits`: everything that is open.
-        "pending": "Union[List[Question], None]",
         # `limit`, `failed`: the code.
         "code": "Union[str, None]",
         # `failed`: the reason.
         "message": "Union[str, None]",
+        # `asks`, `doubt`, `waits`: everything that is open.
+        "pending": "Union[List[Question], None]",
+        # `answered`: true if the task is over.
+        "task": "Union[bool, None]",
     },
     total=False,
 )
