@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 /// Time in which a connection opens.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Time in which an answer comes, without what the request waits for.
-const ANSWER: Duration = Duration::from_secs(60);
+const ANSWER: Duration = Duration::from_mins(1);
 /// The first pause between two attempts. Each next one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between two attempts.
