@@ -76,6 +76,7 @@
 
 mod act;
 pub mod build;
+mod erase;
 mod error;
 mod event;
 mod files;
@@ -128,7 +129,7 @@ pub use steersman_machine::network::search::{Method as SearchMethod, Plan as Sea
 pub use steersman_machine::tick::history::{ChatHistory, HistoryError};
 pub use steersman_machine::view::artifact::Content;
 pub use steersman_runtime::engine::{Durability, Happened, StartOptions};
-pub use steersman_runtime::erase::{Erased, What};
+pub use steersman_runtime::erase::{Erased, ErasedMany, NotErased, Obstacle, What};
 pub use steersman_runtime::inbox::{CancelWhat, Resolution};
 pub use steersman_runtime::limiter::Limiters;
 pub use steersman_runtime::load::{Damage, Report as Verified};

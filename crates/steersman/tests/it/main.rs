@@ -11,6 +11,7 @@ mod branches;
 mod built;
 mod cases;
 mod desk;
+mod erased;
 mod event;
 mod folder;
 mod follow;
