@@ -246,3 +246,56 @@ fn all_that_match_are_erased_except_what_is_open() {
         assert_eq!(ran.code, Some(2), "{args:?} {ran:?}");
     }
 }
+
+/// The definition says how long sessions are kept; lists say when each goes, and the process that drives all says how many went.
+#[test]
+fn a_session_goes_after_its_time_and_lists_say_when() {
+    const DAY: i64 = 86_400_000;
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk\nsessions: { keep: 90d }\nagents: { desk: { system: You note. } }\n",
+    );
+    world.write("script.yaml", "desk: [ Noted planted-one. ]\n");
+    let now = jiff::Timestamp::now().as_millisecond();
+    world.write("clock", &now.to_string());
+    let checked = world.run(&["check"]);
+    assert!(
+        checked
+            .out
+            .contains("sessions    erased 90 d after their end"),
+        "{checked:?}"
+    );
+    let args = ["--clock", "clock", "--script-all", "script.yaml"];
+    let ran = world.run(&[&["run", "--input", "I am planted-one."][..], &args].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let listed = world.run(&["sessions"]);
+    assert!(listed.out.contains("erased in 90 d"), "{listed:?}");
+    let at = jiff::Timestamp::from_millisecond(now + 90 * DAY).unwrap();
+    for look in [&["sessions"][..], &["show", "last"]] {
+        let (_, document) = world.json(look);
+        assert_eq!(document["erased_at"], at.to_string(), "{document}");
+    }
+    let shown = world.run(&["show", "last"]);
+    let told = "erased in 90 d, as its definition says (sessions: { keep: .. })";
+    assert!(shown.out.contains(told), "{shown:?}");
+
+    let all = [&["run", "--all", "--until-idle"][..], &args].concat();
+    let ran = world.run(&all);
+    assert!(!ran.err.contains("Erased"), "{ran:?}");
+    assert!(is_here(&world, "planted-one"));
+    world.write("clock", &(now + 90 * DAY).to_string());
+    let ran = world.run(&all);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = "Erased 1 session: the time for which their definition keeps them is over.";
+    assert!(ran.err.contains(told), "{ran:?}");
+    assert_eq!(files_with(&world, "planted-one"), [""; 0]);
+    let (_, document) = world.json(&["show", "last"]);
+    assert_eq!(document["erased_at"], json!(null), "{document}");
+    let again = world.json_lines(&all);
+    assert!(
+        again.iter().all(|told| told["status"] != "erased"),
+        "{again:?}"
+    );
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+}

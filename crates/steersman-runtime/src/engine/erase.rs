@@ -1,7 +1,9 @@
 //! Erasing: texts of a session are replaced by tombstones, and all hashes still verify.
 
+mod expired;
 mod many;
 
+pub(crate) use expired::AT_ONCE;
 pub use many::{ErasedMany, NotErased, Obstacle};
 
 use crate::engine::{Engine, EngineError, Inspection};
@@ -73,9 +75,14 @@ impl Engine {
             return Ok(select(&rows, what)?.0);
         }
         let claim = self.store().claim(id, self.worker().await?).await?;
-        let before = claim.before.clone();
+        let mut left = claim.before.clone();
         let erased = self.erase_owned(&claim, what).await;
-        self.store().release(claim, before).await?;
+        let is_all = erased.is_ok() && what == What::All && claim.mail == left.mail;
+        if is_all && self.has_ended(&claim).await.unwrap_or(false) {
+            // It was wanted only to be erased.
+            left.wants = None;
+        }
+        self.store().release(claim, left).await?;
         erased
     }
 

@@ -18,6 +18,7 @@ mod follow;
 mod guide;
 mod histories;
 mod hooks;
+mod kept;
 mod knowledge;
 mod ledger_cases;
 mod mcp;
