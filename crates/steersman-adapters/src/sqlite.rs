@@ -42,7 +42,7 @@ pub use keep::{collect_garbage, flush, forget};
 pub use open::accept;
 pub(crate) use site::SqliteSite;
 
-use append::{fenced, find, guarded, head, key, of_no};
+use append::{find, head, key, of_no};
 use enter::{Guard, Journal};
 use error::sql;
 use file::{Held, Unlocked};
@@ -62,7 +62,7 @@ use steersman_runtime::Boxed;
 use steersman_runtime::store::{
     Appended, Batch, Blobs, BoxedEvent, Checkpoint, CheckpointOf, Claim, Inbox, InboxMessage, Left,
     Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Rated, Room, Row,
-    Scope, SessionId, SessionInfo, SessionQuery, StoreError, Taken, Wake, Worker, bounds, within,
+    Scope, SessionId, SessionInfo, SessionQuery, StoreError, Taken, Wake, Worker, bounds,
 };
 use tokio::sync::Notify;
 use writer::{Said, State, Writer};
@@ -486,36 +486,6 @@ impl Log for SqliteStore {
 
     fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
         self.read_of(session, head)
-    }
-
-    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
-        let claim = claim.clone();
-        let place = format!(
-            "{}: session `{}` line {}",
-            self.place(),
-            claim.session,
-            row.n
-        );
-        self.write(move |conn, state| {
-            if let Err(e) = within(|| place.clone(), row.bytes.len()) {
-                return Ok(Err(e));
-            }
-            let no = claim.number as i64;
-            if state.failed(no, claim.epoch) || !guarded(conn, &claim)? {
-                return Ok(Err(fenced(&claim)));
-            }
-            let rewritten = conn
-                .prepare_cached("UPDATE line SET bytes = ?2 WHERE key = ?1")?
-                .execute(params![key(no, row.n), &*row.bytes])?;
-            if rewritten == 0 {
-                return Ok(Err(StoreError::Corrupt {
-                    place,
-                    what: "there is no such line to rewrite".to_owned(),
-                }));
-            }
-            conn.execute("DELETE FROM checkpoint WHERE no = ?1", [no])?;
-            Ok(Ok(()))
-        })
     }
 
     fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {

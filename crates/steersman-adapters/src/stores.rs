@@ -82,11 +82,13 @@ pub trait Site: Send + Sync {
     /// [`StoreError::Io`] while another process has the store open.
     fn accept(&self, at: Time) -> Result<Option<StoreError>, StoreError>;
 
-    /// Finds contents that nothing names, and deletes them if `delete` is set.
+    /// Finds contents that nothing names any more, and deletes them if `delete` is set. What only erased lines name counts as named
+    /// by nothing.
     ///
     /// # Errors
     /// [`StoreError::Io`] if contents are to be deleted while another process has the store open.
-    fn collect_garbage(&self, delete: bool) -> Result<Garbage, StoreError>;
+    fn collect_garbage(&self, delete: bool, erased: &ErasedContents)
+    -> Result<Garbage, StoreError>;
 
     /// Deletes contents that one session names, unless something else names them. `passed` are erased lines of other sessions.
     ///
@@ -151,6 +153,8 @@ pub struct Garbage {
     pub bytes: u64,
     /// Number of blobs with references.
     pub kept: u64,
+    /// Number of contents that erased lines name, and that stay because something else names them, too.
+    pub shared: u64,
 }
 
 /// Data that a store keeps about a session apart from its log, for checking that the log is complete.
@@ -179,6 +183,15 @@ pub struct Forgot {
     pub shared: u64,
 }
 
+/// Contents of artifacts that erased lines name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErasedContents {
+    /// The erased lines.
+    pub lines: Passed,
+    /// Hashes of the contents that they name. Nothing else than such a line, another line, a message or a memory names them.
+    pub contents: BTreeSet<[u8; 32]>,
+}
+
 /// Lines by session whose references do not count.
 pub type Passed = BTreeMap<SessionId, BTreeSet<Line>>;
 
@@ -201,7 +214,7 @@ impl Site for Memory {
     fn accept(&self, _: Time) -> Result<Option<StoreError>, StoreError> {
         Ok(None)
     }
-    fn collect_garbage(&self, _: bool) -> Result<Garbage, StoreError> {
+    fn collect_garbage(&self, _: bool, _: &ErasedContents) -> Result<Garbage, StoreError> {
         Ok(Garbage::default())
     }
     fn forget(&self, _: &str, _: &[[u8; 32]], _: &Passed) -> Result<Forgot, StoreError> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use steersman::runtime::store::StoreError;
 use steersman_adapters::stores::Forgot;
 use steersman_adapters::stores::{self, KeptStore, Site};
-pub(crate) use steersman_adapters::stores::{Garbage, Passed};
+pub(crate) use steersman_adapters::stores::{ErasedContents, Garbage, Passed};
 
 /// An open store with everything that its maintenance needs.
 pub(crate) type Kept = Arc<dyn KeptStore>;
@@ -41,8 +41,29 @@ async fn apart<T: Send + 'static>(
 pub(crate) async fn garbage(
     place: &Path,
     delete: bool,
+    erased: ErasedContents,
 ) -> Result<Result<Garbage, StoreError>, CommandError> {
-    apart(place, move |site| site.collect_garbage(delete)).await
+    apart(place, move |site| site.collect_garbage(delete, &erased)).await
+}
+
+/// Deletes everything that nothing names any more, if there is anything. Then removes overwritten data from the journal.
+pub(crate) async fn sweep(place: &Path, erased: ErasedContents) -> Result<Forgotten, CommandError> {
+    apart(place, move |site| {
+        // Only a deletion needs the store alone.
+        let found = site.collect_garbage(false, &erased);
+        let done = match found {
+            Ok(found) if found.blobs > 0 => site.collect_garbage(true, &erased),
+            found => found,
+        };
+        Forgotten {
+            forgot: done.map(|done| Forgot {
+                deleted: done.blobs,
+                shared: done.shared,
+            }),
+            flushed: site.flush(),
+        }
+    })
+    .await
 }
 
 /// Deletes contents that a session names, unless something else names them. Then removes overwritten data from the journal.
@@ -71,6 +92,11 @@ impl Forgotten {
     /// Returns the number of deleted contents.
     pub(crate) fn deleted(&self) -> u64 {
         self.forgot.as_ref().map_or(0, |forgot| forgot.deleted)
+    }
+
+    /// Returns the number of contents that something else names, too.
+    pub(crate) fn shared(&self) -> u64 {
+        self.forgot.as_ref().map_or(0, |forgot| forgot.shared)
     }
 
     /// Tells what is still in the store. `again` is the command that deletes contents that are left.

@@ -111,6 +111,14 @@ pub(crate) fn left(now: i64, at: i64) -> String {
     span(millis.saturating_add(unit / 2) / unit * unit)
 }
 
+/// Says when texts are erased: `erased in 89 d`, `to be erased now`.
+pub(crate) fn erased(now: i64, at: i64) -> String {
+    if at <= now {
+        return "to be erased now".to_owned();
+    }
+    format!("erased in {}", left(now, at))
+}
+
 /// Quotes a text for a shell, if necessary.
 pub(crate) fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);

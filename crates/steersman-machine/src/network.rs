@@ -76,6 +76,8 @@ pub struct Network {
     pub events: BTreeMap<Name, EventDef>,
     /// Times at which sessions begin, by name.
     pub schedules: BTreeMap<Name, schedule::ScheduleDef>,
+    /// Time for which a session is kept after its end, in milliseconds; then it is erased. `None` means that it is kept for ever.
+    pub keep: Option<u64>,
     /// Budgets that sessions share, by name.
     pub budgets: BTreeMap<Name, budget::BudgetDef>,
     /// Templates of the session's labels by name.

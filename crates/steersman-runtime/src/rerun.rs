@@ -30,7 +30,7 @@ use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::Wanted;
 use crate::ledger::Amount;
 use crate::past::{self, Past};
-use crate::pending::PendingKind;
+use crate::pending::{PendingKind, has_ended};
 use crate::redefine::Redefine;
 use crate::servers;
 use crate::session::{Fate, Session, Settled};
@@ -327,15 +327,17 @@ impl Engine {
     async fn list(&self, after: &Inspection) -> Result<(), EngineError> {
         let store = self.store();
         let claim = store.claim(&after.info.id, self.worker().await?).await?;
-        let meant = Kept::meant(after);
+        let (meant, state) = (Kept::meant(after), after.listed(self.clock().now()));
+        let keep = after.network.as_ref().and_then(|network| network.keep);
+        let keep = keep.filter(|_| has_ended(&state));
         let left = Left {
             mail: claim.mail,
-            wants: meant.wants,
+            wants: meant.wants.or(keep.map(|keep| state.updated.plus(keep))),
             place: meant.place.clone(),
             trouble: None,
         };
         let batch = Batch {
-            info: Some(after.listed(self.clock().now())),
+            info: Some(state),
             urgent: true,
             ..meant.into_batch()
         };

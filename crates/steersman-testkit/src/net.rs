@@ -108,6 +108,7 @@ impl Draft {
             mcp: BTreeMap::new(),
             events: BTreeMap::new(),
             schedules: BTreeMap::new(),
+            keep: None,
             budgets: BTreeMap::new(),
             labels: BTreeMap::new(),
             texts: steersman_machine::network::texts::Texts::default(),

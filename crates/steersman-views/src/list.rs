@@ -12,7 +12,7 @@ use steersman_machine::values::json::read;
 use steersman_runtime::engine::Inspection;
 use steersman_runtime::pending::{self, Pending, PendingKind, ProbeState};
 use steersman_runtime::schedule::Plan;
-use steersman_runtime::store::{Memory, Rated, Schedule, SessionInfo};
+use steersman_runtime::store::{IMMEDIATELY, Memory, Rated, Schedule, SessionInfo};
 
 /// A session in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -184,6 +184,13 @@ pub fn status(info: &SessionInfo) -> &str {
         "" => "new",
         status => status,
     }
+}
+
+/// Returns the time at which the texts of a session are erased, if it has ended and its definition keeps sessions for a time only.
+/// `has_mail`: messages are in its inbox, which it has to take first.
+pub fn erased_at(info: &SessionInfo, has_mail: bool) -> Option<Time> {
+    let wants = info.left.wants.filter(|at| *at > IMMEDIATELY);
+    wants.filter(|_| !has_mail && info.owner.is_none() && pending::has_ended(&info.state))
 }
 
 impl From<&SessionInfo> for SessionRow {

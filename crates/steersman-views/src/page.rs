@@ -3,7 +3,7 @@
 use crate::cause::Reason;
 use crate::effects::{Effect, Effects, Sum};
 use crate::essence::{essential, in_call_order};
-use crate::list::{PendingRow, SessionRow, status};
+use crate::list::{PendingRow, SessionRow, erased_at, status};
 use crate::log::Log;
 use crate::shown;
 use crate::story::{Row, Story, Tone};
@@ -87,6 +87,12 @@ pub struct Page {
     pub holds: Vec<PendingRow>,
     /// Standing orders of people.
     pub orders: Vec<String>,
+    /// Time at which its texts are erased, if it has ended and its definition keeps sessions for a time only.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "shown::optional_time"
+    )]
+    pub erased_at: Option<Time>,
     /// Number of messages in its inbox.
     pub inbox: usize,
     /// Messages in its inbox that this program cannot read, each with the reason.
@@ -291,6 +297,7 @@ impl<'a> Subject<'a> {
                 .map(|pending| PendingRow::of(self.log, self.seen, pending))
                 .collect(),
             orders: orders.collect(),
+            erased_at: erased_at(&self.seen.info, !self.seen.inbox.is_empty()),
             inbox: self.seen.inbox.len(),
             unread: self.seen.unread.iter().map(ToString::to_string).collect(),
         }

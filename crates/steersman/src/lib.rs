@@ -76,7 +76,7 @@
 
 mod act;
 pub mod build;
-mod erasure;
+mod erase;
 mod error;
 mod event;
 mod files;
@@ -100,7 +100,7 @@ pub mod testing;
 mod tool;
 
 pub use act::Act;
-pub use erasure::{Erasure, ErasureError};
+pub use erase::{Erasure, ErasureError};
 pub use error::{DefinitionError, Error, ErrorKind};
 pub use event::{EventMessage, Sent, event_message};
 pub use files::media as media_of_file;
@@ -132,7 +132,7 @@ pub use steersman_machine::network::search::{Method as SearchMethod, Plan as Sea
 pub use steersman_machine::tick::history::{ChatHistory, HistoryError};
 pub use steersman_machine::view::artifact::Content;
 pub use steersman_runtime::engine::{Durability, Happened, StartOptions};
-pub use steersman_runtime::erase::{Erased, What};
+pub use steersman_runtime::erase::{Erased, ErasedMany, NotErased, Obstacle, What};
 pub use steersman_runtime::inbox::{CancelWhat, Resolution};
 pub use steersman_runtime::limiter::Limiters;
 pub use steersman_runtime::load::{Damage, Report as Verified};

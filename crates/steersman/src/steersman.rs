@@ -26,7 +26,6 @@ use steersman_runtime::clock::{Clock, System};
 use steersman_runtime::engine::{
     Durability, Engine, EngineError, Happened, Inspection, Options, Parts, StartOptions, Timeouts,
 };
-use steersman_runtime::erase::{Erased, What};
 use steersman_runtime::limiter::Limiters;
 use steersman_runtime::load::{Load, Report as Verified};
 use steersman_runtime::model::{Model, Models};
@@ -287,19 +286,6 @@ impl Steersman {
         let snapshot = seen.current_branch().map(|branch| branch.snapshot.clone());
         let snapshot = snapshot.unwrap_or_else(Snapshot::empty);
         Ok(Artifacts::new(self.engine.store().clone(), snapshot, None))
-    }
-
-    /// Replaces texts of a session by tombstones that still verify. Nothing of the session may be open, and no other
-    /// process may drive it. If `apply` is false, only reports what would be erased. Its reruns hold the same texts and are not
-    /// erased with it: [`Erased::reruns`] names them.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if something of the session is open; the message names it.
-    pub async fn erase(&self, id: &str, what: What, apply: bool) -> Result<Erased, Error> {
-        if let Some(driven) = self.engine.driven(id) {
-            driven.stop().await;
-        }
-        Ok(self.engine.erase(id, what, apply).await?)
     }
 
     /// Reads every line of a session and checks its hash and its link to the lines before it.

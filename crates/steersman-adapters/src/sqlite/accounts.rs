@@ -9,8 +9,8 @@ use std::sync::Arc;
 use steersman_machine::stored::ids::{Line, Name, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::store::{
-    Accounts, CONVERSATION, Conversation, Delivered, Scope, SessionId, StoreError, Token, Webhook,
-    WebhookId, bounds,
+    Accounts, CONVERSATION, Conversation, Delivered, Holdings, Scope, SessionId, StoreError, Token,
+    Webhook, WebhookId, bounds,
 };
 
 const WEBHOOK: &str = "SELECT tenant, name, url, kinds, only, secrets, made, failing FROM webhook";
@@ -389,6 +389,17 @@ impl Accounts for SqliteStore {
 
     fn put_conversation(&self, head: Conversation) -> Boxed<'_, Result<(), StoreError>> {
         self.write(move |conn, _| put_conversation(conn, &head))
+    }
+    fn holdings<'a>(
+        &'a self,
+        of: &'a Scope,
+        delete: bool,
+    ) -> Boxed<'a, Result<Holdings, StoreError>> {
+        let of = of.clone();
+        if !delete {
+            return self.read(move |conn| super::registers::holdings(conn, &of, false));
+        }
+        self.write(move |conn, _| Ok(Ok(super::registers::holdings(conn, &of, true)?)))
     }
 }
 

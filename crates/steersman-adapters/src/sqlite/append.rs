@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::values::types::canonical;
 use steersman_runtime::store::{
-    Batch, CheckpointOf, Claim, Row, SessionState, StoreError, WaitChange, check,
+    Batch, CheckpointOf, Claim, Row, SessionState, StoreError, WaitChange, check, never_written,
 };
 
 /// Returns the integer key of a line.
@@ -18,12 +18,12 @@ pub(super) fn key(no: i64, n: Line) -> i64 {
 }
 
 /// Returns true if the claim's epoch is the newest.
-pub(super) fn guarded(conn: &Connection, claim: &Claim) -> rusqlite::Result<bool> {
+fn guarded(conn: &Connection, claim: &Claim) -> rusqlite::Result<bool> {
     conn.prepare_cached("SELECT 1 FROM seat WHERE no = ?1 AND epoch = ?2")?
         .exists(params![claim.number as i64, claim.epoch as i64])
 }
 
-pub(super) fn fenced(claim: &Claim) -> StoreError {
+fn fenced(claim: &Claim) -> StoreError {
     StoreError::Fenced {
         session: claim.session.clone(),
         epoch: claim.epoch,
@@ -44,6 +44,13 @@ pub(super) fn append(
     if let Err(e) = check(&claim.session, last, batch) {
         state.fail(no, claim.epoch);
         return Ok(Err(e));
+    }
+    for row in &batch.rewritten {
+        let mut there = conn.prepare_cached("SELECT 1 FROM line WHERE key = ?1")?;
+        if !there.exists([key(no, row.n)])? {
+            state.fail(no, claim.epoch);
+            return Ok(Err(never_written(&claim.session, row.n)));
+        }
     }
     let mut rows = batch.rows.iter();
     // Without its lock file the owner is invisible to others: another process may own the session at any moment.
@@ -76,6 +83,14 @@ pub(super) fn append(
     }
     if batch.tells_accepted {
         conn.execute("DELETE FROM store_accepted WHERE no = ?1", [no])?;
+    }
+    for row in &batch.rewritten {
+        conn.prepare_cached("UPDATE line SET bytes = ?2 WHERE key = ?1")?
+            .execute(params![key(no, row.n), &*row.bytes])?;
+    }
+    if !batch.rewritten.is_empty() {
+        conn.prepare_cached("DELETE FROM checkpoint WHERE no = ?1")?
+            .execute([no])?;
     }
     for (hash, bytes) in &batch.blobs {
         blob::put(conn, hash, bytes)?;

@@ -7,7 +7,7 @@ use super::open::{For, alone, entered, open};
 use super::part::Part;
 use super::seen;
 use super::{SqliteStore, blob, event};
-use crate::stores::{Beside, Forgot, Garbage, Ids, Passed, SealedWith};
+use crate::stores::{Beside, ErasedContents, Forgot, Garbage, Ids, Passed, SealedWith};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use std::collections::{BTreeMap, BTreeSet};
@@ -278,20 +278,24 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
 }
 
 /// Finds blobs without references, and deletes them if `delete` is set. Anything that looks like a blob's hash is a reference:
-/// in a line, in a message that was not taken yet, in an event, in a schedule, or in a blob that is itself referenced.
+/// in a line, in a message that was not taken yet, in an event, in a schedule, or in a blob that is itself referenced. Contents of
+/// artifacts that only erased lines name count as without references.
 ///
 /// # Errors
 /// [`StoreError::Io`] if blobs are to be deleted while another process has the store open: it may be about to refer to one.
-pub fn collect_garbage(path: &Path, delete: bool) -> Result<Garbage, StoreError> {
+pub fn collect_garbage(
+    path: &Path,
+    delete: bool,
+    erased: &ErasedContents,
+) -> Result<Garbage, StoreError> {
     let failed = |e| sql(path, e);
     if !delete {
         let opened = open(path, For::Reading)?;
-        let found = unnamed(&opened.conn, None, &BTreeSet::new());
-        return Ok(found.map_err(failed)?.0);
+        return Ok(garbage(&opened.conn, erased).map_err(failed)?.0);
     }
     let alone = alone(path)?;
     let conn = &alone.conn;
-    let (garbage, unnamed) = unnamed(conn, None, &BTreeSet::new()).map_err(failed)?;
+    let (garbage, unnamed) = garbage(conn, erased).map_err(failed)?;
     for hash in &unnamed {
         conn.execute("DELETE FROM blob WHERE hash = ?1", [hash])
             .map_err(failed)?;
@@ -301,6 +305,42 @@ pub fn collect_garbage(path: &Path, delete: bool) -> Result<Garbage, StoreError>
         conn.execute_batch("VACUUM").map_err(failed)?;
     }
     Ok(garbage)
+}
+
+/// Finds blobs without references, and those that only erased lines refer to.
+fn garbage(conn: &Connection, erased: &ErasedContents) -> rusqlite::Result<(Garbage, Vec<Hash>)> {
+    let (mut garbage, mut found) = unnamed(conn, None, &BTreeSet::new())?;
+    if erased.contents.is_empty() {
+        return Ok((garbage, found));
+    }
+    let (_, passed) = unnamed(conn, None, &keys(conn, &erased.lines)?)?;
+    let known: BTreeSet<Hash> = found.iter().copied().collect();
+    let passed: BTreeSet<Hash> = passed.into_iter().collect();
+    for hash in erased.contents.difference(&known) {
+        let Some(bytes) = blob::bytes(conn, hash)? else {
+            continue;
+        };
+        if passed.contains(hash) {
+            garbage.blobs += 1;
+            garbage.bytes += bytes.len() as u64;
+            garbage.kept -= 1;
+            found.push(*hash);
+        } else {
+            garbage.shared += 1;
+        }
+    }
+    Ok((garbage, found))
+}
+
+/// Returns the keys of these lines.
+fn keys(conn: &Connection, lines: &Passed) -> rusqlite::Result<BTreeSet<i64>> {
+    let mut keys = BTreeSet::new();
+    for (session, lines) in lines {
+        if let Some((no, _)) = find(conn, session)? {
+            keys.extend(lines.iter().map(|line| key(no, *line)));
+        }
+    }
+    Ok(keys)
 }
 
 /// Deletes blobs that one session refers to, unless another session, a message that was not taken yet or an event refers to them.
@@ -322,17 +362,10 @@ pub fn forget(
     let failed = |e| sql(path, e);
     conn.pragma_update(None, "secure_delete", "ON")
         .map_err(failed)?;
-    let number = |session: &str| -> Result<Option<i64>, StoreError> {
-        let found = find(conn, session).map_err(failed)?;
-        Ok(found.map(|(no, _)| no))
-    };
-    let mut but = BTreeSet::new();
-    for (session, lines) in passed {
-        if let Some(no) = number(session)? {
-            but.extend(lines.iter().map(|line| key(no, *line)));
-        }
-    }
-    let (_, unnamed) = unnamed(conn, number(session)?, &but).map_err(failed)?;
+    let found = find(conn, session).map_err(failed)?;
+    let number = found.map(|(no, _)| no);
+    let but = keys(conn, passed).map_err(failed)?;
+    let (_, unnamed) = unnamed(conn, number, &but).map_err(failed)?;
     let unnamed: BTreeSet<Hash> = unnamed.into_iter().collect();
     let mut forgot = Forgot::default();
     for hash in blobs {

@@ -8,7 +8,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use steersman_machine::stored::ids::Time;
 use steersman_runtime::Boxed;
 use steersman_runtime::store::{
-    Credential, CredentialOf, Credentials, Schedule, ScheduleId, Schedules, StoreError, bounds,
+    Credential, CredentialOf, Credentials, Holdings, Schedule, ScheduleId, Schedules, Scope,
+    StoreError, bounds,
 };
 
 fn credential(conn: &Connection, of: &CredentialOf) -> rusqlite::Result<Option<Credential>> {
@@ -92,6 +93,37 @@ impl Credentials for SqliteStore {
         let of = of.clone();
         self.write(move |conn, _| Ok(Ok(delete_credential(conn, &of)?)))
     }
+}
+
+/// Counts what a scope has apart from its sessions and memories, and deletes it if `delete` is true.
+pub(super) fn holdings(conn: &Connection, of: &Scope, delete: bool) -> rusqlite::Result<Holdings> {
+    const OWN: &str = "tenant = ?1 AND (?2 IS NULL OR subject = ?2)";
+    const WHOLE: &str = "tenant = ?1 AND ?2 IS NULL";
+    let lead = format!("tenant = ?1 AND session IN (SELECT id FROM session WHERE {OWN})");
+    let of = (&*of.tenant, of.subject.as_deref());
+    let run = |table: &str, is_meant: &str| -> rusqlite::Result<u64> {
+        let from = format!("FROM {table} WHERE {is_meant}");
+        if delete {
+            let gone = conn
+                .prepare_cached(&format!("DELETE {from}"))?
+                .execute(of)?;
+            return Ok(gone as u64);
+        }
+        let count: i64 = conn
+            .prepare_cached(&format!("SELECT count(*) {from}"))?
+            .query_row(of, |row| row.get(0))?;
+        Ok(count as u64)
+    };
+    let hooks = format!("hook IN (SELECT no FROM webhook WHERE {WHOLE})");
+    run("delivered", &hooks)?;
+    Ok(Holdings {
+        tokens: run("token", OWN)?,
+        events: run("event", OWN)?,
+        conversations: run("conversation", &lead)?,
+        credentials: run("credential", OWN)?,
+        webhooks: run("webhook", WHOLE)?,
+        schedules: run("schedule", WHOLE)?,
+    })
 }
 
 const SCHEDULE: &str = "SELECT tenant, network, name, digest, next, last, missed FROM schedule";

@@ -1,7 +1,9 @@
 //! The site of a SQLite store: how the store at an address is opened, accepted, cleaned and checked.
 
 use super::{SqliteOptions, SqliteStore, accept, collect_garbage, flush, forget};
-use crate::stores::{Beside, Care, Forgot, Garbage, Ids, KeptStore, Passed, SealedWith, Site};
+use crate::stores::{
+    Beside, Care, ErasedContents, Forgot, Garbage, Ids, KeptStore, Passed, SealedWith, Site,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_machine::stored::ids::Time;
@@ -38,8 +40,12 @@ impl Site for SqliteSite {
     fn accept(&self, at: Time) -> Result<Option<StoreError>, StoreError> {
         accept(&self.0, at)
     }
-    fn collect_garbage(&self, delete: bool) -> Result<Garbage, StoreError> {
-        collect_garbage(&self.0, delete)
+    fn collect_garbage(
+        &self,
+        delete: bool,
+        erased: &ErasedContents,
+    ) -> Result<Garbage, StoreError> {
+        collect_garbage(&self.0, delete, erased)
     }
     fn forget(
         &self,

@@ -280,12 +280,6 @@ impl State {
             session.last = last.0;
         }
     }
-    /// Returns true if a write of this epoch failed; nothing after it is written.
-    pub(super) fn failed(&self, no: i64, epoch: u64) -> bool {
-        self.sessions
-            .get(&no)
-            .is_some_and(|s| s.failed == Some(epoch))
-    }
     /// Records that a write of this epoch failed.
     pub(super) fn fail(&mut self, no: i64, epoch: u64) {
         self.sessions.entry(no).or_default().failed = Some(epoch);

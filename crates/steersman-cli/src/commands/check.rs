@@ -344,6 +344,10 @@ fn proved(network: &network::Network, tests: usize, all_reached: bool) -> Vec<St
     if network.tools.contains_key(BuiltIn::MemorySave.name()) {
         row("memory", memory(network));
     }
+    if let Some(keep) = network.keep {
+        let keep = span(i64::try_from(keep).unwrap_or(i64::MAX));
+        row("sessions", format!("erased {keep} after their end"));
+    }
     let under = format!("\n{:14}", "");
     row("worst case", worst(network).join(&under));
     for (name, config) in &network.config {

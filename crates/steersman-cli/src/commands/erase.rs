@@ -1,5 +1,7 @@
 //! `erase`: replaces texts by tombstones.
 
+pub(crate) mod many;
+
 use crate::address::{Address, LineName};
 use crate::cli::{Drive, Global};
 use crate::error::{CommandError, Exit};
@@ -15,21 +17,35 @@ use steersman::runtime::store::{Memory, SessionId, SessionInfo, SessionQuery};
 use steersman::{Erasure, ErasureError, Error};
 use steersman_machine::stored::ids::{Id, Line};
 
-pub(crate) const LISTED: &str = "Erase what was said; all else still verifies";
+pub(crate) const LISTED: &str =
+    "Erase what was said, or all that a person has; all else still verifies";
 
-/// Erase what was said in a session, at a line or by an effect. All else still verifies.
+/// Erase what was said in a session, at a line or by an effect, or all that a person or a tenant has. All else still verifies.
+///
+/// Tells what it would do unless --yes.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("meant").required(true).multiple(true))]
 pub(crate) struct EraseArgs {
     /// SESSION[@LINE]: all that was said in it, or at one line.
-    address: String,
+    #[arg(group = "meant", conflicts_with_all = ["subject", "tenant", "filter"])]
+    address: Option<String>,
     /// Only arguments and result of this effect: `--effect 21.1`.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["subject", "tenant", "filter"])]
     effect: Option<String>,
+    /// All that this person has: sessions, memories, events, tokens, heads of conversations.
+    #[arg(long, value_name = "NAME", group = "meant", conflicts_with = "filter")]
+    subject: Option<String>,
+    /// All that this tenant has; with --subject, the tenant of that person.
+    #[arg(long, value_name = "NAME", group = "meant", conflicts_with = "filter")]
+    tenant: Option<String>,
+    /// All sessions that match: `network = desk and updated < -90d`.
+    #[arg(long = "where", value_name = "FILTER", group = "meant")]
+    filter: Option<String>,
     /// Also forget what it saved to memory, which is kept otherwise.
-    #[arg(long, conflicts_with = "effect")]
+    #[arg(long, conflicts_with_all = ["effect", "subject", "tenant"])]
     memory: bool,
     /// Leave its reruns as they are. They hold the same texts.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["subject", "tenant"])]
     alone: bool,
     /// Do it. It cannot be undone.
     #[arg(long)]
@@ -41,7 +57,10 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let address = Address::parse(&args.address)?;
+    let Some(address) = &args.address else {
+        return many::run(&args, global, printer).await;
+    };
+    let address = Address::parse(address)?;
     if address.branch.is_some() {
         return Err(CommandError::usage(
             "a branch alone cannot be erased: branches share their beginnings",
@@ -365,5 +384,6 @@ fn typed_again(args: &EraseArgs) -> String {
     let effect = effect.map_or_else(String::new, |effect| format!(" --effect {effect}"));
     let memory = if args.memory { " --memory" } else { "" };
     let alone = if args.alone { " --alone" } else { "" };
-    format!("steersman erase {}{effect}{memory}{alone}", args.address)
+    let address = args.address.as_deref().unwrap_or_default();
+    format!("steersman erase {address}{effect}{memory}{alone}")
 }

@@ -1,8 +1,9 @@
 //! `gc`: deletes large texts and definitions that are no longer referenced.
 
 use crate::cli::Global;
+use crate::commands::erase::many::erased;
 use crate::error::{CommandError, Exit};
-use crate::locate;
+use crate::place::Place;
 use crate::printer::{Printer, typed};
 use crate::store;
 use crate::words::{count, digits};
@@ -24,8 +25,11 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let file = locate::existing(global)?;
-    let collected = store::garbage(&file, args.yes).await?;
+    let place = Place::to_look(global).await?;
+    let erased = erased(&place).await?.contents;
+    let file = place.file.clone();
+    place.close();
+    let collected = store::garbage(&file, args.yes, erased).await?;
     let garbage = collected.map_err(|error| {
         let refused = CommandError::from(error.clone());
         match error {

@@ -304,6 +304,20 @@ impl Teller<'_> {
                 self.progress();
                 Ok(())
             }
+            Happened::Erased(ids) => {
+                self.clear();
+                if let Some(progress) = &mut self.progress {
+                    progress.sessions.retain(|id, _| !ids.contains(id));
+                }
+                if self.printer.is_json() {
+                    let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
+                    let document = json!({ "status": "erased", "sessions": ids });
+                    return self.printer.json(&document);
+                }
+                self.printer.talk(erased(ids.len()));
+                self.progress();
+                Ok(())
+            }
             Happened::Scheduled(schedule, session, occasion) => {
                 self.clear();
                 self.scheduled(&schedule, &session, &occasion).await?;
@@ -532,4 +546,12 @@ impl Teller<'_> {
 /// Returns an id as short as it can be among these sessions.
 fn short(id: &str, all: &[SessionInfo]) -> String {
     shortest(id, all.iter().map(|info| &*info.id)).to_owned()
+}
+
+/// Says how many sessions were erased because their time is over.
+pub(crate) fn erased(sessions: usize) -> String {
+    format!(
+        "Erased {}: the time for which their definition keeps them is over.",
+        count(sessions as u64, "session")
+    )
 }

@@ -60,6 +60,7 @@ pub(crate) use with_server::{paths, read, run, trouble};
 mod with_server {
     use super::{CommandError, Exit, Global, Printer, ServeArgs};
     use crate::commands::check;
+    use crate::commands::run_all::erased;
     use crate::locate;
     use crate::place::Place;
     use crate::printer::{dim, yellow};
@@ -169,6 +170,9 @@ mod with_server {
         let (driving, troubles) = (server.clone(), printer.clone());
         let mut driving = tokio::spawn(async move {
             let told = |what| {
+                if let Happened::Erased(ids) = &what {
+                    troubles.talk(dim(&erased(ids.len())));
+                }
                 if let Some(trouble) = trouble(&what) {
                     troubles.complain(yellow(&trouble));
                 }

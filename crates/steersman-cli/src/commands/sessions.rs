@@ -6,16 +6,17 @@ use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, dim, typed, yellow};
-use crate::words::{ago, count, digits, list, money, table, width};
+use crate::words::{ago, count, digits, erased, list, money, table, width};
+use jiff::Timestamp;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use steersman::runtime::engine::Engine;
 use steersman::runtime::store::{SessionInfo, SessionQuery};
 use steersman::views::cause::{self, Reason, Sums};
 use steersman::views::filter::{self, Filter};
-use steersman::views::list::SessionRow;
 pub(crate) use steersman::views::list::status;
-use steersman_machine::stored::ids::{Line, Name};
+use steersman::views::list::{SessionRow, erased_at};
+use steersman_machine::stored::ids::{Line, Name, Time};
 
 pub(crate) const LISTED: &str = "List sessions";
 
@@ -83,19 +84,26 @@ pub(crate) async fn run(
     if let Some(by) = args.by {
         return sums(&place, found, by, reruns, printer).await;
     }
+    let inbox = SessionQuery {
+        inbox: true,
+        ..SessionQuery::default()
+    };
+    let inbox = place.store().sessions(&inbox).await?;
     let mut shown = Vec::new();
     for info in found.iter().take(limit) {
-        shown.push((info, Seen::of(&place, info).await?));
+        let has_mail = inbox.iter().any(|other| other.id == info.id);
+        shown.push((info, Seen::of(&place, info, has_mail).await?));
     }
     if printer.is_json() {
-        let inbox = SessionQuery {
-            inbox: true,
-            ..SessionQuery::default()
-        };
-        let inbox = place.store().sessions(&inbox).await?;
         for (info, seen) in &shown {
             let mut document = serde_json::to_value(SessionRow::from(*info)).unwrap_or_default();
-            document["inbox"] = inbox.iter().any(|other| other.id == info.id).into();
+            document["inbox"] = seen.has_mail.into();
+            if let Some(at) = seen
+                .erased_at
+                .and_then(|at| Timestamp::from_millisecond(at.0).ok())
+            {
+                document["erased_at"] = at.to_string().into();
+            }
             document["reason"] = serde_json::to_value(&seen.reason).unwrap_or_default();
             document["stuck"] = seen.stuck.as_deref().into();
             printer.json(&document)?;
@@ -161,7 +169,7 @@ fn cells(info: &SessionInfo, seen: &Seen, (all, now): (&[SessionInfo], i64)) -> 
         shortest(&info.id, all.iter().map(|i| &*i.id)).to_owned(),
         info.network.to_string(),
         status(info).to_owned(),
-        seen.why(info),
+        seen.why(info, now),
         ago(now, info.state.updated.0),
         format!("@{}", info.head),
         digits(info.state.tokens),
@@ -221,23 +229,30 @@ fn places(shown: &[(&SessionInfo, Seen)]) -> Vec<String> {
 struct Seen {
     reason: Option<Reason>,
     stuck: Option<String>,
+    /// True if messages are in its inbox.
+    has_mail: bool,
+    /// Time at which its texts are erased.
+    erased_at: Option<Time>,
 }
 
 impl Seen {
-    async fn of(place: &Place, info: &SessionInfo) -> Result<Self, CommandError> {
+    async fn of(place: &Place, info: &SessionInfo, has_mail: bool) -> Result<Self, CommandError> {
         Ok(Self {
+            has_mail,
+            erased_at: erased_at(info, has_mail),
             reason: reason(place, info).await?,
             stuck: stuck(place.engine(), info).await?,
         })
     }
 
-    fn why(&self, info: &SessionInfo) -> String {
+    fn why(&self, info: &SessionInfo, now: i64) -> String {
         if cause::is_left_rerun(info) {
             return "left: a rerun goes on only if it is live".to_owned();
         }
         let reason = self.reason.as_ref().map(Reason::told);
         reason
             .or_else(|| self.stuck.clone())
+            .or_else(|| Some(erased(now, self.erased_at?.0)))
             .unwrap_or_else(|| cause::waits(info))
     }
 }

@@ -11,7 +11,7 @@ use crate::place::{Place, Sight};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::tell::remedy::remedy;
 use crate::tell::row::{Form, day_of, print};
-use crate::words::{ago, count, digits, money, width, wrap};
+use crate::words::{ago, count, digits, erased, money, width, wrap};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -204,6 +204,12 @@ impl Screen<'_> {
             remark(&format!(
                 "answered by {}",
                 each.collect::<Vec<_>>().join(", ")
+            ));
+        }
+        if let Some(at) = self.page.erased_at {
+            remark(&format!(
+                "{}, as its definition says (sessions: {{ keep: .. }})",
+                erased(now, at.0)
             ));
         }
         if let Some(owner) = &row.owner {

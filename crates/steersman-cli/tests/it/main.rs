@@ -30,6 +30,7 @@ mod docs;
 mod doubts;
 mod drafted;
 mod edit;
+mod erased;
 mod examples;
 mod files;
 mod floor;

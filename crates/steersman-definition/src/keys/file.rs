@@ -80,6 +80,7 @@ section! {
         state: Names<'a, Type<'a>>, "Shared data of the entry agent's instance.", declares State;
         events: Names<'a, Event<'a>>, "Messages from outside that are not chat.", declares Event;
         schedules: Names<'a, Schedule<'a>>, "Times at which sessions begin, once `steersman schedule` has put them into the store.";
+        sessions: Sessions<'a>, "How long the sessions are kept.";
         budgets: Names<'a, Budget<'a>>, "What the model calls of several sessions may use together in a period.";
         labels: Map<'a, Template<'a>>, "What a session is found by, over `state`, `answer`, and `args` if every session begins with the same agent: an event gives them by `start: { args: .. }`.";
         outcome: Map<'a, Expr<'a>>, "What a session came to, as named values; over the same names as `labels`.", declares Outcome;
@@ -203,6 +204,12 @@ section! {
         start: Start<'a>, required "Opens the session. Templates see `schedule`: `name`, `date`, `time`, `weekday`, `iso` of the time that was due, and `missed`, the number of times before it that began no session.";
     }
     exactly one of &["every", "cron", "at"];
+
+    /// The time for which sessions are kept.
+    Sessions<'a>: "Sessions", "the rule for sessions" {
+        keep: Millis<'a> | "for ever",
+            "A span of at least `1m`: so long after its end a session is erased, as `steersman erase` does it, by a process that drives all. A session that works or waits has not ended.";
+    }
 
     /// A budget that sessions share. What a call may use at most is drawn from the store before the call, and what it did not use is
     /// given back after it.

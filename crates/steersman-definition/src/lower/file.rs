@@ -27,6 +27,9 @@ use steersman_machine::values::expression::{Expr, Template};
 use steersman_machine::values::price::Price;
 use steersman_machine::values::types::TypeKind;
 
+/// Shortest time for which a session is kept after its end, in milliseconds.
+const LEAST_KEPT: u64 = 60_000;
+
 /// Labels that the engine gives a rerun. They decide what counts as work.
 const OWN_LABELS: [&str; 2] = ["rerun_of", "rerun"];
 
@@ -53,6 +56,7 @@ impl Lower<'_> {
         let memory = self.memory();
         let events = self.events();
         let schedules = self.schedules(&timezone);
+        let keep = self.keep();
         let mcp = self.mcp();
         let tools = self.tools();
         let entry = self.entry();
@@ -87,6 +91,7 @@ impl Lower<'_> {
             models,
             events,
             schedules,
+            keep,
             budgets,
             mcp,
             labels,
@@ -395,6 +400,22 @@ impl Lower<'_> {
             );
         }
         budgets
+    }
+
+    /// Returns the time for which a session is kept after its end. Reports a time in which nobody can read its answer.
+    fn keep(&mut self) -> Option<u64> {
+        let written = self.file.sessions()?.keep()?;
+        let keep = written.value()?;
+        if keep < LEAST_KEPT {
+            let at = self.place(written.0.span);
+            let written = written.0.as_text().map_or("", |text| &**text);
+            self.say(Diagnostic::malformed(
+                at,
+                written,
+                "a span of at least `1m`",
+            ));
+        }
+        Some(keep)
     }
 
     /// Returns the rule of a schedule. Reports a span that is too short, and a cron expression or a time that cannot be read.

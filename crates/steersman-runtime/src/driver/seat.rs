@@ -3,7 +3,9 @@
 use super::due::Due;
 use super::{Job, OutState};
 use crate::engine::EngineError;
+use crate::pending::has_ended;
 use crate::store::{Left, Needs, StoreError, Trouble};
+use steersman_machine::stored::ids::Time;
 
 /// Times after which a session that could not be driven is taken again, in milliseconds. The last one repeats.
 const AGAIN: [u64; 3] = [60_000, 300_000, 3_600_000];
@@ -23,12 +25,24 @@ impl Job<'_, '_> {
         // Only a person's act continues a dry rerun.
         let is_left = self.d.ledger.is_dry_rerun();
         let place = self.place_out().filter(|_| !self.d.ledger.paused);
+        let wants = wants.filter(|_| !is_left);
         Left {
             mail: self.d.mail.delivered(),
-            wants: wants.filter(|_| !is_left),
+            wants: wants.or_else(|| self.expires()),
             place: place.filter(|_| !is_left),
             trouble: None,
         }
+    }
+
+    /// Returns the time at which the session is to be erased, if it has ended and its definition keeps sessions for a time only.
+    fn expires(&self) -> Option<Time> {
+        let keep = self.d.bound.network()?.keep?;
+        let branch = self.d.branches.live().get(&self.d.ledger.current)?;
+        // The lines of a rerun have the times of its recording.
+        let rerun = self.seen.engine.0.recorded.as_ref();
+        let ended = rerun.and_then(|rerun| rerun.listed_at());
+        let ended = ended.unwrap_or(branch.snapshot.now);
+        has_ended(&self.info(ended)).then(|| ended.plus(keep))
     }
 
     /// Returns true if the session has work that needs no input from outside, even if something stops the session now.

@@ -187,7 +187,8 @@ impl Job<'_, '_> {
         shown_parts(&self.info(self.d.course.shown().updated)) != shown_parts(self.d.course.shown())
     }
 
-    fn info(&self, now: Time) -> SessionState {
+    /// Returns the state that lists should show.
+    pub(super) fn info(&self, now: Time) -> SessionState {
         let busy = self.is_probing()
             || self
                 .d

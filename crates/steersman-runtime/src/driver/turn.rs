@@ -483,6 +483,7 @@ impl Job<'_, '_> {
                 n: line.n,
                 bytes: bytes.into(),
             }],
+            rewritten: Vec::new(),
             blobs: contents,
             consumed: draft.consumed,
             dropped: Vec::new(),

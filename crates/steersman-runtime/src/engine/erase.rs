@@ -1,10 +1,16 @@
 //! Erasing: texts of a session are replaced by tombstones, and all hashes still verify.
 
+mod expired;
+mod many;
+
+pub(crate) use expired::AT_ONCE;
+pub use many::{ErasedMany, NotErased, Obstacle};
+
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::Message;
 use crate::load::{Load, is_of_rerun, rerun_of};
 use crate::store::{
-    Batch, Claim, InboxMessage, Row, SessionId, SessionInfo, SessionQuery, Store, StoreError,
+    Batch, Claim, Row, SessionId, SessionInfo, SessionQuery, SessionState, Store, StoreError,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,6 +42,8 @@ pub struct Erased {
     /// Number of those texts that were in blobs. Another session may hold the same text. The next collection of the store removes
     /// blobs that nothing names any more.
     pub blobs: u64,
+    /// Hashes of those texts.
+    pub large: Vec<[u8; 32]>,
     /// Hashes of the artifact contents that are to be erased. They are not texts of the log. The program that has the store to
     /// itself deletes those that nothing else names (`steersman_adapters::sqlite::forget`).
     pub contents: Vec<[u8; 32]>,
@@ -53,29 +61,37 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Refused`] if something is open, with a message that names it; errors of the store.
     pub async fn erase(&self, id: &str, what: What, apply: bool) -> Result<Erased, EngineError> {
+        let mut erased = self.erase_one(id, what, apply).await?;
+        erased.reruns = self.reruns_of(&[id.into()]).await?;
+        Ok(erased)
+    }
+
+    /// Erases texts of a session, without a look for its reruns.
+    async fn erase_one(&self, id: &str, what: What, apply: bool) -> Result<Erased, EngineError> {
         if !apply {
             let info = self.idle(id).await?.info;
             let load = Load::new(self.store().clone(), info.id.clone(), info.salt);
             let rows = read(self.store(), &load, id, info.head).await?;
-            let mut erased = select(&rows, what)?.0;
-            erased.reruns = self.reruns_of(id).await?;
-            return Ok(erased);
+            return Ok(select(&rows, what)?.0);
         }
         let claim = self.store().claim(id, self.worker().await?).await?;
-        let before = claim.before.clone();
+        let mut left = claim.before.clone();
         let erased = self.erase_owned(&claim, what).await;
-        self.store().release(claim, before).await?;
-        let mut erased = erased?;
-        erased.reruns = self.reruns_of(id).await?;
-        Ok(erased)
+        let is_all = erased.is_ok() && what == What::All && claim.mail == left.mail;
+        if is_all && self.has_ended(&claim).await.unwrap_or(false) {
+            // It was wanted only to be erased.
+            left.wants = None;
+        }
+        self.store().release(claim, left).await?;
+        erased
     }
 
-    /// Returns the sessions that were made from a session: its reruns, their reruns, and so on. Each begins with what was said in
-    /// that session.
+    /// Returns the sessions that were made from these: their reruns, the reruns of those, and so on. Each begins with what was said
+    /// in the session that it repeats.
     ///
     /// # Errors
     /// Errors of the store.
-    async fn reruns_of(&self, id: &str) -> Result<Vec<SessionId>, EngineError> {
+    async fn reruns_of(&self, ids: &[SessionId]) -> Result<Vec<SessionId>, EngineError> {
         let all = self.store().sessions(&SessionQuery::default()).await?;
         let mut of: BTreeMap<&str, Vec<&SessionId>> = BTreeMap::new();
         for info in &all {
@@ -83,7 +99,7 @@ impl Engine {
                 of.entry(origin).or_default().push(&info.id);
             }
         }
-        let (mut found, mut next) = (Vec::new(), vec![id]);
+        let (mut found, mut next) = (Vec::new(), ids.iter().map(|id| &**id).collect::<Vec<_>>());
         while let Some(origin) = next.pop() {
             // An entry is removed, so a label that names a later session leads into no circle.
             for rerun in of.remove(origin).unwrap_or_default() {
@@ -103,37 +119,62 @@ impl Engine {
         }
     }
 
-    /// Erases under a claim. Checks again that nothing is open, because from now on nobody else can open anything.
+    /// Erases under a claim. Checks again that nothing is open, because from now on nobody else can open anything. All texts go in
+    /// one batch, so no reader finds a part of them.
     async fn erase_owned(&self, claim: &Claim, what: What) -> Result<Erased, EngineError> {
         let id = &claim.session;
         let seen = self.idle(id).await?;
         let rows = rows(self, claim).await?;
         let (erased, selected) = select(&rows, what)?;
+        let mut batch = Batch {
+            urgent: true,
+            ..Batch::default()
+        };
         for (at, texts) in selected {
             let (row, line) = &rows[at];
             let mut bytes = row.bytes.to_vec();
             for k in texts {
                 bytes = codec::erase(&bytes, k, &claim.salt).map_err(|e| broken(id, line.n, &e))?;
             }
-            let row = Row {
+            batch.rewritten.push(Row {
                 n: row.n,
                 bytes: bytes.into(),
-            };
-            self.store().rewrite(claim, row).await?;
+            });
         }
-        self.update_lists(claim, what, &seen.inbox).await?;
+        if what == What::All {
+            let labels = seen
+                .info
+                .labels
+                .iter()
+                .filter(|(name, _)| !is_of_rerun(name));
+            batch.labels = labels.map(|(name, _)| (name.clone(), None)).collect();
+            // Messages that arrive from now on are kept.
+            batch.dropped = seen
+                .inbox
+                .iter()
+                .map(|message| message.id.clone())
+                .collect();
+            // What waits is told again below, from the erased log; until then lists do not know it.
+            let waits = match seen.pending.len() {
+                0 => crate::pending::list(&[]),
+                _ => Arc::default(),
+            };
+            batch.info = Some(SessionState {
+                waits,
+                outcome: "{}".into(),
+                last: Arc::default(),
+                ..seen.info.state.clone()
+            });
+        }
+        self.store().append(claim, batch).await?;
+        self.update_lists(claim, what).await?;
         self.0.indexed.forget(id);
         Ok(erased)
     }
 
     /// Updates the state and the labels that lists show, because they hold texts of the session too. The state is computed again
-    /// from the erased log. `events` are the messages that were in the inbox before erasing. Messages that arrived since are kept.
-    async fn update_lists(
-        &self,
-        claim: &Claim,
-        what: What,
-        events: &[InboxMessage],
-    ) -> Result<(), EngineError> {
+    /// from the erased log.
+    async fn update_lists(&self, claim: &Claim, what: What) -> Result<(), EngineError> {
         let left = self.inspect(&claim.session).await?;
         let mut state = left.listed(left.info.state.updated);
         let mut batch = Batch {
@@ -150,7 +191,6 @@ impl Engine {
         batch.labels = gone.map(|(name, _)| (name.clone(), None)).collect();
         if what == What::All {
             state.outcome = "{}".into();
-            batch.dropped = events.iter().map(|message| message.id.clone()).collect();
         }
         batch.info = Some(state);
         Ok(self.store().append(claim, batch).await?)
@@ -186,7 +226,10 @@ fn select(rows: &[(Row, LogLine)], what: What) -> Result<(Erased, Selected), Eng
             }
             texts.push(k as u32);
             erased.texts += 1;
-            erased.blobs += u64::from(matches!(text, Text::Blob { .. }));
+            if let Text::Blob { hash, .. } = text {
+                erased.blobs += 1;
+                erased.large.push(*hash);
+            }
         }
         if !texts.is_empty() {
             selected.push((at, texts));
@@ -333,6 +376,53 @@ pub async fn erased_artifacts(
         }
     }
     Ok(erased)
+}
+
+/// The lines of a session that name artifacts and of which nothing is left: all their texts are erased, or those of the session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErasedLines {
+    /// The lines.
+    pub lines: BTreeSet<Line>,
+    /// Hashes of the artifact contents that they name.
+    pub contents: BTreeSet<[u8; 32]>,
+    /// Hashes of the definitions that the session was ever bound to.
+    pub bound: BTreeSet<[u8; 32]>,
+}
+
+/// Finds the lines of a session whose artifacts nobody can see any more.
+///
+/// # Errors
+/// Errors of the store, and lines that do not verify.
+pub async fn erased_lines(
+    store: &Arc<dyn Store>,
+    info: &SessionInfo,
+) -> Result<ErasedLines, StoreError> {
+    let load = Load::new(store.clone(), info.id.clone(), info.salt);
+    let rows = read(store, &load, &info.id, info.head).await?;
+    let kept = kept(&rows);
+    let is_erased = |text: &Text| matches!(text, Text::Erased { .. });
+    let is_left = |line: &LogLine| {
+        let mut texts = (0..).zip(&line.bodies);
+        texts.any(|(k, text)| !is_erased(text) && !kept.contains(&Body::new(line.n, k)))
+    };
+    let has_erased = |line: &LogLine| line.bodies.iter().any(is_erased);
+    let lines = || rows.iter().map(|(_, line)| line);
+    let is_whole = lines().any(has_erased) && !lines().any(is_left);
+    let mut found = ErasedLines::default();
+    for line in lines() {
+        let Some(commit) = &line.commit else { continue };
+        found
+            .bound
+            .extend(commit.binding.iter().map(|binding| binding.source));
+        if is_whole || (has_erased(line) && !is_left(line)) {
+            let named: BTreeSet<[u8; 32]> = commit.artifacts().map(|one| one.hash).collect();
+            if !named.is_empty() {
+                found.lines.insert(line.n);
+                found.contents.extend(named);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the arguments, results and kept outcomes of an effect, of its call and of its probes.

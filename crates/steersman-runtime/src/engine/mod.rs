@@ -706,6 +706,8 @@ pub enum Happened {
     /// The session is a rerun that is not live, and its process is gone. It was released again and is not driven: it cannot follow its
     /// recording any more, and only a message to it continues it.
     Left(SessionId),
+    /// The texts of these sessions were erased, because the time for which their definition keeps them after their end is over.
+    Erased(Vec<SessionId>),
     /// An occurrence of a schedule began a session.
     Scheduled(ScheduleId, SessionId, Occasion),
     /// The session of an occurrence cannot begin. It is tried again until the next one is due.

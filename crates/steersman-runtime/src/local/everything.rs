@@ -1,5 +1,6 @@
 //! Drives all sessions of a store: takes the sessions that have something to do, drives each until it settles, and releases it.
 
+use crate::engine::erase::AT_ONCE;
 use crate::engine::schedule::{Begun, Watch};
 use crate::engine::{Engine, EngineError, Happened};
 use crate::load::{Hashes, Load};
@@ -144,7 +145,21 @@ impl All<'_> {
 
     /// Takes all sessions that have something to do. Returns their number.
     async fn take(&mut self) -> Result<usize, EngineError> {
-        let mut count = 0;
+        let (mut count, mut erased) = (0, Vec::new());
+        let taken = self.take_into(&mut count, &mut erased).await;
+        if !erased.is_empty() {
+            (self.told)(Happened::Erased(erased));
+        }
+        taken.map(|()| count)
+    }
+
+    /// Takes sessions, and counts those that have something to do. Those whose time is over are erased; a look that erased many ends.
+    async fn take_into(
+        &mut self,
+        count: &mut usize,
+        erased: &mut Vec<SessionId>,
+    ) -> Result<(), EngineError> {
+        let mut expired = 0;
         loop {
             let _taking = self.engine.0.taking.lock().await;
             let (store, worker) = (self.engine.store(), self.engine.worker().await?);
@@ -155,12 +170,27 @@ impl All<'_> {
             }
             let is_all = taken.claims.len() < ROOM;
             for claim in taken.claims {
+                let id = claim.session.clone();
+                let claim = match self.engine.expires(claim).await {
+                    Ok(Err(claim)) => claim,
+                    Ok(Ok(had_texts)) => {
+                        *count += 1;
+                        expired += 1;
+                        erased.extend(had_texts.then_some(id));
+                        continue;
+                    }
+                    Err(error @ EngineError::Store(StoreError::Io { .. })) => return Err(error),
+                    Err(error) => {
+                        self.fails(&id, Arc::new(error));
+                        continue;
+                    }
+                };
                 if is_left_rerun(self.engine, &claim).await {
                     self.leaves(claim).await?;
                     continue;
                 }
-                count += 1;
-                let (id, place) = (claim.session.clone(), claim.before.place.clone());
+                *count += 1;
+                let place = claim.before.place.clone();
                 match self.engine.drive(claim).await {
                     Ok(session) => {
                         (self.told)(Happened::Taken(session.clone()));
@@ -173,8 +203,8 @@ impl All<'_> {
                     Err(error) => self.fails(&id, Arc::new(error)),
                 }
             }
-            if is_all {
-                return Ok(count);
+            if is_all || expired >= AT_ONCE {
+                return Ok(());
             }
         }
     }
@@ -182,8 +212,11 @@ impl All<'_> {
     /// Releases a rerun that is not to be driven. A message to it still is a reason to drive it.
     async fn leaves(&self, claim: Claim) -> Result<(), EngineError> {
         let (id, mail) = (claim.session.clone(), claim.mail);
+        // One that cannot be read is not erased by itself.
+        let wants = self.engine.expires_at(&id).await.ok().flatten();
         let left = Left {
             mail,
+            wants,
             ..Left::default()
         };
         self.engine.store().release(claim, left).await?;

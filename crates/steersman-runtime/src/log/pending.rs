@@ -4,6 +4,7 @@
 pub use crate::inbox::PendingId;
 
 use crate::ledger::{Heard, Ledger, Record};
+use crate::store::SessionState;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -275,11 +276,21 @@ pub(crate) fn is_misread(list: &str, all: &[Pending]) -> bool {
     verified(list).is_none() || read(list).is_some_and(|listed| waits(&listed) != waits(all))
 }
 
-/// Parses encoded waits ([`SessionState::waits`](crate::store::SessionState::waits)). `None` means that they are damaged or
+/// Parses encoded waits ([`SessionState::waits`]). `None` means that they are damaged or
 /// were too long; then read the session.
 pub fn read(list: &str) -> Option<Vec<Pending>> {
     let all: Json = serde_json::from_str(verified(list)?).ok()?;
     all.as_array()?.iter().map(pending).collect()
+}
+
+/// Returns true if lists show a session as ended: its root answered, failed, was cancelled or reached a limit, and no branch of it
+/// waits for anything. A new message continues it all the same.
+pub fn has_ended(state: &SessionState) -> bool {
+    let rests = matches!(
+        &*state.status,
+        "answered" | "limit" | "failed" | "cancelled"
+    );
+    rests && read(&state.waits).is_some_and(|waits| waits.is_empty())
 }
 
 fn entry(pending: &Pending) -> Json {

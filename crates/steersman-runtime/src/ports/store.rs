@@ -25,7 +25,9 @@ mod tables;
 mod wakes;
 mod windows;
 
-pub use accounts::{Accounts, CONVERSATION, Conversation, Delivered, Token, Webhook, WebhookId};
+pub use accounts::{
+    Accounts, CONVERSATION, Conversation, Delivered, Holdings, Token, Webhook, WebhookId,
+};
 pub use blobs::Blobs;
 pub(crate) use blobs::Coming;
 pub use credentials::{Credential, CredentialOf, Credentials};
@@ -36,7 +38,7 @@ pub use lists::{
 };
 pub use log::{
     AHEAD_BYTES, AHEAD_LINES, Batch, Checkpoint, CheckpointOf, Claim, Log, NewSession, Row,
-    StoreAccepted, WaitChange, check, first_line,
+    StoreAccepted, WaitChange, check, first_line, never_written,
 };
 pub use memories::{Memories, Memory, MemoryQuery, NewMemory, Rated};
 pub use quotas::{Drawn, Limit, Pause, Quotas, WINDOWS};

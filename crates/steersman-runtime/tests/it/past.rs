@@ -207,7 +207,11 @@ async fn erased_texts_and_blobs_read_as_what_they_are() {
         n: Line(4),
         bytes: erased.into(),
     };
-    session.store.rewrite(&session.claim, row).await.unwrap();
+    let batch = Batch {
+        rewritten: vec![row],
+        ..Batch::default()
+    };
+    session.store.append(&session.claim, batch).await.unwrap();
     past.forget(Line(4));
     assert_eq!(&*past.text(body), ERASED);
 

@@ -19,6 +19,7 @@ keys! {
         "Shared data of the entry agent's instance." state "state" map_into(Type);
         "Messages from outside that are not chat." event "events" map_into(Event);
         "Times at which sessions begin, once `steersman schedule` has put them into the store." schedule "schedules" map_into(Schedule);
+        "How long the sessions are kept." sessions "sessions" into(Sessions);
         "What the model calls of several sessions may use together in a period." budget "budgets" map_into(Budget);
         "What a session is found by, over `state`, `answer`, and `args` if every session begins with the same agent: an event gives them by `start: { args: .. }`." label "labels" map_text;
         "What a session came to, as named values; over the same names as `labels`." outcome "outcome" map_text;
@@ -144,6 +145,13 @@ section! {
         "A single time on the clock of the zone: `2026-12-24 18:00`. If it is past when `steersman schedule` stores it, no session begins." at "at" text;
         "Zone in which `cron` and `at` are read, and in which `schedule` tells the time." timezone "timezone" text;
         "Opens the session. Templates see `schedule`: `name`, `date`, `time`, `weekday`, `iso` of the time that was due, and `missed`, the number of times before it that began no session." start "start" into(Start);
+    }
+}
+
+section! {
+    /// The time for which sessions are kept.
+    Sessions = "Sessions" {
+        "A span of at least `1m`: so long after its end a session is erased, as `steersman erase` does it, by a process that drives all. A session that works or waits has not ended." keep "keep" span;
     }
 }
 

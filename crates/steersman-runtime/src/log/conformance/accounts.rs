@@ -1,9 +1,9 @@
 //! Tokens, webhooks with their positions, heads of conversations.
 
-use super::{Place, claimed, new, open, own, row, rows, sealed_text};
+use super::{Place, claimed, events, new, open, own, row, rows, sealed_text};
 use crate::store::{
-    CONVERSATION, Conversation, Delivered, NewSession, Scope, Store, StoreError, Token, Webhook,
-    WebhookId, bounds,
+    BoxedEvent, CONVERSATION, Conversation, Credential, CredentialOf, Delivered, Holdings,
+    NewSession, Schedule, ScheduleId, Scope, Store, StoreError, Token, Webhook, WebhookId, bounds,
 };
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Line, Time};
@@ -279,4 +279,101 @@ pub(super) async fn conversations_are_found(place: &impl Place) {
         .expect("kept");
     assert_eq!(found("", 1).await, None);
     assert_eq!(found("", 2).await, Some(("a".to_owned(), 9)));
+}
+
+pub(super) async fn holdings_are_those_of_a_scope(place: &impl Place) {
+    let (store, other) = (open(place), open(place));
+    let scope = |tenant: &str, subject: Option<&str>| Scope {
+        tenant: tenant.into(),
+        subject: subject.map(Into::into),
+    };
+    let all = [
+        scope("one", Some("ada")),
+        scope("one", Some("bob")),
+        scope("one", None),
+        scope("two", Some("ada")),
+    ];
+    for (n, of) in (0..).zip(&all) {
+        let session = NewSession {
+            scope: of.clone(),
+            ..new(&format!("s{n}"))
+        };
+        store.create(session).await.expect("new");
+        let token = Token {
+            scope: of.clone(),
+            ..token(&format!("t{n}"), &of.tenant)
+        };
+        assert!(store.put_token(token).await.expect("kept"));
+        let event = BoxedEvent {
+            scope: of.clone(),
+            ..events::event(&format!("e{n}"), r#"{"order":1}"#)
+        };
+        assert!(store.deliver_event(event).await.expect("new"));
+        let head = Conversation {
+            tenant: of.tenant.clone(),
+            digest: [n; 32],
+            session: format!("s{n}").into(),
+            line: Line(1),
+            at: Time(1),
+        };
+        store.put_conversation(head).await.expect("kept");
+        let server = CredentialOf {
+            server: "https://s".into(),
+            scope: of.clone(),
+        };
+        let sealed = Credential {
+            version: 1,
+            sealed: sealed_text(n),
+            until: None,
+        };
+        let put = store.put_credential(&server, 0, sealed).await;
+        assert!(put.expect("kept"));
+    }
+    for tenant in ["one", "two"] {
+        let hook = hook(tenant, "w");
+        assert!(store.put_webhook(hook).await.expect("kept"));
+        let schedule = Schedule {
+            id: ScheduleId {
+                tenant: tenant.into(),
+                network: "desk".into(),
+                name: "daily".into(),
+            },
+            digest: [1; 32],
+            next: None,
+            last: None,
+            missed: 0,
+        };
+        assert!(store.put_schedule(schedule).await.expect("kept"));
+    }
+    let each = |n| Holdings {
+        tokens: n,
+        events: n,
+        conversations: n,
+        credentials: n,
+        ..Holdings::default()
+    };
+    let whole = |n| Holdings {
+        webhooks: 1,
+        schedules: 1,
+        ..each(n)
+    };
+    let of = async |tenant: &'static str, subject: Option<&'static str>, delete: bool| {
+        let of = scope(tenant, subject);
+        other.holdings(&of, delete).await.expect("read")
+    };
+    assert_eq!(of("one", Some("ada"), false).await, each(1));
+    assert_eq!(of("one", None, false).await, whole(3));
+    assert_eq!(of("one", Some("ada"), true).await, each(1));
+    assert_eq!(of("one", Some("ada"), true).await, each(0));
+    assert!(store.token("t0").await.expect("read").is_none());
+    assert_eq!(of("one", None, false).await, whole(2));
+    assert_eq!(of("two", None, false).await, whole(1));
+    assert_eq!(of("one", None, true).await, whole(2));
+    assert_eq!(of("one", None, false).await, Holdings::default());
+    assert_eq!(of("two", None, false).await, whole(1));
+    let again = BoxedEvent {
+        scope: all[0].clone(),
+        ..events::event("e0", r#"{"order":1}"#)
+    };
+    assert!(!store.deliver_event(again).await.expect("its id is known"));
 }

@@ -206,7 +206,26 @@ pub(super) async fn erased_texts_verify(place: &impl Place) {
         n: row.n,
         bytes: erased.into(),
     };
-    store.rewrite(&claim, row).await.expect("rewritten");
+    let never = Row {
+        n: Line(99),
+        bytes: row.bytes.clone(),
+    };
+    let rewrites = |rewritten| Batch {
+        rewritten,
+        ..rows(vec![])
+    };
+    let refused = store
+        .append(&claim, rewrites(vec![row.clone(), never]))
+        .await;
+    let refused = refused.expect_err("one line was never written");
+    assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused}");
+    let kept = store.row("a", Line(4)).await.expect("read").expect("there");
+    assert_ne!(kept.bytes, row.bytes, "all of it or nothing");
+    // Nothing is written under a claim after an error.
+    drop(claim);
+    let claim = own(&store, "a").await.expect("free");
+    let rewritten = store.append(&claim, rewrites(vec![row])).await;
+    rewritten.expect("rewritten");
     let gone = store.checkpoint("a", CheckpointOf::Ledger, Line::MAX).await;
     assert_eq!(gone.expect("read"), None, "a checkpoint may hold the text");
     drop(claim);

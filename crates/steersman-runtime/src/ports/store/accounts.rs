@@ -100,6 +100,31 @@ pub trait Accounts: Send + Sync + 'static {
     /// Stores the head of a conversation, in place of the one with this digest. Heads that were stored longer than
     /// [`CONVERSATION`] before its time are dropped.
     fn put_conversation(&self, head: Conversation) -> Boxed<'_, Result<(), StoreError>>;
+
+    /// Returns the numbers of what a scope has apart from its sessions and memories ([`Holdings`]), and deletes all of it if `delete` is
+    /// true: everything or nothing. Ids of events that were accepted stay known.
+    fn holdings<'a>(
+        &'a self,
+        of: &'a Scope,
+        delete: bool,
+    ) -> Boxed<'a, Result<Holdings, StoreError>>;
+}
+
+/// Numbers of what a scope has apart from its sessions and memories.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Holdings {
+    /// Number of its tokens.
+    pub tokens: u64,
+    /// Number of its events in the event box.
+    pub events: u64,
+    /// Number of heads of conversations that lead to its sessions.
+    pub conversations: u64,
+    /// Number of its credentials for servers.
+    pub credentials: u64,
+    /// Number of its webhooks. They belong to a tenant, so a subject has none.
+    pub webhooks: u64,
+    /// Number of its schedules. They belong to a tenant, so a subject has none.
+    pub schedules: u64,
 }
 
 /// A token with which a client uses a server over the store.

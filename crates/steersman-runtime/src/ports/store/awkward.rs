@@ -11,10 +11,11 @@
 use super::tables::Tables;
 use super::{
     Accounts, Appended, Batch, Blobs, BoxedEvent, Checkpoint, CheckpointOf, Claim, Conversation,
-    Credential, CredentialOf, Credentials, Delivered, Drawn, Inbox, InboxMessage, Left, Limit,
-    Lists, Log, MAX_VALUE, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Pause,
-    Quotas, Rated, Room, Row, Schedule, ScheduleId, Schedules, Scope, SessionId, SessionInfo,
-    SessionQuery, StoreError, Taken, Token, Wake, Webhook, WebhookId, Worker, bounds, check,
+    Credential, CredentialOf, Credentials, Delivered, Drawn, Holdings, Inbox, InboxMessage, Left,
+    Limit, Lists, Log, MAX_VALUE, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker,
+    Pause, Quotas, Rated, Room, Row, Schedule, ScheduleId, Schedules, Scope, SessionId,
+    SessionInfo, SessionQuery, StoreError, Taken, Token, Wake, Webhook, WebhookId, Worker, bounds,
+    check,
 };
 use crate::Boxed;
 use futures::stream::BoxStream;
@@ -84,6 +85,9 @@ impl Inner {
                 for (hash, bytes) in std::mem::take(&mut batch.blobs) {
                     self.pieces.entry(hash).or_insert_with(|| split(&bytes));
                 }
+                if !batch.rewritten.is_empty() {
+                    self.checkpoints.retain(|(of, _), _| *of != claim.session);
+                }
                 for (of, checkpoint) in std::mem::take(&mut batch.checkpoints) {
                     let kept = self
                         .checkpoints
@@ -109,6 +113,9 @@ impl Inner {
     }
 
     fn queue(&mut self, claim: &Claim, mut batch: Batch) -> Result<u64, StoreError> {
+        if !batch.rewritten.is_empty() {
+            self.settle();
+        }
         let epoch = self.tables.epoch(&claim.session)?;
         let lines = self.lines.entry(claim.session.clone()).or_default();
         if epoch != claim.epoch || lines.failed == Some(claim.epoch) {
@@ -117,7 +124,9 @@ impl Inner {
                 epoch: claim.epoch,
             });
         }
-        if let Err(e) = check(&claim.session, lines.queued, &batch) {
+        let fits = check(&claim.session, lines.queued, &batch)
+            .and_then(|()| self.tables.has_rows(&claim.session, &batch.rewritten));
+        if let Err(e) = fits {
             lines.failed = Some(claim.epoch);
             return Err(e);
         }
@@ -226,14 +235,6 @@ impl Log for AwkwardStore {
         self.look(|i| {
             i.tables.session(session)?;
             Ok(i.lines.get(session).map_or(Line::NONE, |l| l.head))
-        })
-    }
-    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
-        self.look(|i| {
-            i.settle();
-            i.tables.rewrite(claim, row)?;
-            i.checkpoints.retain(|(s, _), _| *s != claim.session);
-            Ok(())
         })
     }
     fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {
@@ -520,6 +521,13 @@ impl Accounts for AwkwardStore {
             i.tables.registers.put_conversation(head);
             Ok(())
         })
+    }
+    fn holdings<'a>(
+        &'a self,
+        of: &'a Scope,
+        delete: bool,
+    ) -> Boxed<'a, Result<Holdings, StoreError>> {
+        self.look(|i| Ok(i.tables.holdings(of, delete)))
     }
 }
 

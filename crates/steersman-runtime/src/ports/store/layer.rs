@@ -2,10 +2,10 @@
 
 use super::{
     Accounts, Appended, Batch, Blobs, BoxedEvent, Checkpoint, CheckpointOf, Claim, Conversation,
-    Credential, CredentialOf, Credentials, Delivered, Drawn, Inbox, InboxMessage, Left, Limit,
-    Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Pause, Quotas,
-    Rated, Room, Row, Schedule, ScheduleId, Schedules, Scope, SessionId, SessionInfo, SessionQuery,
-    Store, StoreError, Taken, Token, Wake, Webhook, WebhookId, Worker,
+    Credential, CredentialOf, Credentials, Delivered, Drawn, Holdings, Inbox, InboxMessage, Left,
+    Limit, Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Pause,
+    Quotas, Rated, Room, Row, Schedule, ScheduleId, Schedules, Scope, SessionId, SessionInfo,
+    SessionQuery, Store, StoreError, Taken, Token, Wake, Webhook, WebhookId, Worker,
 };
 use crate::Boxed;
 use futures::stream::BoxStream;
@@ -53,9 +53,6 @@ impl<L: Layer> Log for L {
     }
     fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
         self.below().head(session)
-    }
-    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
-        self.below().rewrite(claim, row)
     }
     fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {
         self.below().drop_checkpoints(session)
@@ -277,6 +274,13 @@ impl<L: Layer> Accounts for L {
     }
     fn put_conversation(&self, head: Conversation) -> Boxed<'_, Result<(), StoreError>> {
         self.below().put_conversation(head)
+    }
+    fn holdings<'a>(
+        &'a self,
+        of: &'a Scope,
+        delete: bool,
+    ) -> Boxed<'a, Result<Holdings, StoreError>> {
+        self.below().holdings(of, delete)
     }
 }
 

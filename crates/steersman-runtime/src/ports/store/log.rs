@@ -58,9 +58,6 @@ pub trait Log: Send + Sync + 'static {
     /// Returns the last line on disk, or `Line::NONE` if there is none.
     fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>>;
 
-    /// Replaces a row's bytes, to erase texts. Deletes the session's checkpoints in the same transaction.
-    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>>;
-
     /// Deletes all checkpoints of a session.
     fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>>;
 
@@ -139,6 +136,9 @@ pub struct StoreAccepted {
 pub struct Batch {
     /// Rows, ascending and above all rows written before.
     pub rows: Vec<Row>,
+    /// Rows in place of those that were written under the same numbers, to erase texts. If there is one, all checkpoints of the
+    /// session are deleted. A number without a row is refused (`Corrupt`).
+    pub rewritten: Vec<Row>,
     /// Contents that the rows name, by their blake3 hash. A content may be in the store already.
     pub blobs: Vec<([u8; 32], Arc<[u8]>)>,
     /// Inbox messages consumed, by id. Their ids stay known.
@@ -220,12 +220,14 @@ pub fn first_line(before: Option<Line>, head: Line) -> Line {
 /// Refuses a batch that no store may take: values over [`MAX_VALUE`](super::MAX_VALUE), lines out of order or above
 /// [`Line::MAX`]. `last` is the last line written or queued under the claim.
 pub fn check(session: &SessionId, last: Line, batch: &Batch) -> Result<(), StoreError> {
+    let fits = |row: &Row| {
+        let place = || format!("line {} of session `{session}`", row.n);
+        within(place, row.bytes.len())
+    };
+    batch.rewritten.iter().try_for_each(fits)?;
     let mut before = last;
     for row in &batch.rows {
-        within(
-            || format!("line {} of session `{session}`", row.n),
-            row.bytes.len(),
-        )?;
+        fits(row)?;
         if row.n <= before || row.n > Line::MAX {
             return Err(StoreError::Order {
                 session: session.clone(),
@@ -248,4 +250,12 @@ pub fn check(session: &SessionId, last: Line, batch: &Batch) -> Result<(), Store
         within(|| format!("what lists show of session `{session}`"), len)?;
     }
     Ok(())
+}
+
+/// Returns the error for a rewritten row that was never written.
+pub fn never_written(session: &str, n: Line) -> StoreError {
+    StoreError::Corrupt {
+        place: format!("session `{session}` line {n}"),
+        what: "there is no such line to rewrite".to_owned(),
+    }
 }

@@ -5,9 +5,9 @@ use super::queue::Queue;
 use super::tables::Tables;
 use super::{
     Accounts, Appended, Batch, Blobs, BoxedEvent, COMPANY, Checkpoint, CheckpointOf, Claim,
-    Conversation, Credential, CredentialOf, Credentials, Delivered, Drawn, Inbox, InboxMessage,
-    Left, Limit, Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker,
-    Pause, Quotas, Rated, Room, Row, Schedule, ScheduleId, Schedules, Scope, SessionId,
+    Conversation, Credential, CredentialOf, Credentials, Delivered, Drawn, Holdings, Inbox,
+    InboxMessage, Left, Limit, Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession,
+    NewWorker, Pause, Quotas, Rated, Room, Row, Schedule, ScheduleId, Schedules, Scope, SessionId,
     SessionInfo, SessionQuery, StoreError, Taken, Token, Wake, Webhook, WebhookId, Worker, bounds,
 };
 use crate::Boxed;
@@ -169,9 +169,6 @@ impl Log for MemoryStore {
     fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
         let tables = self.tables();
         ready(tables.session(session).map(super::tables::Session::head))
-    }
-    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
-        ready(self.tables().rewrite(claim, row))
     }
     fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {
         let mut tables = self.tables();
@@ -407,6 +404,13 @@ impl Accounts for MemoryStore {
     fn put_conversation(&self, head: Conversation) -> Boxed<'_, Result<(), StoreError>> {
         self.tables().registers.put_conversation(head);
         ready(Ok(()))
+    }
+    fn holdings<'a>(
+        &'a self,
+        of: &'a Scope,
+        delete: bool,
+    ) -> Boxed<'a, Result<Holdings, StoreError>> {
+        ready(Ok(self.tables().holdings(of, delete)))
     }
 }
 

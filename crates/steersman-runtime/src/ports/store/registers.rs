@@ -1,8 +1,8 @@
 //! The accounts, credentials and schedules of the stores in memory.
 
 use super::{
-    CONVERSATION, Conversation, Credential, CredentialOf, Delivered, Schedule, ScheduleId,
-    SessionId, Token, Webhook, WebhookId,
+    CONVERSATION, Conversation, Credential, CredentialOf, Delivered, Holdings, Schedule,
+    ScheduleId, Scope, SessionId, Token, Webhook, WebhookId,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -142,6 +142,35 @@ impl Registers {
         self.conversations.insert(key, head);
     }
 
+    /// Counts what a scope has here, and deletes it if `delete` is true. `is_own` tells if a session belongs to the scope.
+    pub(super) fn holdings(
+        &mut self,
+        of: &Scope,
+        delete: bool,
+        is_own: impl Fn(&str) -> bool,
+    ) -> Holdings {
+        let is_whole = of.subject.is_none();
+        let hooks = |id: &WebhookId| is_whole && id.tenant == of.tenant;
+        let found = Holdings {
+            tokens: drop_some(&mut self.tokens, delete, |_, token| {
+                of.includes(&token.scope)
+            }),
+            events: 0,
+            conversations: drop_some(&mut self.conversations, delete, |_, head| {
+                head.tenant == of.tenant && is_own(&head.session)
+            }),
+            credentials: drop_some(&mut self.credentials, delete, |id, _| {
+                of.includes(&id.scope)
+            }),
+            webhooks: drop_some(&mut self.webhooks, delete, |id, _| hooks(id)),
+            schedules: drop_some(&mut self.schedules, delete, |id, _| {
+                is_whole && id.tenant == of.tenant
+            }),
+        };
+        drop_some(&mut self.delivered, delete, |(id, _), _| hooks(id));
+        found
+    }
+
     pub(super) fn credential(&self, of: &CredentialOf) -> Option<Credential> {
         self.credentials.get(of).cloned()
     }
@@ -206,4 +235,18 @@ impl Registers {
         schedule.missed += missed;
         true
     }
+}
+
+/// Counts the entries that are meant, and drops them if `drops` is true.
+fn drop_some<K: Ord, V>(
+    all: &mut BTreeMap<K, V>,
+    drops: bool,
+    is_meant: impl Fn(&K, &V) -> bool,
+) -> u64 {
+    let meant = all.iter().filter(|(key, value)| is_meant(key, value));
+    let meant = meant.count() as u64;
+    if drops {
+        all.retain(|key, value| !is_meant(key, value));
+    }
+    meant
 }

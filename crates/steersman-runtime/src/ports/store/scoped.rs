@@ -2,10 +2,10 @@
 
 use super::{
     Accounts, Appended, Batch, Blobs, BoxedEvent, Checkpoint, CheckpointOf, Claim, Conversation,
-    Credential, CredentialOf, Credentials, Delivered, Drawn, Inbox, InboxMessage, Left, Limit,
-    Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Pause, Quotas,
-    Rated, Room, Row, Schedule, ScheduleId, Schedules, Scope, SessionId, SessionInfo, SessionQuery,
-    Store, StoreError, Taken, Token, Wake, Webhook, WebhookId, Worker,
+    Credential, CredentialOf, Credentials, Delivered, Drawn, Holdings, Inbox, InboxMessage, Left,
+    Limit, Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Pause,
+    Quotas, Rated, Room, Row, Schedule, ScheduleId, Schedules, Scope, SessionId, SessionInfo,
+    SessionQuery, Store, StoreError, Taken, Token, Wake, Webhook, WebhookId, Worker,
 };
 use crate::Boxed;
 use futures::stream::BoxStream;
@@ -190,9 +190,6 @@ impl Log for Scoped {
             self.holds(session).await?;
             self.below.head(session).await
         })
-    }
-    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
-        self.below.rewrite(claim, row)
     }
     fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {
         Box::pin(async move {
@@ -524,6 +521,18 @@ impl Accounts for Scoped {
             }
             self.holds(&head.session).await?;
             self.below.put_conversation(head).await
+        })
+    }
+    fn holdings<'a>(
+        &'a self,
+        of: &'a Scope,
+        delete: bool,
+    ) -> Boxed<'a, Result<Holdings, StoreError>> {
+        Box::pin(async move {
+            match self.narrowed(Some(of)) {
+                Some(of) => self.below.holdings(&of, delete).await,
+                None => Ok(Holdings::default()),
+            }
         })
     }
 }

@@ -3,10 +3,10 @@
 use super::registers::Registers;
 use super::windows::Windows;
 use super::{
-    Batch, Bell, BoxedEvent, Checkpoint, CheckpointOf, Claim, Delivered, IMMEDIATELY, InboxMessage,
-    Lease, Left, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Rated, Room, Row, Scope,
-    SessionInfo, SessionQuery, SessionState, StoreError, Taken, Wake, WebhookId, Worker, bounds,
-    check, first_line, meets, within,
+    Batch, Bell, BoxedEvent, Checkpoint, CheckpointOf, Claim, Delivered, Holdings, IMMEDIATELY,
+    InboxMessage, Lease, Left, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Rated, Room,
+    Row, Scope, SessionInfo, SessionQuery, SessionState, StoreError, Taken, Wake, WebhookId,
+    Worker, bounds, check, first_line, meets, never_written,
 };
 use crate::store::{SaidHash, SessionId};
 use futures::stream::{BoxStream, StreamExt, pending};
@@ -320,14 +320,23 @@ impl Tables {
     }
 
     pub(super) fn append(&mut self, claim: &Claim, batch: Batch) -> Result<(), StoreError> {
-        let session = self.guard(claim)?;
-        if let Err(e) = check(&claim.session, session.head(), &batch) {
-            session.failed = Some(claim.epoch);
+        let last = self.guard(claim)?.head();
+        let fits = check(&claim.session, last, &batch)
+            .and_then(|()| self.has_rows(&claim.session, &batch.rewritten));
+        if let Err(e) = fits {
+            self.guard(claim)?.failed = Some(claim.epoch);
             return Err(e);
         }
         self.write_rows(claim, &batch);
         self.write_rest(claim, batch);
         Ok(())
+    }
+
+    /// Returns an error if one of these rows of a session was never written.
+    pub(super) fn has_rows(&self, id: &str, rows: &[Row]) -> Result<(), StoreError> {
+        let there = &self.session(id)?.rows;
+        let missing = rows.iter().find(|row| !there.contains_key(&row.n));
+        missing.map_or(Ok(()), |row| Err(never_written(id, row.n)))
     }
 
     /// Writes the rows of a checked batch.
@@ -349,6 +358,12 @@ impl Tables {
         let Some(session) = self.sessions.get_mut(&claim.session) else {
             return;
         };
+        if !batch.rewritten.is_empty() {
+            session.checkpoints.clear();
+        }
+        for row in batch.rewritten {
+            session.rows.insert(row.n, row.bytes);
+        }
         session.inbox.retain(|m| !batch.consumed.contains(&m.id));
         for id in batch.consumed {
             session.known.entry(id).or_default();
@@ -383,23 +398,6 @@ impl Tables {
                 .or_default()
                 .insert(checkpoint.at, checkpoint.bytes);
         }
-    }
-
-    pub(super) fn rewrite(&mut self, claim: &Claim, row: Row) -> Result<(), StoreError> {
-        within(
-            || format!("line {} of `{}`", row.n, claim.session),
-            row.bytes.len(),
-        )?;
-        let session = self.guard(claim)?;
-        let Some(bytes) = session.rows.get_mut(&row.n) else {
-            return Err(StoreError::Corrupt {
-                place: format!("session `{}` line {}", claim.session, row.n),
-                what: "there is no such line to rewrite".to_owned(),
-            });
-        };
-        *bytes = row.bytes;
-        session.checkpoints.clear();
-        Ok(())
     }
 
     pub(super) fn rows(
@@ -594,6 +592,25 @@ impl Tables {
             |e: &&BoxedEvent| e.until >= now && of.is_none_or(|of| of.includes(&e.scope));
         let there = self.events.iter().filter(is_shown);
         there.take(limit).cloned().collect()
+    }
+
+    /// Counts what a scope has apart from its sessions and memories, and deletes it if `delete` is true.
+    pub(super) fn holdings(&mut self, of: &Scope, delete: bool) -> Holdings {
+        let sessions = &self.sessions;
+        let is_own = |id: &str| {
+            let session = sessions.get(id);
+            session.is_some_and(|session| of.includes(&session.new.scope))
+        };
+        let rest = self.registers.holdings(of, delete, is_own);
+        let own = self.events.iter().filter(|e| of.includes(&e.scope));
+        let own = own.count() as u64;
+        if delete {
+            self.events.retain(|e| !of.includes(&e.scope));
+        }
+        Holdings {
+            events: own,
+            ..rest
+        }
     }
 
     pub(super) fn sessions(&self, query: &SessionQuery) -> Vec<SessionInfo> {

@@ -1,8 +1,9 @@
-//! Erasing a session together with what holds the same texts.
+//! Erasure: of a session together with what holds the same texts, of many, and of all that a person or a tenant has.
 
-use crate::{Erased, Error, Steersman, What};
+use crate::{Error, Steersman};
+use steersman_runtime::erase::{Erased, ErasedMany, What};
 use steersman_runtime::rerun::rerun_of;
-use steersman_runtime::store::{Memory, MemoryQuery, SessionId};
+use steersman_runtime::store::{Memory, MemoryQuery, Scope, SessionId};
 
 /// Everything that belongs to the erasure of a session, or of a part of it. Nothing is erased yet.
 #[derive(Clone, Debug)]
@@ -41,6 +42,48 @@ pub enum ErasureError {
 }
 
 impl Steersman {
+    /// Replaces texts of a session by tombstones that still verify. Nothing of the session may be open, and no other
+    /// process may drive it. If `apply` is false, only reports what would be erased. Its reruns hold the same texts and are not
+    /// erased with it: [`Erased::reruns`] names them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if something of the session is open; the message names it.
+    pub async fn erase(&self, id: &str, what: What, apply: bool) -> Result<Erased, Error> {
+        if let Some(driven) = self.engine().driven(id) {
+            driven.stop().await;
+        }
+        Ok(self.engine().erase(id, what, apply).await?)
+    }
+
+    /// Erases everything that a person (a scope with a subject) or a tenant has: tokens, webhooks, schedules, events, heads of
+    /// conversations, credentials, memories, and all texts of its sessions and their reruns. If `apply` is false, only reports what
+    /// would be erased. A session that is driven, or in which something is open, stays as it is and is named in
+    /// [`ErasedMany::left`]; all else is done. After an interruption, or once those sessions rest, the same call does the rest.
+    ///
+    /// Sessions stay in lists, with their ids, keys and sums, and so does the name of the subject. Large texts and contents of artifacts
+    /// are deleted by the next `steersman gc`, unless something else names them.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn erase_scope(&self, of: &Scope, apply: bool) -> Result<ErasedMany, Error> {
+        Ok(self.engine().erase_scope(of, apply).await?)
+    }
+
+    /// Erases all texts of these sessions. The first flag adds their reruns, which hold the same texts; the second one forgets the
+    /// memories that they saved. Obstacles, interruptions and `apply` are as for [`Steersman::erase_scope`].
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn erase_sessions(
+        &self,
+        sessions: Vec<SessionId>,
+        (reruns, memories): (bool, bool),
+        apply: bool,
+    ) -> Result<ErasedMany, Error> {
+        let with = (reruns, memories);
+        Ok(self.engine().erase_sessions(sessions, with, apply).await?)
+    }
+
     /// Returns what an erasure takes with it: reruns hold the same texts, and are erased with a whole session unless it is erased
     /// `alone`. Nothing is changed.
     ///
@@ -71,7 +114,7 @@ impl Steersman {
                 session: session.clone(),
                 error: error.into(),
             })?;
-            add(&mut erased, more);
+            erased.adds(more);
             saved.extend(self.saved_by(session).await?);
         }
         let origin = match rerun_of(&info) {
@@ -97,11 +140,11 @@ impl Steersman {
         // The session itself comes last: if this is interrupted, the same erasure still finds the reruns.
         let mut erased = Erased::default();
         for session in &erasure.with {
-            add(&mut erased, self.erase(session, What::All, true).await?);
+            erased.adds(self.erase(session, What::All, true).await?);
         }
         let own = self.erase(&erasure.session, erasure.what, true).await?;
         let reruns = own.reruns.clone();
-        add(&mut erased, own);
+        erased.adds(own);
         Ok(Erased { reruns, ..erased })
     }
 
@@ -112,13 +155,4 @@ impl Steersman {
         };
         self.memories(query).await
     }
-}
-
-/// Adds what is erased of another session.
-fn add(all: &mut Erased, more: Erased) {
-    all.texts += more.texts;
-    all.blobs += more.blobs;
-    let new = more.contents.into_iter();
-    let new: Vec<_> = new.filter(|hash| !all.contents.contains(hash)).collect();
-    all.contents.extend(new);
 }
