@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steersman::machine::stored::ids::Line;
 use steersman::runtime::seal::Sealer;
 use steersman::runtime::store::memory::MemoryStore;
-use steersman::{By, CancelWhat, Network, Session, Steersman, Turn, tool_with};
+use steersman::{By, CancelWhat, Network, Question, Session, Steersman, Turn, tool_with};
 
 const DESK: &str = "
 name: desk
@@ -68,11 +68,11 @@ async fn told(steersman: &Steersman, id: &str) -> Vec<Json> {
     states
 }
 
-/// Does what follows and waits until the session settles.
-async fn then(session: &Session, states: &mut Vec<Json>) -> Turn {
+/// Waits until the session settles, and returns what it asks then.
+async fn then(session: &Session, states: &mut Vec<Json>) -> Vec<Question> {
     let turn = session.settled().await.unwrap();
     states.push(status(&turn));
-    turn
+    turn.questions().to_vec()
 }
 
 #[tokio::test]
@@ -84,9 +84,8 @@ async fn every_settled_state_follows_from_the_lines() {
     session.say("Look.").await.unwrap();
     then(&session, &mut states).await;
     session.say("Pay.").await.unwrap();
-    let asks = then(&session, &mut states).await;
+    let questions = then(&session, &mut states).await;
     // One is decided, and the session works until the other alone is asked.
-    let questions = asks.questions();
     session.approve(&questions[0], By::user()).await.unwrap();
     then(&session, &mut states).await;
     session.pause().await.unwrap();
