@@ -190,7 +190,9 @@ impl Api {
             wanted.extend(operation.body.clone());
             if let Answer::Json(kinds) = &operation.answer {
                 let mut named = Vec::new();
-                kinds.iter().for_each(|kind| kind.names(&mut named));
+                for kind in kinds {
+                    kind.names(&mut named);
+                }
                 api.answered.extend(named.iter().cloned());
                 wanted.extend(named);
             }
@@ -209,7 +211,11 @@ impl Api {
             match &named.form {
                 Form::Words(_) => {}
                 Form::Is(kind) => kind.names(&mut next),
-                Form::Fields(fields) => fields.iter().for_each(|f| f.kind.names(&mut next)),
+                Form::Fields(fields) => {
+                    for field in fields {
+                        field.kind.names(&mut next);
+                    }
+                }
             }
             if api.answered.contains(&name) || name == "Problem" {
                 api.answered.extend(next.iter().cloned());
@@ -227,7 +233,9 @@ impl Api {
             let mut more = Vec::new();
             for (_, named) in of_answers {
                 if let Form::Fields(fields) = &named.form {
-                    fields.iter().for_each(|f| f.kind.names(&mut more));
+                    for field in fields {
+                        field.kind.names(&mut more);
+                    }
                 }
             }
             api.answered.extend(more);

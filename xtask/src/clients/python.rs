@@ -166,138 +166,163 @@ fn class(out: &mut String, api: &Api, tag: &str, operations: &[Operation], is_as
     }
 }
 
-fn method(out: &mut String, api: &Api, operation: &Operation, is_async: bool) {
-    let mut arguments = vec!["self".to_owned()];
-    let mut told = Vec::new();
-    for place in &operation.places {
-        let name = argument(&place.name);
-        arguments.push(format!("{name}: {}", place.kind.python()));
-        told.push((name, place.doc.clone()));
-    }
-    let mut named = Vec::new();
-    let mut body = String::new();
-    if let Some(kind) = &operation.body {
-        if let Some(fields) = api.fields(kind) {
-            body += "            body=given(\n                {\n";
-            // What the path names is not said again.
-            let is_in_path = |field: &Field| {
-                operation
-                    .places
-                    .iter()
-                    .any(|place| place.name == field.name)
-            };
-            for field in fields.into_iter().filter(|field| !is_in_path(field)) {
-                let name = argument(&field.name);
-                let _ = writeln!(body, "                    \"{}\": {name},", field.name);
-                let kind = field.kind.python();
-                named.push(if field.is_required {
-                    format!("{name}: {kind}")
-                } else {
-                    format!("{name}: {kind} | None = None")
+/// The arguments of a method, and what it makes of them.
+#[derive(Default)]
+struct Arguments {
+    /// Declarations without a default, by position.
+    plain: Vec<String>,
+    /// Declarations of arguments that are named.
+    named: Vec<String>,
+    /// Names, and what they mean.
+    told: Vec<(String, String)>,
+    /// The parts of the request.
+    parts: String,
+}
+
+/// The headers that have an argument: name, type and meaning.
+const NAMED: [(&str, &str, &str, &str); 5] = [
+    (
+        KEY,
+        "idempotency_key",
+        "str",
+        "The key under which a repetition is carried out once. Without one the client makes one.",
+    ),
+    (
+        WAIT,
+        "wait",
+        "int",
+        "Seconds, at most 60, for which the request waits until the session settles.",
+    ),
+    (
+        IF_MATCH,
+        "if_match",
+        "int",
+        "The last line that you know: nothing is done if there is a later one.",
+    ),
+    (
+        IF_NONE_MATCH,
+        "if_none_match",
+        "str",
+        "The `ETag` that you have: the answer is `None` if nothing is new.",
+    ),
+    (
+        LAST_ID,
+        "last_event_id",
+        "str",
+        "The cursor of the last event that you have.",
+    ),
+];
+
+impl Arguments {
+    fn of(api: &Api, operation: &Operation) -> Self {
+        let mut all = Self::default();
+        for place in &operation.places {
+            let name = argument(&place.name);
+            all.plain.push(format!("{name}: {}", place.kind.python()));
+            all.told.push((name, place.doc.clone()));
+        }
+        if let Some(kind) = &operation.body {
+            if let Some(mut fields) = api.fields(kind) {
+                // What the path names is not said again.
+                fields.retain(|field| {
+                    operation
+                        .places
+                        .iter()
+                        .all(|place| place.name != field.name)
                 });
-                told.push((name, field.doc));
+                all.fields("body", &fields);
+            } else {
+                all.parts += "            body=body,\n";
+                all.named.push(format!("body: {kind}"));
             }
-            body += "                }\n            ),\n";
-        } else {
-            body += "            body=body,\n";
-            named.push(format!("body: {kind}"));
         }
+        if !operation.query.is_empty() {
+            all.fields("query", &operation.query);
+        }
+        for (header, name, kind, says) in NAMED {
+            if operation.has(header) {
+                all.named.push(format!("{name}: {kind} | None = None"));
+                all.told.push((name.to_owned(), says.to_owned()));
+                let _ = writeln!(all.parts, "            {name}={name},");
+            }
+        }
+        if operation.has(KEY) {
+            all.parts += "            takes_key=True,\n";
+        }
+        if matches!(operation.answer, Answer::Bytes) {
+            all.parts += "            answer=\"bytes\",\n";
+        }
+        all
     }
-    let mut query = String::new();
-    for field in &operation.query {
-        let name = argument(&field.name);
-        let _ = writeln!(query, "                    \"{}\": {name},", field.name);
-        named.push(format!("{name}: {} | None = None", field.kind.python()));
-        told.push((name, field.doc.clone()));
-    }
-    if !query.is_empty() {
-        query = format!(
-            "            query=given(\n                {{\n{query}                }}\n            ),\n"
+
+    /// Adds the fields of the body or of the query.
+    fn fields(&mut self, part: &str, fields: &[Field]) {
+        let _ = write!(
+            self.parts,
+            "            {part}=given(\n                {{\n"
         );
-    }
-    let mut headers = String::new();
-    for (header, name, kind, says) in [
-        (
-            KEY,
-            "idempotency_key",
-            "str",
-            "The key under which a repetition is carried out once. Without one the client makes one.",
-        ),
-        (
-            WAIT,
-            "wait",
-            "int",
-            "Seconds, at most 60, for which the request waits until the session settles.",
-        ),
-        (
-            IF_MATCH,
-            "if_match",
-            "int",
-            "The last line that you know: nothing is done if there is a later one.",
-        ),
-        (
-            IF_NONE_MATCH,
-            "if_none_match",
-            "str",
-            "The `ETag` that you have: the answer is `None` if nothing is new.",
-        ),
-        (
-            LAST_ID,
-            "last_event_id",
-            "str",
-            "The cursor of the last event that you have.",
-        ),
-    ] {
-        if operation.has(header) {
-            named.push(format!("{name}: {kind} | None = None"));
-            told.push((name.to_owned(), says.to_owned()));
-            let _ = writeln!(headers, "            {name}={name},");
+        for field in fields {
+            let name = argument(&field.name);
+            let _ = writeln!(
+                self.parts,
+                "                    \"{}\": {name},",
+                field.name
+            );
+            let kind = field.kind.python();
+            self.named.push(if field.is_required {
+                format!("{name}: {kind}")
+            } else {
+                format!("{name}: {kind} | None = None")
+            });
+            self.told.push((name, field.doc.clone()));
         }
+        self.parts += "                }\n            ),\n";
     }
-    if operation.has(KEY) {
-        headers += "            takes_key=True,\n";
-    }
-    if !named.is_empty() {
-        arguments.push("*".to_owned());
-    }
-    arguments.extend(named);
-    let (kind, fetch) = match &operation.answer {
-        Answer::Nothing => ("None".to_owned(), "send"),
-        Answer::Bytes => ("bytes".to_owned(), "send"),
-        Answer::Events if is_async => ("AsyncGenerator[Frame, None]".to_owned(), "open"),
-        Answer::Events => ("Generator[Frame, None, None]".to_owned(), "open"),
+}
+
+/// Returns the type of an answer.
+fn answered(operation: &Operation, is_async: bool) -> String {
+    match &operation.answer {
+        Answer::Nothing => "None".to_owned(),
+        Answer::Bytes => "bytes".to_owned(),
+        Answer::Events if is_async => "AsyncGenerator[Frame, None]".to_owned(),
+        Answer::Events => "Generator[Frame, None, None]".to_owned(),
         Answer::Json(kinds) => {
             let mut kinds: Vec<String> = kinds.iter().map(Type::python).collect();
             if operation.has(IF_NONE_MATCH) {
                 kinds.push("None".to_owned());
             }
-            let is_any = kinds.iter().any(|kind| kind == "Any");
-            let kind = if is_any {
-                "Any".to_owned()
-            } else {
-                kinds.join(" | ")
-            };
-            (kind, "send")
+            if kinds.iter().any(|kind| kind == "Any") {
+                return "Any".to_owned();
+            }
+            kinds.join(" | ")
         }
-    };
-    let answer = match operation.answer {
-        Answer::Bytes => "            answer=\"bytes\",\n",
-        _ => "",
-    };
-    let is_stream = fetch == "open";
+    }
+}
+
+fn method(out: &mut String, api: &Api, operation: &Operation, is_async: bool) {
+    let arguments = Arguments::of(api, operation);
+    let kind = answered(operation, is_async);
+    let is_stream = matches!(operation.answer, Answer::Events);
     let (start, wait) = match (is_async, is_stream) {
         (true, false) => ("async def", "await "),
         (true, true) | (false, _) => ("def", ""),
     };
-    let _ = writeln!(out, "\n    {start} {}(", argument(&operation.name));
-    for one in arguments {
+    let _ = writeln!(
+        out,
+        "\n    {start} {}(\n        self,",
+        argument(&operation.name)
+    );
+    let star = (!arguments.named.is_empty()).then(|| "*".to_owned());
+    let all = arguments.plain.iter().chain(&star);
+    for one in all.chain(&arguments.named) {
         let _ = writeln!(out, "        {one},");
     }
     let _ = writeln!(out, "    ) -> {kind}:");
     let mut says = operation.doc.join("\n\n");
-    if !told.is_empty() {
+    if !arguments.told.is_empty() {
         says += "\n";
-        for (name, what) in told {
+        for (name, what) in &arguments.told {
             let _ = write!(says, "\n{name}: {what}");
         }
     }
@@ -308,8 +333,8 @@ fn method(out: &mut String, api: &Api, operation: &Operation, is_async: bool) {
     }
     let _ = write!(
         out,
-        "        call = Call(\n            \"{}\",\n            path({place}),\n{body}{query}{headers}{answer}        )\n",
-        operation.verb
+        "        call = Call(\n            \"{}\",\n            path({place}),\n{}        )\n",
+        operation.verb, arguments.parts
     );
     let _ = match (&operation.answer, is_stream) {
         (Answer::Nothing, _) => writeln!(out, "        {wait}self._send(call)"),
