@@ -153,32 +153,27 @@ async fn an_act_over_many_happens_once_under_its_key() {
 }
 
 #[tokio::test]
-async fn one_session_that_refuses_hides_no_other() {
+async fn each_session_has_a_fate_of_its_own() {
     let world = World::shop().await;
     let all = world.all("").await;
     all.served("clerk").await;
-    all.start("Hello.").await;
-    let many = |config: Json| json!({ "act": "migrate", "where": "status = answered", "config": config, "as": "user", "apply": true });
-    let gave = all
-        .post("/v1/orders", many(json!({ "house": "side" })))
-        .await;
-    let gave = gave.is(200);
-    let fates: Vec<&Json> = gave["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["fate"])
-        .collect();
-    assert_eq!(
-        fates,
-        ["refused", "taken"],
-        "the desk has no such value: {gave:#}"
-    );
-    assert!(gave["items"][0]["why"].is_string());
-    let edit = json!({ "act": "edit", "where": "network = shop", "state": { "customer": "carl" }, "as": "user", "apply": true });
-    let gave = all.post("/v1/orders", edit).await.is(200);
-    assert_eq!(gave["items"][0]["fate"], "taken", "{gave:#}");
-    assert_eq!(all.passing("customer = carl").await.len(), 1);
+    all.served("helper").await;
+    let fates = async |act: &str, key: &str, value: Json| {
+        let mut order =
+            json!({ "act": act, "where": "network = shop", "as": "user", "apply": true });
+        order[key] = value;
+        let gave = all.post("/v1/orders", order).await.is(200);
+        let items = gave["items"].as_array().unwrap().iter();
+        let fates = items.map(|one| one["fate"].as_str().unwrap().to_owned());
+        fates.collect::<Vec<_>>()
+    };
+    let refused = fates("migrate", "config", json!({ "street": 1 })).await;
+    assert_eq!(refused, ["refused", "refused"]);
+    let taken = fates("migrate", "config", json!({ "house": "side" })).await;
+    assert_eq!(taken, ["taken", "taken"]);
+    let edited = fates("edit", "state", json!({ "customer": "carl" })).await;
+    assert_eq!(edited, ["taken", "taken"]);
+    assert_eq!(all.passing("customer = carl").await.len(), 2);
 }
 
 #[tokio::test]

@@ -161,12 +161,9 @@ async fn a_definition_is_checked_without_files_of_the_server() {
     assert_eq!(files["ok"], true, "{files:#}");
     let missing = check(json!({ "text": text })).await;
     assert_eq!(missing["ok"], false, "{missing:#}");
-    // Tools in Rust are told apart.
+    // A tool in Rust is no fault: who runs the definition registers it.
     let native = check(json!({ "text": crate::world::DESK })).await;
-    assert!(
-        native["in_rust"][0].as_str().unwrap().contains("refund"),
-        "{native:#}"
-    );
+    assert_eq!(native["ok"], true, "{native:#}");
 }
 
 #[tokio::test]

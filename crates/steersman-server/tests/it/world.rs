@@ -63,8 +63,6 @@ clerk:
 helper:
   - call: { meet: { who: bob } }
   - Done.
-desk:
-  - Nothing to do.
 ";
 
 /// A refund that a manager has to approve, and then only texts.
