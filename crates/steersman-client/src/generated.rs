@@ -111,7 +111,7 @@ pub struct ConfigChange {
 }
 
 /// Values that are bound.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConfigChanged {
     /// Each value before and after.
     pub changes: Vec<ConfigChange>,

@@ -130,15 +130,7 @@ fn declare(out: &mut String, api: &Api, name: &str, named: &Named) {
             let _ = writeln!(out, "pub type {name} = {};\n", kind.rust());
         }
         Form::Fields(fields) => {
-            let can_default = fields.iter().all(|field| {
-                let is_words = |name: &String| {
-                    matches!(
-                        api.types.get(name).map(|named| &named.form),
-                        Some(Form::Words(_))
-                    )
-                };
-                !field.is_required || !matches!(&field.kind, Type::Named(name) if is_words(name))
-            });
+            let can_default = fields.iter().all(|field| has_default(api, field));
             let default = if can_default { "Default, " } else { "" };
             let _ = writeln!(
                 out,
@@ -149,6 +141,20 @@ fn declare(out: &mut String, api: &Api, name: &str, named: &Named) {
             }
             out.push_str("}\n\n");
         }
+    }
+}
+
+/// Returns true if a field may be left out, or its type has a value that stands for nothing: words have none.
+fn has_default(api: &Api, field: &Field) -> bool {
+    let named = match &field.kind {
+        Type::Named(name) => api.types.get(name).map(|named| &named.form),
+        _ => None,
+    };
+    match named {
+        _ if !field.is_required => true,
+        Some(Form::Words(_)) => false,
+        Some(Form::Fields(fields)) => fields.iter().all(|field| has_default(api, field)),
+        Some(Form::Is(_)) | None => true,
     }
 }
 
