@@ -121,6 +121,7 @@ pub use steersman_machine as machine;
 pub use steersman_runtime as runtime;
 pub use steersman_views as views;
 
+pub use steersman_definition::Diagnostic;
 pub use steersman_machine::network::hooks::{
     Answer as HookAnswer, At as HookAt, Call as HookCall, Request as HookRequest, Text as HookText,
     TextOf,

@@ -150,15 +150,7 @@ mod with_server {
                 ..Options::default()
             },
         );
-        let counted = match metrics {
-            Some((address, metrics)) => {
-                let listener = bound(address, "--metrics").await?;
-                let (server, address) = (server.clone(), listener.local_addr()?);
-                tokio::spawn(async move { serve_metrics(&server, metrics, listener).await });
-                Some(address)
-            }
-            None => None,
-        };
+        let counted = counted(&server, metrics).await?;
         let serving = server.clone();
         let drain = args.drain;
         let mut serving = tokio::spawn(async move { serve(&serving, listener, drain).await });
@@ -169,14 +161,7 @@ mod with_server {
         });
         let (driving, troubles) = (server.clone(), printer.clone());
         let mut driving = tokio::spawn(async move {
-            let told = |what| {
-                if let Happened::Erased(ids) = &what {
-                    troubles.talk(dim(&erased(ids.len())));
-                }
-                if let Some(trouble) = trouble(&what) {
-                    troubles.complain(yellow(&trouble));
-                }
-            };
+            let told = |what| hears(&troubles, &what);
             driving.drive(told).await
         });
         announce(
@@ -234,6 +219,20 @@ mod with_server {
         Ok(Exit::Answered)
     }
 
+    /// Serves the metrics at their address, and returns it.
+    async fn counted(
+        server: &Server,
+        metrics: Option<(SocketAddr, Arc<Metrics>)>,
+    ) -> Result<Option<SocketAddr>, CommandError> {
+        let Some((address, metrics)) = metrics else {
+            return Ok(None);
+        };
+        let listener = bound(address, "--metrics").await?;
+        let (server, address) = (server.clone(), listener.local_addr()?);
+        tokio::spawn(async move { serve_metrics(&server, metrics, listener).await });
+        Ok(Some(address))
+    }
+
     /// Refuses an address that others reach, unless the arguments say under which name they do.
     fn is_named(args: &ServeArgs) -> Result<(), CommandError> {
         if args.listen.ip().is_loopback() || !args.host.is_empty() {
@@ -284,6 +283,16 @@ mod with_server {
                 "{error}{}nothing was changed",
                 if error.message.is_empty() { "" } else { "; " }
             ))),
+        }
+    }
+
+    /// Tells what went wrong, and which sessions were erased because their time is over.
+    fn hears(printer: &Printer, what: &Happened) {
+        if let Happened::Erased(ids) = what {
+            printer.talk(dim(&erased(ids.len())));
+        }
+        if let Some(trouble) = trouble(what) {
+            printer.complain(yellow(&trouble));
         }
     }
 

@@ -580,7 +580,7 @@ fn a_damaged_id_is_damage_and_the_rest_is_verified() {
     let whole = std::fs::read(&file).unwrap();
     // Behind the first character in which the ids differ, so that the damaged one stays in its place in the order.
     let [id, other] = [0, 1].map(|nth| ids[nth].as_bytes());
-    let apart = (0..).find(|at| id[*at] != other[*at]).unwrap();
+    let apart = (0..id.len()).find(|at| id[*at] != other[*at]).unwrap();
     let is_id = |at: &usize| whole[*at..].starts_with(id);
     let mut looked = 0;
     for place in (0..whole.len()).filter(is_id) {

@@ -11,10 +11,10 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use steersman::Network;
 use steersman::machine::network::AgentDef;
 use steersman::machine::values::types::{Parameters, schema_of_fields};
 use steersman::views::graph::{self, Layout, svg};
+use steersman::{Diagnostic, Network};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -165,17 +165,13 @@ fn checked(check: Check) -> Checked {
         Ok(network) => Checked {
             ok: true,
             network: Some(network.name().to_owned()),
-            diagnostics: network
-                .warnings()
-                .iter()
-                .map(|found| found.json())
-                .collect(),
+            diagnostics: network.warnings().iter().map(Diagnostic::json).collect(),
             in_rust: Vec::new(),
         },
         Err(error) => Checked {
-            ok: !error.diagnostics.iter().any(|found| found.is_error()),
+            ok: !error.diagnostics.iter().any(Diagnostic::is_error),
             network: None,
-            diagnostics: error.diagnostics.iter().map(|found| found.json()).collect(),
+            diagnostics: error.diagnostics.iter().map(Diagnostic::json).collect(),
             in_rust: error.in_rust,
         },
     }

@@ -103,12 +103,11 @@ async fn search(caller: Caller, Params(words): Params<Words>) -> Result<Json<Val
     if words.query.trim().is_empty() {
         return Err(wrong("query", "the words to find are missing"));
     }
-    let scopes: BTreeSet<String> = match &words.scope {
-        Some(scope) => BTreeSet::from([scope.clone()]),
-        None => {
-            let all = caller.steersman.memories(MemoryQuery::default()).await?;
-            all.iter().map(|memory| memory.scope.to_string()).collect()
-        }
+    let scopes: BTreeSet<String> = if let Some(scope) = &words.scope {
+        BTreeSet::from([scope.clone()])
+    } else {
+        let all = caller.steersman.memories(MemoryQuery::default()).await?;
+        all.iter().map(|memory| memory.scope.to_string()).collect()
     };
     if scopes.len() > SCOPES {
         let why = format!(
@@ -174,7 +173,7 @@ async fn one(caller: Caller, At(id): At<u64>) -> Result<Json<Value>, Problem> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = MemoryRating)]
-struct Rating {
+struct Rate {
     /// From 1 to 5.
     rating: u8,
     /// The reason.
@@ -187,14 +186,14 @@ struct Rating {
 
 /// Rates a memory. The rating of a person takes precedence over those of agents; the last one counts.
 #[utoipa::path(
-    post, path = "/v1/memories/{memory}/rating", tag = "memories", operation_id = "rate_memory", request_body = Rating,
+    post, path = "/v1/memories/{memory}/rating", tag = "memories", operation_id = "rate_memory", request_body = Rate,
     params(("memory" = u64, Path, description = "The number of the memory")),
     responses((status = 200, description = "The memory with its rating", body = Value), Problems)
 )]
 async fn rate(
     caller: Caller,
     At(id): At<u64>,
-    Body(rating): Body<Rating>,
+    Body(rating): Body<Rate>,
 ) -> Result<Json<Value>, Problem> {
     caller.needs(Permission::Memory)?;
     let by = caller.by(rating.role.as_deref())?;

@@ -612,7 +612,7 @@ async fn artifact(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ArtifactRating)]
-struct Rating {
+struct Rate {
     /// From 1 to 5.
     rating: u8,
     /// The reason.
@@ -628,7 +628,7 @@ struct Rating {
 
 /// Rates a version of an artifact of the current branch. The rating of a person takes precedence over those of agents.
 #[utoipa::path(
-    post, path = "/v1/sessions/{session}/artifacts/{name}/rating", tag = "views", operation_id = "rate_artifact", request_body = Rating,
+    post, path = "/v1/sessions/{session}/artifacts/{name}/rating", tag = "views", operation_id = "rate_artifact", request_body = Rate,
     params(
         ("session" = String, Path, description = "The id of the session"),
         ("name" = String, Path, description = "The name of the artifact"),
@@ -640,7 +640,7 @@ async fn rate(
     caller: Caller,
     asked: Asked,
     At((session, name)): At<(String, String)>,
-    Body(rating): Body<Rating>,
+    Body(rating): Body<Rate>,
 ) -> Result<Receipt, Problem> {
     caller.needs(Permission::Write)?;
     let by = caller.by(rating.role.as_deref())?;

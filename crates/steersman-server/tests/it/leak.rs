@@ -356,7 +356,7 @@ async fn what_is_compared_listed_and_followed_is_the_own() {
     let fault = other.get(&path).await;
     assert!(!fault.json.to_string().contains("ann"), "{:#}", fault.json);
     fault.fails(400, "query");
-    assert_eq!(other.passing("network = shop").await, [own.clone()]);
+    assert_eq!(other.passing("network = shop").await, [&*own]);
     let order = json!({ "act": "pause", "where": "network = shop", "apply": true });
     let gave = other.post("/v1/orders", order).await.is(200);
     assert_eq!(gave["count"], 1);

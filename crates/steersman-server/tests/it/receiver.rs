@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 /// Time in which a message has to come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A receiver.
 pub(crate) struct Receiver {

@@ -41,7 +41,7 @@ impl Receiver {
     }
 
     async fn next(&mut self) -> String {
-        let line = timeout(Duration::from_secs(60), self.told.next_line()).await;
+        let line = timeout(Duration::from_mins(1), self.told.next_line()).await;
         line.expect("nothing is told").unwrap().unwrap()
     }
 

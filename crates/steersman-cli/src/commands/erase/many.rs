@@ -10,6 +10,7 @@ use crate::store::{ErasedContents, sweep};
 use crate::words::{count, filter, quoted};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use steersman::Scope;
 use steersman::runtime::erase::{ErasedMany, erased_lines};
 use steersman::runtime::load::Load;
@@ -57,7 +58,7 @@ impl Meant {
         let mut command = "steersman erase".to_owned();
         match self {
             Self::Where(text) => {
-                command += &format!(" --where {}", filter(text));
+                let _ = write!(command, " --where {}", filter(text));
                 command += if args.memory { " --memory" } else { "" };
                 command += if args.alone { " --alone" } else { "" };
             }
@@ -65,7 +66,7 @@ impl Meant {
                 for (option, name) in [("subject", subject.as_deref()), ("tenant", Some(&**tenant))]
                 {
                     if let Some(name) = name.filter(|name| !name.is_empty()) {
-                        command += &format!(" --{option} {}", quoted(name));
+                        let _ = write!(command, " --{option} {}", quoted(name));
                     }
                 }
             }

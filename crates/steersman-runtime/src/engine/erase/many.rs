@@ -234,7 +234,7 @@ impl Erased {
     }
 
     /// Adds contents to delete, each once.
-    pub fn adds_contents(&mut self, more: impl IntoIterator<Item = [u8; 32]>) {
+    fn adds_contents(&mut self, more: impl IntoIterator<Item = [u8; 32]>) {
         let known: BTreeSet<[u8; 32]> = self.contents.iter().copied().collect();
         let new = more.into_iter().filter(|hash| !known.contains(hash));
         let new: BTreeSet<[u8; 32]> = new.collect();
