@@ -332,7 +332,9 @@ impl Engine {
         let keep = keep.filter(|_| has_ended(&state));
         let left = Left {
             mail: claim.mail,
-            wants: meant.wants.or(keep.map(|keep| state.updated.plus(keep))),
+            wants: (meant.wants.into_iter())
+                .chain(keep.map(|keep| state.updated.plus(keep)))
+                .min(),
             place: meant.place.clone(),
             trouble: None,
         };

@@ -186,11 +186,11 @@ pub fn status(info: &SessionInfo) -> &str {
     }
 }
 
-/// Returns the time at which the texts of a session are erased, if it has ended and its definition keeps sessions for a time only.
-/// `has_mail`: messages are in its inbox, which it has to take first.
-pub fn erased_at(info: &SessionInfo, has_mail: bool) -> Option<Time> {
-    let wants = info.left.wants.filter(|at| *at > IMMEDIATELY);
-    wants.filter(|_| !has_mail && info.owner.is_none() && pending::has_ended(&info.state))
+/// Returns true if a session is erased at some time, should its definition keep sessions for a time only. One that was erased, or that
+/// has not ended, is not.
+pub fn may_expire(info: &SessionInfo) -> bool {
+    let wants = info.left.wants.is_some_and(|at| at > IMMEDIATELY);
+    wants && info.owner.is_none() && pending::has_ended(&info.state)
 }
 
 impl From<&SessionInfo> for SessionRow {

@@ -3,7 +3,7 @@
 use crate::cause::Reason;
 use crate::effects::{Effect, Effects, Sum};
 use crate::essence::{essential, in_call_order};
-use crate::list::{PendingRow, SessionRow, erased_at, status};
+use crate::list::{PendingRow, SessionRow, may_expire, status};
 use crate::log::Log;
 use crate::shown;
 use crate::story::{Row, Story, Tone};
@@ -251,6 +251,12 @@ impl BranchRow {
 }
 
 impl<'a> Subject<'a> {
+    fn erased_at(&self) -> Option<Time> {
+        let at = self.seen.expires_at();
+        // A message in the inbox continues it.
+        at.filter(|_| self.seen.inbox.is_empty() && may_expire(&self.seen.info))
+    }
+
     /// Returns the page.
     pub fn page(&self) -> Page {
         let ledger = self.paid();
@@ -297,7 +303,7 @@ impl<'a> Subject<'a> {
                 .map(|pending| PendingRow::of(self.log, self.seen, pending))
                 .collect(),
             orders: orders.collect(),
-            erased_at: erased_at(&self.seen.info, !self.seen.inbox.is_empty()),
+            erased_at: self.erased_at(),
             inbox: self.seen.inbox.len(),
             unread: self.seen.unread.iter().map(ToString::to_string).collect(),
         }

@@ -15,7 +15,7 @@ use steersman::runtime::store::{SessionInfo, SessionQuery};
 use steersman::views::cause::{self, Reason, Sums};
 use steersman::views::filter::{self, Filter};
 pub(crate) use steersman::views::list::status;
-use steersman::views::list::{SessionRow, erased_at};
+use steersman::views::list::{SessionRow, may_expire};
 use steersman_machine::stored::ids::{Line, Name, Time};
 
 pub(crate) const LISTED: &str = "List sessions";
@@ -89,10 +89,11 @@ pub(crate) async fn run(
         ..SessionQuery::default()
     };
     let inbox = place.store().sessions(&inbox).await?;
-    let mut shown = Vec::new();
+    let (mut shown, mut keeps) = (Vec::new(), Keeps::new());
     for info in found.iter().take(limit) {
         let has_mail = inbox.iter().any(|other| other.id == info.id);
-        shown.push((info, Seen::of(&place, info, has_mail).await?));
+        let at = erased_at(&place, info, &mut keeps).await?;
+        shown.push((info, Seen::of(&place, info, (has_mail, at)).await?));
     }
     if printer.is_json() {
         for (info, seen) in &shown {
@@ -236,10 +237,15 @@ struct Seen {
 }
 
 impl Seen {
-    async fn of(place: &Place, info: &SessionInfo, has_mail: bool) -> Result<Self, CommandError> {
+    async fn of(
+        place: &Place,
+        info: &SessionInfo,
+        (has_mail, erased_at): (bool, Option<Time>),
+    ) -> Result<Self, CommandError> {
         Ok(Self {
             has_mail,
-            erased_at: erased_at(info, has_mail),
+            // A message in the inbox continues it.
+            erased_at: erased_at.filter(|_| !has_mail),
             reason: reason(place, info).await?,
             stuck: stuck(place.engine(), info).await?,
         })
@@ -255,6 +261,28 @@ impl Seen {
             .or_else(|| Some(erased(now, self.erased_at?.0)))
             .unwrap_or_else(|| cause::waits(info))
     }
+}
+
+/// The definitions that keep sessions for a time only (true) or for ever, by digest.
+type Keeps = BTreeMap<String, bool>;
+
+/// Returns the time at which the texts of a session are erased.
+async fn erased_at(
+    place: &Place,
+    info: &SessionInfo,
+    known: &mut Keeps,
+) -> Result<Option<Time>, CommandError> {
+    let digest = info.state.definition.to_string();
+    if !may_expire(info) || known.get(&digest) == Some(&false) {
+        return Ok(None);
+    }
+    let seen = place.engine().inspect(&info.id).await?;
+    let keeps = seen
+        .network
+        .as_ref()
+        .is_some_and(|network| network.keep.is_some());
+    known.insert(digest, keeps);
+    Ok(seen.expires_at())
 }
 
 /// Returns the first cause of a failure or limit that ended a session.

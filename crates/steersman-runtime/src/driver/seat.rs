@@ -28,7 +28,7 @@ impl Job<'_, '_> {
         let wants = wants.filter(|_| !is_left);
         Left {
             mail: self.d.mail.delivered(),
-            wants: wants.or_else(|| self.expires()),
+            wants: wants.into_iter().chain(self.expires()).min(),
             place: place.filter(|_| !is_left),
             trouble: None,
         }

@@ -5,7 +5,7 @@ use crate::inbox::DecodeError;
 use crate::ledger::Ledger;
 use crate::log::settled::Settled;
 use crate::log::standing;
-use crate::pending::Pending;
+use crate::pending::{Pending, has_ended};
 use crate::store::{InboxMessage, SessionInfo};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use steersman_machine::network::Network;
 use steersman_machine::search::reward::Reward;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::Binding;
-use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Interaction;
 use steersman_machine::stored::parts::Parts;
 use steersman_machine::view::Cx;
@@ -65,6 +65,19 @@ pub struct BranchView {
 }
 
 impl Inspection {
+    /// Returns the time at which the texts of the session are erased, if it has ended and its definition keeps sessions for a time
+    /// only.
+    pub fn expires_at(&self) -> Option<Time> {
+        let keep = self.network.as_ref()?.keep?;
+        let is_current = |branch: &&BranchView| branch.id == self.current;
+        let ended = match self.branches.iter().find(is_current) {
+            // The lines of a rerun have the times of its recording.
+            Some(branch) if !self.ledger.is_dry_rerun() => branch.snapshot.now,
+            _ => self.info.state.updated,
+        };
+        has_ended(&self.info.state).then(|| ended.plus(keep))
+    }
+
     /// Returns the current branch, to which messages without a branch go.
     pub fn current_branch(&self) -> Option<&BranchView> {
         self.branches.iter().find(|b| b.id == self.current)

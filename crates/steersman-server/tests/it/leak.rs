@@ -284,6 +284,7 @@ fn body(path: &str) -> Json {
         "/v1/sessions" => json!({ "definition": "desk" }),
         "/v1/events" => json!({ "definition": "desk", "event": "parcel", "fields": {} }),
         "/v1/orders" => json!({ "act": "pause", "where": "status = waits" }),
+        "/v1/webhooks" => json!({ "url": "https://hooks.example/", "kinds": ["session.settled"] }),
         "/v1/memories/forget" => json!({ "memories": [1] }),
         "/v1/memories/{memory}/rating" => json!({ "rating": 3 }),
         _ => json!({}),

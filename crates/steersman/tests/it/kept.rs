@@ -155,6 +155,34 @@ async fn a_session_that_waits_is_never_erased() {
     assert!(is_erased(&steersman, &id).await);
 }
 
+/// A session that has ended may be wanted at a time for another reason. Nothing but `keep` erases it.
+#[tokio::test]
+async fn a_value_that_expires_erases_no_session() {
+    const MINUTES: i64 = 30 * 60_000;
+    let desk = "name: desk
+state: { mark: { type: string, optional: true, expires: 30m } }
+tools: { note: { description: Notes., parameters: { text: string }, set: { mark: \"{{ args.text }}\" } } }
+agents: { desk: { system: You note., tools: [note] } }
+";
+    let kept = format!("{desk}sessions: {{ keep: 90d }}\n");
+    for (text, keeps) in [(desk, false), (&kept, true)] {
+        let calendar = calendar();
+        let script = "desk: [ { call: { note: { text: tea } } }, Noted. ]";
+        let steersman = program(&calendar, script).in_memory();
+        let (id, _) = starts(&steersman, text).await;
+        let wants = async || info(&steersman, &id).await.left.wants;
+        assert_eq!(wants().await, Some(Time(NOW + MINUTES)));
+        calendar.0.set(Time(NOW + MINUTES));
+        assert_eq!(until_idle(&steersman).await, (0, 1), "{text}");
+        assert!(!is_erased(&steersman, &id).await, "{text}");
+        let end = keeps.then_some(Time(NOW + MINUTES + 90 * DAY));
+        assert_eq!(wants().await, end);
+        calendar.0.set(Time(NOW + 900 * DAY));
+        until_idle(&steersman).await;
+        assert_eq!(is_erased(&steersman, &id).await, keeps);
+    }
+}
+
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("steersman-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -19,10 +19,15 @@ impl Engine {
     /// # Errors
     /// The session cannot be erased now. It is released, and tried again later.
     pub(crate) async fn expires(&self, claim: Claim) -> Result<Result<bool, Claim>, EngineError> {
-        // A session that ended is wanted at no other time: its owner found nothing else to wait for. One whose owner died is
-        // wanted immediately, and driven first.
-        let at = claim.before.wants.filter(|at| *at > IMMEDIATELY);
-        if at.is_none() || claim.mail > claim.before.mail || !self.has_ended(&claim).await? {
+        // One whose owner died is wanted immediately, and driven first. One that has ended may also be wanted because a value of its
+        // state expires: only its definition tells whether its time is over.
+        let is_timed = claim.before.wants.is_some_and(|at| at > IMMEDIATELY);
+        if !is_timed || claim.mail > claim.before.mail || !self.has_ended(&claim).await? {
+            return Ok(Err(claim));
+        }
+        // What keeps it from being read is told by driving it.
+        let at = self.expires_at(&claim.session).await.ok().flatten();
+        if at.is_none_or(|at| at > self.clock().now()) {
             return Ok(Err(claim));
         }
         let erased = self.erase_owned(&claim, What::All).await;
@@ -40,12 +45,7 @@ impl Engine {
     /// Returns the time at which a session that nobody drives is to be erased, if it has ended and its definition keeps sessions for a
     /// time only.
     pub(crate) async fn expires_at(&self, id: &str) -> Result<Option<Time>, EngineError> {
-        let seen = self.inspect(id).await?;
-        let keep = seen.network.as_ref().and_then(|network| network.keep);
-        let state = &seen.info.state;
-        Ok(keep
-            .filter(|_| has_ended(state))
-            .map(|keep| state.updated.plus(keep)))
+        Ok(self.inspect(id).await?.expires_at())
     }
 
     /// Returns true if lists show the session as ended.
