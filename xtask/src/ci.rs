@@ -64,7 +64,7 @@ const STAGES: [Stage; 7] = [
     Stage {
         name: "dist",
         does: Does::Task(|| dist::dist(&["--try"])),
-        budget: Duration::from_mins(5),
+        budget: Duration::from_mins(8),
     },
 ];
 
