@@ -96,7 +96,9 @@ fn declare(out: &mut String, name: &str, named: &Named) {
                     } else {
                         format!("Union[{kind}, None]")
                     };
-                    let _ = writeln!(out, "        # {}", field.doc);
+                    for line in field.doc.lines() {
+                        let _ = writeln!(out, "        # {line}");
+                    }
                     let _ = writeln!(out, "        \"{}\": \"{kind}\",", field.name);
                 }
                 let total = if is_required {

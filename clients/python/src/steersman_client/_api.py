@@ -337,7 +337,7 @@ _ErasedRequired = TypedDict(
         # True if it is erased.
         "applied": "bool",
         # Number of contents of artifacts that go with it. They are not shown any more, and leave the store with the same `erase` of the
-program while no other process has the store open.
+        # program while no other process has the store open.
         "contents": "int",
         # True if these memories are forgotten, or would be.
         "forgets": "bool",
@@ -529,7 +529,6 @@ _OrderGivenRequired = TypedDict(
 _OrderGivenOptional = TypedDict(
     "_OrderGivenOptional",
     {
-        # 
         "fate": "Union[OrderFate, None]",
         # The line that took it.
         "line": "Union[int, None]",
