@@ -149,7 +149,7 @@ impl Reach {
     /// Reads the address of a webhook. A name is not resolved yet: it may lead elsewhere later, so [`Poster::post`] does that for each connection.
     ///
     /// # Errors
-    /// What is wrong with it, and what to do.
+    /// The fault of the address, and its remedy.
     pub fn address(&self, text: &str) -> Result<Target, String> {
         if text.len() > ADDRESS {
             return Err(format!("an address has at most {ADDRESS} bytes"));

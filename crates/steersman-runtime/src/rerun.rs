@@ -30,7 +30,7 @@ use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::Wanted;
 use crate::ledger::Amount;
 use crate::past::{self, Past};
-use crate::pending::{PendingKind, has_ended};
+use crate::pending::{self, PendingKind};
 use crate::redefine::Redefine;
 use crate::servers;
 use crate::session::{Fate, Session, Settled};
@@ -328,13 +328,12 @@ impl Engine {
         let store = self.store();
         let claim = store.claim(&after.info.id, self.worker().await?).await?;
         let (meant, state) = (Kept::meant(after), after.listed(self.clock().now()));
-        let keep = after.network.as_ref().and_then(|network| network.keep);
-        let keep = keep.filter(|_| has_ended(&state));
+        let network = after.network.as_ref();
+        let expires = network
+            .and_then(|network| pending::expires_at(network, &after.ledger, &state, state.updated));
         let left = Left {
             mail: claim.mail,
-            wants: (meant.wants.into_iter())
-                .chain(keep.map(|keep| state.updated.plus(keep)))
-                .min(),
+            wants: (meant.wants.into_iter()).chain(expires).min(),
             place: meant.place.clone(),
             trouble: None,
         };

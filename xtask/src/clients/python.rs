@@ -225,7 +225,7 @@ impl Arguments {
         }
         if let Some(kind) = &operation.body {
             if let Some(mut fields) = api.fields(kind) {
-                // What the path names is not said again.
+                // The description leaves out the parts of the path.
                 fields.retain(|field| {
                     operation
                         .places

@@ -3,7 +3,7 @@
 use super::due::Due;
 use super::{Job, OutState};
 use crate::engine::EngineError;
-use crate::pending::has_ended;
+use crate::pending;
 use crate::store::{Left, Needs, StoreError, Trouble};
 use steersman_machine::stored::ids::Time;
 
@@ -36,13 +36,14 @@ impl Job<'_, '_> {
 
     /// Returns the time at which the session is to be erased, if it has ended and its definition keeps sessions for a time only.
     fn expires(&self) -> Option<Time> {
-        let keep = self.d.bound.network()?.keep?;
+        let network = self
+            .d
+            .bound
+            .network()
+            .filter(|network| network.keep.is_some())?;
         let branch = self.d.branches.live().get(&self.d.ledger.current)?;
-        // The lines of a rerun have the times of its recording.
-        let rerun = self.seen.engine.0.recorded.as_ref();
-        let ended = rerun.and_then(|rerun| rerun.listed_at());
-        let ended = ended.unwrap_or(branch.snapshot.now);
-        has_ended(&self.info(ended)).then(|| ended.plus(keep))
+        let state = self.info(self.d.course.shown().updated);
+        pending::expires_at(network, &self.d.ledger, &state, branch.snapshot.now)
     }
 
     /// Returns true if the session has work that needs no input from outside, even if something stops the session now.

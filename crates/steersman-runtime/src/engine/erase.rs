@@ -154,7 +154,7 @@ impl Engine {
                 .iter()
                 .map(|message| message.id.clone())
                 .collect();
-            // What waits is told again below, from the erased log; until then lists do not know it.
+            // Lists learn below, from the erased log, which effects wait; until then they do not know it.
             let waits = match seen.pending.len() {
                 0 => crate::pending::list(&[]),
                 _ => Arc::default(),

@@ -5,7 +5,7 @@ use crate::inbox::DecodeError;
 use crate::ledger::Ledger;
 use crate::log::settled::Settled;
 use crate::log::standing;
-use crate::pending::{Pending, has_ended};
+use crate::pending::{self, Pending};
 use crate::store::{InboxMessage, SessionInfo};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -68,14 +68,9 @@ impl Inspection {
     /// Returns the time at which the texts of the session are erased, if it has ended and its definition keeps sessions for a time
     /// only.
     pub fn expires_at(&self) -> Option<Time> {
-        let keep = self.network.as_ref()?.keep?;
-        let is_current = |branch: &&BranchView| branch.id == self.current;
-        let ended = match self.branches.iter().find(is_current) {
-            // The lines of a rerun have the times of its recording.
-            Some(branch) if !self.ledger.is_dry_rerun() => branch.snapshot.now,
-            _ => self.info.state.updated,
-        };
-        has_ended(&self.info.state).then(|| ended.plus(keep))
+        let (network, branch) = (self.network.as_ref()?, self.current_branch()?);
+        let last = branch.snapshot.now;
+        pending::expires_at(network, &self.ledger, &self.info.state, last)
     }
 
     /// Returns the current branch, to which messages without a branch go.

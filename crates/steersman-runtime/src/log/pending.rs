@@ -293,6 +293,25 @@ pub fn has_ended(state: &SessionState) -> bool {
     rests && read(&state.waits).is_some_and(|waits| waits.is_empty())
 }
 
+/// Returns the time at which the texts of a session are erased, if lists show it as ended and its definition keeps sessions for a time
+/// only. `last`: the time of the last line of its current branch. Whoever drives a session, lists it or erases it asks here: if two
+/// answers differed, a session would be wanted again and again and never be erased.
+pub(crate) fn expires_at(
+    network: &Network,
+    ledger: &Ledger,
+    state: &SessionState,
+    last: Time,
+) -> Option<Time> {
+    let keep = network.keep.filter(|_| has_ended(state))?;
+    // The lines of a rerun have the times of its recording.
+    let ended = if ledger.is_rerun() {
+        state.updated
+    } else {
+        last
+    };
+    Some(ended.plus(keep))
+}
+
 fn entry(pending: &Pending) -> Json {
     json!({
         "id": pending.id().to_string(),

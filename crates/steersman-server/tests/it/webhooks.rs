@@ -249,7 +249,7 @@ async fn a_webhook_is_told_what_happens_from_its_making_on() {
     assert_eq!(desk.ends().await, [""; 0]);
     receiver.gets_nothing();
     assert_eq!(counted(&metrics, &steersman, "delivered").await, 2);
-    // What was there before counts as delivered.
+    // Messages that were there before count as delivered.
     let hook = store.webhooks("").await.unwrap().remove(0);
     assert_eq!(
         store.behind(&hook.id, 9).await.unwrap().len(),
@@ -493,7 +493,7 @@ async fn tenants_are_kept_apart() {
 }
 
 #[tokio::test]
-async fn only_who_administrates_a_whole_tenant_makes_webhooks() {
+async fn only_an_administrator_of_a_whole_tenant_makes_webhooks() {
     let desk = Desk::new().await;
     let body = json!({ "url": "https://desk.example/told" });
     let reader = NewToken {

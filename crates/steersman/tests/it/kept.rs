@@ -6,7 +6,7 @@ use steersman::runtime::Boxed;
 use steersman::runtime::clock::{Clock, System, Virtual};
 use steersman::runtime::engine::Happened;
 use steersman::runtime::store::IMMEDIATELY;
-use steersman::{By, Network, SessionInfo, StartOptions, Steersman, Turn};
+use steersman::{By, Network, Rerun, SessionInfo, StartOptions, Steersman, Turn};
 use steersman_machine::stored::ids::Time;
 use tokio_util::sync::CancellationToken;
 
@@ -181,6 +181,28 @@ agents: { desk: { system: You note., tools: [note] } }
         until_idle(&steersman).await;
         assert_eq!(is_erased(&steersman, &id).await, keeps);
     }
+}
+
+/// The lines of a rerun have the times of its recording, and its time begins when it was made.
+#[tokio::test]
+async fn a_rerun_is_kept_from_its_own_end_on() {
+    let calendar = calendar();
+    let steersman = program(&calendar, SCRIPT).in_memory();
+    let (id, _) = starts(&steersman, DESK).await;
+    calendar.0.set(Time(NOW + 89 * DAY));
+    for live in [false, true] {
+        let wanted = Rerun {
+            live,
+            ..Rerun::default()
+        };
+        let rerun = steersman.rerun(&id, wanted).await.unwrap().session;
+        let end = Some(Time(NOW + 179 * DAY));
+        assert_eq!(info(&steersman, &rerun).await.left.wants, end, "{live}");
+    }
+    calendar.0.set(Time(NOW + 90 * DAY));
+    assert_eq!(until_idle(&steersman).await, (1, 0), "only the recording");
+    calendar.0.set(Time(NOW + 179 * DAY));
+    assert_eq!(until_idle(&steersman).await, (2, 0));
 }
 
 fn folder(name: &str) -> PathBuf {

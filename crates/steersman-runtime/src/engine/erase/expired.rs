@@ -25,7 +25,7 @@ impl Engine {
         if !is_timed || claim.mail > claim.before.mail || !self.has_ended(&claim).await? {
             return Ok(Err(claim));
         }
-        // What keeps it from being read is told by driving it.
+        // Driving it tells the reason for which it cannot be read.
         let at = self.expires_at(&claim.session).await.ok().flatten();
         if at.is_none_or(|at| at > self.clock().now()) {
             return Ok(Err(claim));

@@ -61,6 +61,12 @@ impl Ledger {
         opening.is_some_and(|opening| opening.dry)
     }
 
+    /// Returns true for a rerun, live or not: only its first branch has an opening.
+    pub(crate) fn is_rerun(&self) -> bool {
+        let main = self.branches.get(&Id::MAIN);
+        main.is_some_and(|main| main.opening.is_some())
+    }
+
     pub(super) fn told(&mut self, effect: Id, of: Id, role: &Name, what: &Reaching) {
         let reach = self.reaches.entry(effect).or_insert_with(|| Reach {
             of,
