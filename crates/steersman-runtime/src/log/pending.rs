@@ -294,8 +294,8 @@ pub fn has_ended(state: &SessionState) -> bool {
 }
 
 /// Returns the time at which the texts of a session are erased, if lists show it as ended and its definition keeps sessions for a time
-/// only. `last`: the time of the last line of its current branch. Whoever drives a session, lists it or erases it asks here: if two
-/// answers differed, a session would be wanted again and again and never be erased.
+/// only. `last`: the time of the last line of its current branch. Its owner, lists and the erasure all ask here: if two answers
+/// differed, a session would be wanted again and again and never be erased.
 pub(crate) fn expires_at(
     network: &Network,
     ledger: &Ledger,
