@@ -104,9 +104,9 @@ mod tests {
         assert_eq!(shown, grouped);
     }
 
-    /// The day of the manual, which `cargo xtask dist` says in seconds, as other tools read it.
+    /// The day of the manual. `cargo xtask dist` says it in seconds since 1970.
     fn date() -> String {
-        let seconds = std::env::var("SOURCE_DATE_EPOCH");
+        let seconds = std::env::var("STEERSMAN_PAGES_TIME");
         let seconds = seconds.map_or(0, |seconds| seconds.parse().unwrap());
         let date = jiff::Timestamp::from_second(seconds).unwrap();
         date.strftime("%F").to_string()

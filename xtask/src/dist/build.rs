@@ -147,7 +147,8 @@ pub(super) fn pages(places: &Places) -> Result<PathBuf, String> {
         .args(["test", "--quiet", "--workspace", "--bin", "steersman"])
         .args(["--", "--exact", test])
         .env("STEERSMAN_PAGES", &folder)
-        .env("SOURCE_DATE_EPOCH", date()?))?;
+        // Not `SOURCE_DATE_EPOCH`: build scripts of C code look at that, so everything above them would be built again.
+        .env("STEERSMAN_PAGES_TIME", date()?))?;
     if folder.join("share/man/man1/steersman.1").exists() {
         Ok(folder)
     } else {
