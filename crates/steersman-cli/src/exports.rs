@@ -1,4 +1,4 @@
-//! Spans of the sessions that this process drives, for the collector that the environment names.
+//! Spans and metrics of the sessions that this process drives, for the collector that the environment names.
 
 #[cfg(feature = "otel")]
 pub(crate) use with_otel::{Exporter, Exports};
@@ -30,7 +30,7 @@ mod with_otel {
             let env = steersman::runtime::process_env();
             let target = otel::target(&env).map_err(|error| {
                 CommandError::usage(error.to_string())
-                    .hint("without OTEL_EXPORTER_OTLP_ENDPOINT no spans are sent")
+                    .hint("without OTEL_EXPORTER_OTLP_ENDPOINT nothing is sent")
             })?;
             let with_texts = env(TEXTS).is_some_and(|value| value.eq_ignore_ascii_case("true"));
             let exporter = target.map(|target| otel::Exporter::new(target.with_texts(with_texts)));
@@ -39,9 +39,15 @@ mod with_otel {
 
         /// Adds the tap of the exporter, if there is one.
         pub(crate) fn taps(&self, setup: Setup) -> Setup {
-            match &self.0 {
-                Some(exporter) => setup.tap(exporter.feed()).traced(),
-                None => setup,
+            let Some(exporter) = &self.0 else {
+                return setup;
+            };
+            let setup = setup.tap(exporter.feed());
+            // Servers are told of spans only if these are sent.
+            if exporter.has_spans() {
+                setup.traced()
+            } else {
+                setup
             }
         }
     }
@@ -54,7 +60,7 @@ mod with_otel {
     struct Running(CancellationToken, JoinHandle<()>);
 
     impl Exports {
-        /// Begins to send the spans of the sessions that are driven here.
+        /// Begins to send the spans and metrics of the sessions that are driven here.
         pub(crate) fn begin(&self, exporter: Exporter, of: &Steersman, printer: Printer) {
             let Some(exporter) = exporter.0 else { return };
             let (stop, engine) = (CancellationToken::new(), of.engine().clone());

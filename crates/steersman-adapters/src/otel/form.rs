@@ -13,6 +13,7 @@ use steersman_machine::stored::ids::Time;
 use steersman_runtime::trace::SpanKind;
 use steersman_views::spans::{CONVENTIONS, Span};
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Nanoseconds of a millisecond, in which lines have their times.
 const NANOS: u64 = 1_000_000;
 
@@ -28,28 +29,35 @@ pub fn protobuf(spans: &[Span], service: &str) -> Vec<u8> {
     request(spans, service).encode_to_vec()
 }
 
-fn request(spans: &[Span], service: &str) -> ExportTraceServiceRequest {
-    let version = env!("CARGO_PKG_VERSION");
-    let resource = Resource {
+/// Describes the program.
+pub(super) fn resource(service: &str) -> Resource {
+    Resource {
         attributes: vec![
             pair("service.name", text(service)),
-            pair("service.version", text(version)),
+            pair("service.version", text(VERSION)),
         ],
         ..Resource::default()
-    };
-    let scope = InstrumentationScope {
+    }
+}
+
+/// Names this library as the one that observes.
+pub(super) fn scope() -> InstrumentationScope {
+    InstrumentationScope {
         name: "steersman".to_owned(),
-        version: version.to_owned(),
+        version: VERSION.to_owned(),
         ..InstrumentationScope::default()
-    };
+    }
+}
+
+fn request(spans: &[Span], service: &str) -> ExportTraceServiceRequest {
     let of_scope = otlp::ScopeSpans {
-        scope: Some(scope),
+        scope: Some(scope()),
         spans: spans.iter().map(span).collect(),
         schema_url: CONVENTIONS.to_owned(),
     };
     ExportTraceServiceRequest {
         resource_spans: vec![otlp::ResourceSpans {
-            resource: Some(resource),
+            resource: Some(resource(service)),
             scope_spans: vec![of_scope],
             schema_url: CONVENTIONS.to_owned(),
         }],
@@ -96,11 +104,11 @@ fn span(of: &Span) -> otlp::Span {
     }
 }
 
-fn nanos(at: Time) -> u64 {
+pub(super) fn nanos(at: Time) -> u64 {
     u64::try_from(at.0).unwrap_or(0).saturating_mul(NANOS)
 }
 
-fn pair(name: &str, value: Value) -> KeyValue {
+pub(super) fn pair(name: &str, value: Value) -> KeyValue {
     KeyValue {
         key: name.to_owned(),
         value: Some(AnyValue { value: Some(value) }),
@@ -108,7 +116,7 @@ fn pair(name: &str, value: Value) -> KeyValue {
     }
 }
 
-fn text(text: &str) -> Value {
+pub(super) fn text(text: &str) -> Value {
     Value::StringValue(text.to_owned())
 }
 

@@ -1,22 +1,21 @@
-//! Sends spans to a collector while sessions run.
+//! Sends spans and metrics to a collector while sessions run.
 //!
 //! The tap of the process says which sessions have new lines on disk. A task of its own reads these lines from the store, derives spans and
 //! sends them. So a session never waits for the collector, and nothing has to be kept for it: what a process has not sent when it dies, an export
-//! of the session makes again.
+//! of the session makes again. Metrics are sums since the process began, so a report that is not taken loses nothing.
 
 use super::form;
-use crate::transport::{self, Clients, Redirects};
-use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use super::measures::Measures;
+use super::target::{Place, Refused, Target};
+use crate::transport::{Clients, Redirects};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use steersman_machine::stored::commit::LogLine;
-use steersman_machine::stored::ids::{Line, unhex};
-use steersman_runtime::Env;
+use steersman_machine::stored::ids::{Line, hex};
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::store::SessionId;
-use steersman_runtime::tap::Tap;
+use steersman_runtime::tap::{Attempted, Tap};
 use steersman_views::reader::{PAGE, Reader, Stored};
 use steersman_views::spans::{Span, Tracer};
 use tokio::sync::Notify;
@@ -34,134 +33,14 @@ const TRACED: usize = 256;
 /// First and longest pause after a request that failed.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// A collector, and how to send spans to it.
-#[derive(Clone, Debug)]
-pub struct Target {
-    url: Url,
-    headers: HeaderMap,
-    timeout: Duration,
-    service: String,
-    with_texts: bool,
-}
-
-/// An environment variable that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{variable}: {why}")]
-pub struct TargetError {
-    /// Name of the variable.
-    pub variable: &'static str,
-    /// The reason, and what to write instead.
-    pub why: String,
-}
-
-/// Returns the name of the program for spans: `OTEL_SERVICE_NAME`, otherwise `steersman`.
-#[must_use]
-pub fn service(env: &Env) -> String {
-    let named = env("OTEL_SERVICE_NAME").filter(|name| !name.is_empty());
-    named.unwrap_or_else(|| "steersman".to_owned())
-}
-
-/// Returns the collector that the standard variables name (`OTEL_EXPORTER_OTLP_ENDPOINT` and its like). `None` if they name none.
-///
-/// # Errors
-/// A variable that cannot be used.
-pub fn target(env: &Env) -> Result<Option<Target>, TargetError> {
-    const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-    const OF_TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
-    let given = |name| env(name).filter(|value: &String| !value.trim().is_empty());
-    if given("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-        return Ok(None);
-    }
-    let (variable, url) = match (given(OF_TRACES), given(ENDPOINT)) {
-        (Some(url), _) => (OF_TRACES, url),
-        (None, Some(base)) => (
-            ENDPOINT,
-            format!("{}/v1/traces", base.trim_end_matches('/')),
-        ),
-        (None, None) => return Ok(None),
-    };
-    let url = Url::parse(&url).ok();
-    let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    let url = url.ok_or_else(|| TargetError {
-        variable,
-        why: "it is not an address; write `http://127.0.0.1:4318`".to_owned(),
-    })?;
-    for variable in [
-        "OTEL_EXPORTER_OTLP_PROTOCOL",
-        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-    ] {
-        if let Some(protocol) = given(variable).filter(|given| given != "http/protobuf") {
-            let why = format!("`{protocol}` is not sent; `http/protobuf` is");
-            return Err(TargetError { variable, why });
-        }
-    }
-    let mut headers = HeaderMap::new();
-    for variable in [
-        "OTEL_EXPORTER_OTLP_HEADERS",
-        "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-    ] {
-        let all = given(variable).unwrap_or_default();
-        for pair in all
-            .split(',')
-            .map(str::trim)
-            .filter(|pair| !pair.is_empty())
-        {
-            let (name, value) = header(pair).ok_or_else(|| TargetError {
-                variable,
-                // The value may be a key.
-                why: "it is not of the form `name=value,name=value`".to_owned(),
-            })?;
-            headers.insert(name, value);
-        }
-    }
-    let variable = "OTEL_EXPORTER_OTLP_TIMEOUT";
-    let millis = given(variable).map(|text| text.trim().parse::<u64>());
-    let millis = millis.unwrap_or(Ok(10_000)).map_err(|_| TargetError {
-        variable,
-        why: "it is not a number of milliseconds".to_owned(),
-    })?;
-    Ok(Some(Target {
-        url,
-        headers,
-        timeout: Duration::from_millis(millis),
-        service: service(env),
-        with_texts: false,
-    }))
-}
-
-fn header(pair: &str) -> Option<(HeaderName, HeaderValue)> {
-    let (name, value) = pair.split_once('=')?;
-    let name = HeaderName::try_from(name.trim()).ok()?;
-    let mut value = HeaderValue::from_bytes(&percent_decoded(value.trim())?).ok()?;
-    value.set_sensitive(true);
-    Some((name, value))
-}
-
-/// Decodes `%41`. `None` if a percent sign is followed by something else than two hexadecimal digits.
-fn percent_decoded(text: &str) -> Option<Vec<u8>> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        bytes.extend(unhex(part.get(..2)?)?);
-        bytes.extend(&part.as_bytes()[2..]);
-    }
-    Some(bytes)
-}
-
-impl Target {
-    /// Sends the texts of messages, calls and results, too; secrets that a session knows are masked.
-    #[must_use]
-    pub fn with_texts(self, with_texts: bool) -> Self {
-        Self { with_texts, ..self }
-    }
-}
-
-/// The tap of an exporter: remembers which sessions have new lines.
-#[derive(Debug, Default)]
+/// The tap of an exporter: remembers which sessions have new lines, and measures attempts.
+#[derive(Debug)]
 pub struct Feed {
     /// The first new line of each session.
     new: Mutex<BTreeMap<SessionId, Line>>,
     bell: Notify,
+    has_spans: bool,
+    measures: Option<Measures>,
 }
 
 impl Feed {
@@ -172,6 +51,9 @@ impl Feed {
 
 impl Tap for Feed {
     fn line(&self, session: &SessionId, line: &Arc<LogLine>, _took: u64) {
+        if !self.has_spans {
+            return;
+        }
         let mut new = self.lock();
         if !new.contains_key(session) {
             new.insert(session.clone(), line.n);
@@ -179,12 +61,20 @@ impl Tap for Feed {
             self.bell.notify_one();
         }
     }
+
+    fn attempt(&self, attempt: &Attempted<'_>) {
+        if let Some(measures) = &self.measures {
+            measures.add(attempt);
+        }
+    }
 }
 
-/// Sends the spans of all sessions that a process drives.
+/// Sends the spans of all sessions that a process drives, and metrics of their attempts.
 #[derive(Debug)]
 pub struct Exporter {
     target: Target,
+    /// Tells the sums of this exporter from those of others.
+    instance: String,
     feed: Arc<Feed>,
     clients: Clients,
 }
@@ -193,11 +83,26 @@ impl Exporter {
     /// Creates an exporter to a collector. It sends nothing before [`Exporter::run`].
     #[must_use]
     pub fn new(target: Target) -> Self {
+        let feed = Feed {
+            new: Mutex::default(),
+            bell: Notify::new(),
+            has_spans: target.has_spans(),
+            measures: target.metrics.is_some().then(Measures::default),
+        };
+        let mut instance = [0; 16];
+        getrandom::fill(&mut instance).expect("the operating system gives random bytes");
         Self {
             target,
-            feed: Arc::default(),
+            instance: hex(&instance),
+            feed: Arc::new(feed),
             clients: Clients::new(Duration::from_secs(10), Redirects::Never),
         }
+    }
+
+    /// Returns true if spans are sent, and not only metrics.
+    #[must_use]
+    pub fn has_spans(&self) -> bool {
+        self.target.has_spans()
     }
 
     /// Returns the tap that the engine has to tell.
@@ -206,13 +111,33 @@ impl Exporter {
         self.feed.clone()
     }
 
-    /// Sends spans until `stop`, then what is left; if the collector does not take it, once more after a second. `told` gets a sentence when the collector ceases to take spans, and when it takes
-    /// them again.
+    /// Sends spans and metrics until `stop`, then what is left; if the collector does not take it, once more after a second. `told` gets a sentence
+    /// when the collector ceases to take them, and when it takes them again.
     pub async fn run(
         self,
         engine: Engine,
         stop: CancellationToken,
         told: impl Fn(String) + Send + Sync,
+    ) {
+        let spans = async {
+            if let Some(place) = &self.target.spans {
+                self.spans(place, &engine, &stop, &told).await;
+            }
+        };
+        let metrics = async {
+            if let (Some(place), Some(measures)) = (&self.target.metrics, &self.feed.measures) {
+                self.metrics((place, measures), &engine, &stop, &told).await;
+            }
+        };
+        futures::future::join(spans, metrics).await;
+    }
+
+    async fn spans(
+        &self,
+        place: &Place,
+        engine: &Engine,
+        stop: &CancellationToken,
+        told: &(impl Fn(String) + Send + Sync),
     ) {
         let mut sending = Sending::default();
         let mut traced = Traced::default();
@@ -235,16 +160,58 @@ impl Exporter {
                 () = stop.cancelled() => break,
                 () = sleep(GATHER) => {}
             }
-            self.gather(&engine, &mut traced, &mut sending, &told).await;
+            self.gather(engine, &mut traced, &mut sending, told).await;
             if sending.again.is_none_or(|at| at <= Instant::now()) {
-                self.send(&mut sending, &told).await;
+                self.send(place, &mut sending, told).await;
             }
         }
-        self.gather(&engine, &mut traced, &mut sending, &told).await;
-        self.send(&mut sending, &told).await;
+        self.gather(engine, &mut traced, &mut sending, told).await;
+        self.send(place, &mut sending, told).await;
         if sending.again.is_some() {
             sleep(PAUSE.0).await;
-            self.send(&mut sending, &told).await;
+            self.send(place, &mut sending, told).await;
+        }
+    }
+
+    /// Reports what was measured, again and again.
+    async fn metrics(
+        &self,
+        (place, measures): (&Place, &Measures),
+        engine: &Engine,
+        stop: &CancellationToken,
+        told: &(impl Fn(String) + Send + Sync),
+    ) {
+        let began = engine.clock().now();
+        let mut fails = false;
+        let mut report = async || {
+            let during = (began, engine.clock().now());
+            let Some(body) = measures.protobuf(&self.target.service, &self.instance, during) else {
+                return true;
+            };
+            match place.post(&self.clients, body).await {
+                Ok(()) => {
+                    if std::mem::take(&mut fails) {
+                        told("the collector takes metrics again".to_owned());
+                    }
+                    true
+                }
+                Err(Refused::Now(why) | Refused::These(why)) => {
+                    if !std::mem::replace(&mut fails, true) {
+                        told(format!("the collector does not take metrics: {why}"));
+                    }
+                    false
+                }
+            }
+        };
+        while timeout(self.target.interval, stop.cancelled())
+            .await
+            .is_err()
+        {
+            report().await;
+        }
+        if !report().await {
+            sleep(PAUSE.0).await;
+            report().await;
         }
     }
 
@@ -269,12 +236,17 @@ impl Exporter {
         }
     }
 
-    async fn send(&self, sending: &mut Sending, told: &(impl Fn(String) + Send + Sync)) {
+    async fn send(
+        &self,
+        place: &Place,
+        sending: &mut Sending,
+        told: &(impl Fn(String) + Send + Sync),
+    ) {
         while !sending.waiting.is_empty() {
             let most = sending.waiting.len().min(AT_ONCE);
             let batch = &sending.waiting.make_contiguous()[..most];
             let body = form::protobuf(batch, &self.target.service);
-            match self.post(body).await {
+            match place.post(&self.clients, body).await {
                 Ok(()) => {
                     sending.waiting.drain(..most);
                     if std::mem::take(&mut sending.failed) > 0 {
@@ -299,37 +271,6 @@ impl Exporter {
             }
         }
     }
-
-    async fn post(&self, body: Vec<u8>) -> Result<(), Refused> {
-        let client = self.clients.of(&self.target.url).map_err(Refused::Now)?;
-        let post = client
-            .post(self.target.url.clone())
-            .headers(self.target.headers.clone())
-            .header("content-type", "application/x-protobuf")
-            .body(body);
-        let response = match timeout(self.target.timeout, post.send()).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(Refused::Now(transport::describe(error))),
-            Err(_) => {
-                let millis = self.target.timeout.as_millis();
-                return Err(Refused::Now(format!("no answer within {millis} ms")));
-            }
-        };
-        let status = response.status();
-        match status.as_u16() {
-            200..300 => Ok(()),
-            429 | 502 | 503 | 504 => Err(Refused::Now(format!("it answers {status}"))),
-            _ => Err(Refused::These(format!("it answers {status}"))),
-        }
-    }
-}
-
-/// The reason why a request did not deliver its spans.
-enum Refused {
-    /// The same request may be taken later.
-    Now(String),
-    /// These spans will not be taken.
-    These(String),
 }
 
 /// Spans on their way to the collector.
@@ -416,60 +357,6 @@ impl One {
                     spans.extend(ended);
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn env(pairs: &[(&str, &str)]) -> Env {
-        let pairs: BTreeMap<String, String> = (pairs.iter())
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
-        Arc::new(move |name| pairs.get(name).cloned())
-    }
-
-    #[test]
-    fn the_standard_variables_name_the_collector() {
-        assert!(target(&env(&[])).unwrap().is_none());
-        let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318/");
-        let found = target(&env(&[base])).unwrap().unwrap();
-        assert_eq!(found.url.as_str(), "http://127.0.0.1:4318/v1/traces");
-        assert_eq!(found.service, "steersman");
-        let exact = (
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-            "https://c.example/otlp?x=1",
-        );
-        let found = target(&env(&[base, exact])).unwrap().unwrap();
-        assert_eq!(found.url.as_str(), "https://c.example/otlp?x=1");
-        let headers = ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b, x-team=desk");
-        let found = target(&env(&[base, headers, ("OTEL_SERVICE_NAME", "desk")]));
-        let found = found.unwrap().unwrap();
-        assert_eq!(found.headers["x-key"], "a b");
-        assert_eq!(found.headers["x-team"], "desk");
-        assert_eq!(found.service, "desk");
-        assert!(!format!("{found:?}").contains("a b"), "values may be keys");
-        assert!(
-            target(&env(&[base, ("OTEL_SDK_DISABLED", "true")]))
-                .unwrap()
-                .is_none()
-        );
-    }
-
-    #[test]
-    fn a_variable_that_cannot_be_used_is_an_error_with_its_name() {
-        let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
-        for (name, value) in [
-            ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "collector"),
-            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
-            ("OTEL_EXPORTER_OTLP_HEADERS", "key"),
-            ("OTEL_EXPORTER_OTLP_HEADERS", "key=%4"),
-            ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon"),
-        ] {
-            let error = target(&env(&[base, (name, value)])).unwrap_err();
-            assert_eq!(error.variable, name);
         }
     }
 }

@@ -120,7 +120,7 @@ struct Collector {
 }
 
 impl Collector {
-    /// Answers each of the first requests with one of these statuses, and all others with 200.
+    /// Answers each of the first requests for spans with one of these statuses, and all others with 200.
     fn start(statuses: Vec<u16>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let at = format!("http://{}", listener.local_addr().unwrap());
@@ -128,9 +128,8 @@ impl Collector {
         thread::spawn(move || {
             let mut statuses = statuses.into_iter();
             for stream in listener.incoming().flatten() {
-                let status = statuses.next().unwrap_or(200);
-                if let Some(request) = answer(stream, status)
-                    && status == 200
+                let mut next = || statuses.next().unwrap_or(200);
+                if let Some((request, 200)) = answer(stream, &mut next)
                     && to.send(request).is_err()
                 {
                     return;
@@ -141,8 +140,8 @@ impl Collector {
     }
 }
 
-/// Reads a request and answers it. Returns its first line and its body.
-fn answer(stream: TcpStream, status: u16) -> Option<(String, Vec<u8>)> {
+/// Reads a request and answers it; one for spans with the next status. Returns its first line and its body, and the status.
+fn answer(stream: TcpStream, next: &mut impl FnMut() -> u16) -> Option<((String, Vec<u8>), u16)> {
     let mut reader = BufReader::new(stream);
     let (mut first, mut len) = (String::new(), 0);
     reader.read_line(&mut first).ok()?;
@@ -159,22 +158,32 @@ fn answer(stream: TcpStream, status: u16) -> Option<(String, Vec<u8>)> {
     }
     let mut body = vec![0; len];
     reader.read_exact(&mut body).ok()?;
+    let status = if first.contains("/v1/traces") {
+        next()
+    } else {
+        200
+    };
     let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
     reader.get_mut().write_all(answer.as_bytes()).ok()?;
-    Some((first.trim().to_owned(), body))
+    Some(((first.trim().to_owned(), body), status))
 }
 
-/// Runs the session of the guide with a collector. Returns what the collector got.
-fn collected(world: &mut World, collector: &Collector) -> Vec<Vec<u8>> {
+/// Runs the session of the guide with a collector. Returns the spans and the metrics that the collector got.
+fn collected(world: &mut World, collector: &Collector) -> [Vec<Vec<u8>>; 2] {
     world.set("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.at);
     runs(world);
     approves(world);
     let requests: Vec<(String, Vec<u8>)> = collector.bodies.try_iter().collect();
-    assert!(!requests.is_empty(), "nothing was sent");
-    for (first, _) in &requests {
-        assert_eq!(first, "POST /v1/traces HTTP/1.1");
-    }
-    requests.into_iter().map(|(_, body)| body).collect()
+    let sent = ["POST /v1/traces HTTP/1.1", "POST /v1/metrics HTTP/1.1"].map(|first| {
+        let of = requests.iter().filter(|request| request.0 == first);
+        of.map(|(_, body)| body.clone()).collect::<Vec<_>>()
+    });
+    assert!(
+        sent.iter().all(|sent| !sent.is_empty()),
+        "something was not sent"
+    );
+    assert_eq!(sent[0].len() + sent[1].len(), requests.len());
+    sent
 }
 
 /// Bytes of a message hold an id as it is.
@@ -187,14 +196,15 @@ fn holds(body: &[u8], id: &str) -> bool {
 fn a_collector_gets_the_spans_that_an_export_shows() {
     let (_, mut world) = of_the_guide();
     let collector = Collector::start(Vec::new());
-    let bodies = collected(&mut world, &collector);
+    let [bodies, metrics] = collected(&mut world, &collector);
     for (_, span) in ids(&exported(&world, &[])) {
         let count = bodies.iter().filter(|body| holds(body, &span)).count();
         assert!(count >= 1, "{span} was not sent");
     }
     for said in ["My kettle is broken", "3990"] {
         let is_there = |body: &Vec<u8>| body.windows(said.len()).any(|w| w == said.as_bytes());
-        assert!(!bodies.iter().any(is_there), "{said} was sent");
+        let mut all = bodies.iter().chain(&metrics);
+        assert!(!all.any(is_there), "{said} was sent");
     }
 }
 
@@ -305,9 +315,13 @@ for message in messages:
 "#;
 
 fn decoded(json: &str, files: &[&Path]) -> Vec<Json> {
+    decoded_by(DECODE, json, files)
+}
+
+fn decoded_by(program: &str, json: &str, files: &[&Path]) -> Vec<Json> {
     let place = std::env::var("STEERSMAN_OPENTELEMETRY").expect("the folder of the protocol");
     let mut child = Command::new(Path::new(&place).join("bin/python"))
-        .args(["-B", "-c", DECODE])
+        .args(["-B", "-c", program])
         .args(files)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -389,7 +403,7 @@ fn the_protocol_s_own_decoder_reads_what_a_collector_gets() {
     let (_, mut world) = of_the_guide();
     // The collector is overloaded at first.
     let collector = Collector::start(vec![503]);
-    let bodies = collected(&mut world, &collector);
+    let [bodies, _] = collected(&mut world, &collector);
     let mut files = Vec::new();
     for (n, body) in bodies.iter().enumerate() {
         let file = world.folder.join(format!("{n}.pb"));
@@ -408,4 +422,75 @@ fn the_protocol_s_own_decoder_reads_what_a_collector_gets() {
     };
     assert_eq!(by_id(&sent), by_id(&exported), "the same spans");
     law(&sent);
+}
+
+/// Decodes messages of metrics in the files that are named. Prints each point: metric, unit, what it counts, attributes.
+const DECODE_METRICS: &str = r#"
+import json, sys
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+
+for name in sys.argv[1:]:
+    message = ExportMetricsServiceRequest()
+    message.ParseFromString(open(name, "rb").read())
+    for resource in message.resource_metrics:
+        about = {pair.key for pair in resource.resource.attributes}
+        assert about == {"service.name", "service.version", "service.instance.id"}, about
+        for scope in resource.scope_metrics:
+            for metric in scope.metrics:
+                data = getattr(metric, metric.WhichOneof("data"))
+                assert data.aggregation_temporality == 2, "cumulative"
+                for point in data.data_points:
+                    assert point.time_unix_nano >= point.start_time_unix_nano > 0
+                    if hasattr(point, "bucket_counts"):
+                        assert sum(point.bucket_counts) == point.count
+                        assert len(point.bucket_counts) == len(point.explicit_bounds) + 1
+                        count = point.count
+                    else:
+                        assert data.is_monotonic
+                        count = point.as_int
+                    attributes = {pair.key: pair.value.string_value for pair in point.attributes}
+                    print(json.dumps({"metric": metric.name, "unit": metric.unit, "count": count, "attributes": attributes}))
+"#;
+
+#[test]
+#[ignore = "needs the OpenTelemetry protocol: STEERSMAN_OPENTELEMETRY=$(scripts/opentelemetry-proto.sh)"]
+fn the_protocol_s_own_decoder_reads_the_metrics() {
+    let (_, mut world) = of_the_guide();
+    let collector = Collector::start(Vec::new());
+    let [_, metrics] = collected(&mut world, &collector);
+    let mut points = Vec::new();
+    for (n, body) in metrics.iter().enumerate() {
+        let file = world.folder.join(format!("{n}.pb"));
+        std::fs::write(&file, body).unwrap();
+        points.extend(decoded_by(DECODE_METRICS, "", &[&file]));
+    }
+    let count = |metric: &str, attribute: [&str; 2]| -> u64 {
+        let found = points.iter().filter(|point| {
+            point["metric"] == metric && point["attributes"][attribute[0]] == attribute[1]
+        });
+        found.map(|point| point["count"].as_u64().unwrap()).sum()
+    };
+    // Each of the two processes reports what it did.
+    let duration = "gen_ai.client.inference.duration";
+    assert_eq!(
+        count(duration, ["gen_ai.operation.name", "chat"]),
+        3,
+        "{points:?}"
+    );
+    let tools = "gen_ai.execute_tool.duration";
+    assert_eq!(
+        count(tools, ["gen_ai.tool.name", "find_order"]),
+        1,
+        "{points:?}"
+    );
+    assert_eq!(
+        count(tools, ["gen_ai.tool.name", "refund"]),
+        1,
+        "{points:?}"
+    );
+    let tokens = "gen_ai.client.inference.usage.input_tokens";
+    assert!(
+        count(tokens, ["gen_ai.token.modality", "unknown"]) > 0,
+        "{points:?}"
+    );
 }
