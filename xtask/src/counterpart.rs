@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 16] = [
+const ALL: [Counterpart; 17] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -138,6 +138,15 @@ const ALL: [Counterpart; 16] = [
             variable: "STEERSMAN_MCP_CLIENTS",
         },
         tests: Tests::Ignored("mcp_clients::"),
+        budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "mcp-conformance",
+        kind: Kind::Folder {
+            script: "scripts/mcp-conformance.sh",
+            variable: "STEERSMAN_MCP_CONFORMANCE",
+        },
+        tests: Tests::Ignored("mcp_conformance::"),
         budget: Duration::from_mins(1),
     },
     Counterpart {

@@ -111,7 +111,7 @@ fn checked(server: &Server, request: &Request) -> Result<(), Problem> {
         return Err(Problem::new(Code::Host, why).help("name the host with `--host`"));
     }
     match request.headers().get(header::ORIGIN) {
-        Some(origin) if !allowed(server, origin) => {
+        Some(origin) if !is_own(origin, host) && !allowed(server, origin) => {
             let why = "web pages of this origin may not send requests";
             Err(Problem::new(Code::Origin, why).help("name the origin with `--origin`"))
         }
@@ -136,6 +136,19 @@ fn is_served(server: &Server, host: &str) -> bool {
     is_here || hosts.any(|known| known.eq_ignore_ascii_case(name))
 }
 
+/// Returns true for a page of this server: its origin is the host that was asked, which has been checked. Whether it came over TLS only
+/// a proxy knows.
+fn is_own(origin: &HeaderValue, host: Option<&str>) -> bool {
+    let origin = origin.to_str().ok();
+    let origin = origin.and_then(|origin| {
+        origin
+            .strip_prefix("http://")
+            .or_else(|| origin.strip_prefix("https://"))
+    });
+    origin.is_some_and(|origin| host.is_some_and(|host| origin.eq_ignore_ascii_case(host)))
+}
+
+/// Returns true for a page of another origin that the options name.
 fn allowed(server: &Server, origin: &HeaderValue) -> bool {
     let mut origins = server.options().origins.iter();
     origins.any(|known| known.as_bytes() == origin.as_bytes())

@@ -51,6 +51,7 @@ mod listed;
 mod look;
 mod mcp;
 mod mcp_clients;
+mod mcp_conformance;
 mod mcp_server;
 mod memory;
 mod nasty;
