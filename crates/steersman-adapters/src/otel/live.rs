@@ -195,9 +195,13 @@ impl Exporter {
                     }
                     true
                 }
-                Err(Refused::Now(why) | Refused::These(why)) => {
+                Err(refused) => {
+                    let (why, help) = match refused {
+                        Refused::Now(why) => (why, ""),
+                        Refused::These(why) => (why, "; OTEL_METRICS_EXPORTER=none sends none"),
+                    };
                     if !std::mem::replace(&mut fails, true) {
-                        told(format!("the collector does not take metrics: {why}"));
+                        told(format!("the collector does not take metrics: {why}{help}"));
                     }
                     false
                 }
