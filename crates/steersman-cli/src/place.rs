@@ -11,7 +11,7 @@ use crate::printer::{Printer, dim, yellow};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use steersman::Steersman;
+use steersman::{Network, Steersman};
 use steersman::runtime::engine::{BranchView, Engine, Inspection};
 use steersman::runtime::known::Known;
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
@@ -71,13 +71,14 @@ const WAIT: Duration = Duration::from_mins(1);
 impl Place {
     /// Opens the store, and creates it if it does not exist.
     pub(crate) async fn open(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
-        Self::tapped(global, drive, None).await
+        Self::to_serve(global, drive, &[], None).await
     }
 
-    /// Like [`Place::open`]; the tap is told what happens to all sessions that are driven here.
-    pub(crate) async fn tapped(
+    /// Like [`Place::open`], for a process that begins sessions of these definitions; the tap is told what happens to all sessions that are driven here.
+    pub(crate) async fn to_serve(
         global: &Global,
         drive: &Drive,
+        definitions: &[Network],
         tap: Option<Arc<dyn Tap>>,
     ) -> Result<Self, CommandError> {
         let file = locate::store(global.store.as_deref())?;
@@ -120,6 +121,10 @@ impl Place {
             } else {
                 setup.script_all_file(script)
             };
+            if !definitions.is_empty() {
+                setup = (setup.answers_for(definitions))
+                    .map_err(|fault| CommandError::usage(fault.to_string()))?;
+            }
         }
         let printer = Printer::new(global);
         let wait = match drive.wait {

@@ -9,7 +9,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use steersman::machine::stored::by::USER;
 use steersman::machine::stored::ids::Name;
 use steersman::runtime::store::Token;
@@ -34,7 +34,9 @@ impl FromRequestParts<Server> for Caller {
     async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Self, Problem> {
         let from = parts.extensions.get::<From>().map(|from| from.0.ip());
         let token = known(server, &parts.headers, from).await?;
-        parts.extensions.insert(Named(token.name.clone()));
+        if let Some(named) = parts.extensions.get::<Named>() {
+            named.0.set(token.name.clone()).ok();
+        }
         let using = server
             .used()
             .request(&token.name, &server.options().limits)?;
@@ -47,9 +49,9 @@ impl FromRequestParts<Server> for Caller {
     }
 }
 
-/// The name of the token of a request, for the log of requests.
-#[derive(Clone, Debug)]
-pub(crate) struct Named(pub(crate) Name);
+/// The name of the token of a request, once it is known, for the log of requests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Named(pub(crate) Arc<OnceLock<Name>>);
 
 /// Returns the valid token that a request names.
 async fn known(

@@ -28,9 +28,12 @@ pub(crate) fn around(routes: Router<Server>, server: &Server) -> Router<Server> 
         .layer(from_fn_with_state(server.clone(), guarded))
 }
 
-/// Remembers the pattern of the route, for the log.
-async fn named(path: Option<MatchedPath>, request: Request, next: Next) -> Response {
+/// Remembers the pattern of the route and the name of the token, for the log.
+async fn named(path: Option<MatchedPath>, mut request: Request, next: Next) -> Response {
+    let token = Named::default();
+    request.extensions_mut().insert(token.clone());
     let mut response = next.run(request).await;
+    response.extensions_mut().insert(token);
     if let Some(path) = path {
         response.extensions_mut().insert(path);
     }
@@ -191,7 +194,7 @@ fn log(server: &Server, method: &Method, response: &Response, id: &str, began: I
         "route": told.get::<MatchedPath>().map(MatchedPath::as_str),
         "status": response.status().as_u16(),
         "code": told.get::<Told>().map(|told| told.0.code()),
-        "token": told.get::<Named>().map(|named| &*named.0),
+        "token": told.get::<Named>().and_then(|named| named.0.get()).map(|name| &**name),
         "ms": began.elapsed().as_millis() as u64,
     }));
 }

@@ -25,6 +25,49 @@ pub(crate) struct Given {
     pub(crate) script: Script,
     /// True if it replaces all models, not only those of the provider `scripted`.
     pub(crate) all: bool,
+    /// Other definitions for whose agents it may have answers.
+    pub(crate) beside: Vec<Arc<Network>>,
+}
+
+impl Given {
+    /// Returns the fault of a script: it cannot be read, or it has answers for an agent that none of its definitions has.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let model = match self.parsed() {
+            Ok(model) => model,
+            Err(why) => return Some(why),
+        };
+        let (first, others) = self.beside.split_first()?;
+        self.unknown(&model, first).map(|fault| match others.len() {
+            0 => fault,
+            more => format!("{fault}; nor has one of the {more} other definitions"),
+        })
+    }
+
+    fn parsed(&self) -> Result<ScriptedModel, String> {
+        match &self.script {
+            Script::Text(text) => parse("script", text),
+            Script::File(file) => load(file),
+        }
+    }
+
+    /// Says for which names the script has answers although neither this definition nor another one has an agent of that name.
+    fn unknown(&self, model: &ScriptedModel, network: &Network) -> Option<String> {
+        let mut unknown = model.unknown(network);
+        for other in &self.beside {
+            let there = model.unknown(other);
+            unknown.retain(|name| there.contains(name));
+        }
+        if unknown.is_empty() {
+            return None;
+        }
+        let agents: Vec<&str> = network.agents.keys().map(|name| &**name).collect();
+        Some(format!(
+            "the script answers for `{}`, and `{}` has no agent of that name; there are: {}",
+            unknown.join("`, `"),
+            network.name,
+            agents.join(", ")
+        ))
+    }
 }
 
 /// Answers from a script if one was given or bound; otherwise asks a catalog of real models.
@@ -60,13 +103,12 @@ impl<M: Models> Scripted<M> {
         if let Some(model) = read.get(&key) {
             return Ok(model.clone());
         }
-        let script = self.script.as_ref().map(|given| &given.script);
-        let model = match (script, &key) {
-            (Some(Script::Text(text)), _) => parse("script", text).map_err(fail)?,
-            (Some(Script::File(file)), _) => load(file).map_err(fail)?,
-            (None, Some(file)) => load(Path::new(file)).map_err(fail)?,
-            (None, None) => return Err(fail("there is no script".into())),
+        let model = match (&self.script, &key) {
+            (Some(given), _) => given.parsed(),
+            (None, Some(file)) => load(Path::new(file)),
+            (None, None) => Err("there is no script".into()),
         };
+        let model = model.map_err(fail)?;
         read.insert(key, model.clone());
         Ok(model)
     }
@@ -136,17 +178,11 @@ impl<M: Models> Models for Scripted<M> {
                 .collect();
             // Reports an unreadable script before a session begins.
             if let Some(first) = bound.first() {
-                let unknown = self.scripted(first)?.unknown(network);
-                if !unknown.is_empty() {
-                    let agents: Vec<&str> = network.agents.keys().map(|name| &**name).collect();
+                let model = self.scripted(first)?;
+                if let Some(message) = given.unknown(&model, network) {
                     return Err(ModelsError {
                         name: first.name.clone(),
-                        message: format!(
-                            "the script answers for `{}`, and `{}` has no agent of that name; there are: {}",
-                            unknown.join("`, `"),
-                            network.name,
-                            agents.join(", ")
-                        ),
+                        message,
                     });
                 }
             }

@@ -517,8 +517,26 @@ impl Setup {
     }
 
     fn given(mut self, script: Script, all: bool) -> Self {
-        self.script = Some(Given { script, all });
+        self.script = Some(Given {
+            script,
+            all,
+            beside: Vec::new(),
+        });
         self
+    }
+    /// The script may have answers for the agents of any of these definitions: for a process that begins sessions of several. Without this
+    /// call it may have answers for the agents of the definition that a session begins with, and for no others.
+    ///
+    /// # Errors
+    /// The script cannot be read, or has answers for an agent that no definition has.
+    pub fn answers_for(mut self, networks: &[Network]) -> Result<Self, Error> {
+        if let Some(given) = &mut self.script {
+            given.beside = networks.iter().map(|of| of.checked().clone()).collect();
+            if let Some(fault) = given.fault() {
+                return Err(Error::Refused(fault));
+            }
+        }
+        Ok(self)
     }
     /// Sets the clock; the default is the system clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {

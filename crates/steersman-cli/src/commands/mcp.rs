@@ -57,7 +57,7 @@ pub(crate) async fn run(
     }
     let definitions = read(&paths, printer)?;
     let mut term = signal(SignalKind::terminate())?;
-    let place = Place::open(global, &args.drive).await?;
+    let place = Place::to_serve(global, &args.drive, &definitions, None).await?;
     let options = Options {
         definitions,
         ..Options::default()

@@ -130,7 +130,7 @@ mod with_server {
         let mut signals = Signals::listen()?;
         let metrics = args.metrics.map(|address| (address, Metrics::new()));
         let tap = metrics.clone().map(|(_, metrics)| metrics as Arc<dyn Tap>);
-        let place = Place::tapped(global, &args.drive, tap).await?;
+        let place = Place::to_serve(global, &args.drive, &definitions, tap).await?;
         let listener = bound(args.listen, "--listen").await?;
         let address = listener.local_addr()?;
         let token = first_token(&place, &definitions).await?;

@@ -320,6 +320,27 @@ fn a_public_address_needs_a_name_and_a_faulty_definition_is_not_served() {
 }
 
 /// A request of the guide: method and path, headers, body.
+#[test]
+fn a_script_is_checked_against_all_definitions_before_anything_is_served() {
+    let world = World::new();
+    world.write("a.yaml", "name: a\nagents: { ann: { system: You help. } }\n");
+    world.write("b.yaml", "name: b\nagents: { ben: { system: You help. } }\n");
+    let args = ["a.yaml", "b.yaml", "--script-all", "script.yaml"];
+    let serve = |script: &str| {
+        world.write("script.yaml", script);
+        world.run(&[&["serve", "--listen", "192.0.2.1:0", "--host", "x"], &args[..]].concat())
+    };
+    let ran = serve("ann: [ One. ]\nbenn: [ Two. ]\n");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("the script answers for `benn`"), "{ran:?}");
+    let ran = serve("ann: [ { fails: now } ]\n");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("answer 1"), "{ran:?}");
+    // This script is right, so the first fault is the address, which is not one of this computer.
+    let ran = serve("ann: [ One. ]\nben: [ Two. ]\n");
+    assert!(ran.err.contains("192.0.2.1"), "{ran:?}");
+}
+
 fn request(text: &str) -> (Method, String, Vec<(String, String)>, Option<Json>) {
     let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
     let mut lines = head.lines();

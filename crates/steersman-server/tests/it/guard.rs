@@ -247,14 +247,19 @@ async fn the_log_of_requests_has_no_texts() {
     let world = World::over(Arc::new(MemoryStore::new()), "desk: [ One. ]", options).await;
     let all = world.all("").await;
     let session = all.start("My secret complaint.").await;
+    let token = all.get("/v1/me").await.is(200)["name"].clone();
     let page = all
         .get(&format!("/v1/sessions/{session}?branch=nothing"))
         .await;
     let id = page.headers["x-request-id"].to_str().unwrap().to_owned();
     page.fails(404, "branch");
-    let told = told.lock().unwrap().clone();
+    let nobody = world.client.get(format!("{}/livez", world.at));
+    Answer::of(nobody).await.is(200);
+    let mut told = told.lock().unwrap().clone();
+    assert_eq!(told.pop().unwrap()["token"], json!(null));
     let last = told.last().unwrap();
     assert_eq!(last["request"], id);
+    assert_eq!(last["token"], token);
     assert_eq!(last["route"], "/v1/sessions/{session}");
     assert_eq!(
         (&last["status"], &last["code"]),
