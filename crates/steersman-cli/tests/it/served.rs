@@ -323,12 +323,24 @@ fn a_public_address_needs_a_name_and_a_faulty_definition_is_not_served() {
 #[test]
 fn a_script_is_checked_against_all_definitions_before_anything_is_served() {
     let world = World::new();
-    world.write("a.yaml", "name: a\nagents: { ann: { system: You help. } }\n");
-    world.write("b.yaml", "name: b\nagents: { ben: { system: You help. } }\n");
+    world.write(
+        "a.yaml",
+        "name: a\nagents: { ann: { system: You help. } }\n",
+    );
+    world.write(
+        "b.yaml",
+        "name: b\nagents: { ben: { system: You help. } }\n",
+    );
     let args = ["a.yaml", "b.yaml", "--script-all", "script.yaml"];
     let serve = |script: &str| {
         world.write("script.yaml", script);
-        world.run(&[&["serve", "--listen", "192.0.2.1:0", "--host", "x"], &args[..]].concat())
+        world.run(
+            &[
+                &["serve", "--listen", "192.0.2.1:0", "--host", "x"],
+                &args[..],
+            ]
+            .concat(),
+        )
     };
     let ran = serve("ann: [ One. ]\nbenn: [ Two. ]\n");
     assert_eq!(ran.code, Some(2), "{ran:?}");

@@ -132,13 +132,17 @@ async fn hosts_and_origins_are_checked() {
         .fails(403, "origin");
     with("origin", "null").await.fails(403, "origin");
     // A page of this server, and one of another server on this computer.
-    let own = all.request(Method::GET, "/v1/me").header("origin", &world.at);
+    let own = all
+        .request(Method::GET, "/v1/me")
+        .header("origin", &world.at);
     Answer::of(own).await.is(200);
     with("origin", "http://127.0.0.1:9")
         .await
         .fails(403, "origin");
-    let behind_a_proxy = (all.request(Method::GET, "/v1/me").header("host", "desk.example"))
-        .header("origin", "https://desk.example");
+    let behind_a_proxy = (all
+        .request(Method::GET, "/v1/me")
+        .header("host", "desk.example"))
+    .header("origin", "https://desk.example");
     Answer::of(behind_a_proxy).await.is(200);
     let read = with("origin", "https://front.example").await;
     assert_eq!(

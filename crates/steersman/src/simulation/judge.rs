@@ -63,6 +63,8 @@ pub(super) struct Played {
     pub(super) told: Vec<(Time, String)>,
     /// An error with the activity of a session that never came to rest.
     pub(super) rested: Result<(), String>,
+    /// The refusal of an answer to a question that was open at the end.
+    pub(super) heard: Result<(), String>,
 }
 
 /// Something that does not hold.
@@ -91,6 +93,12 @@ pub(super) async fn judge(played: &Played, invariants: &[Invariant]) -> Vec<Brok
     found.extend(spent(played));
     if let Err(still) = &played.rested {
         found.push(broken("a session comes to rest", still.clone()));
+    }
+    if let Err(why) = &played.heard {
+        found.push(broken(
+            "a question that is open takes its answer",
+            why.clone(),
+        ));
     }
     let effects = effects(played);
     for invariant in invariants {

@@ -525,6 +525,10 @@ impl<'a> Play<'a> {
         let seen = engine.inspect(SESSION).await.map_err(|e| e.to_string())?;
         let lines = engine.feed(SESSION, Line::NONE).lines().await;
         let lines = lines.map_err(|e| e.to_string())?;
+        let heard = match rested {
+            Ok(()) => self.hears(&seen).await,
+            Err(_) => Ok(()),
+        };
         Ok(Played {
             engine,
             seen,
@@ -533,7 +537,48 @@ impl<'a> Play<'a> {
             sent: std::mem::take(&mut self.sent),
             told: std::mem::take(&mut self.told),
             rested,
+            heard,
         })
+    }
+
+    /// Gives an answer to a question that is open at the end, in another process. Returns its refusal.
+    async fn hears(&mut self, seen: &Inspection) -> Result<(), String> {
+        let is_asked = |pending: &&Pending| {
+            matches!(pending.kind, PendingKind::Question | PendingKind::Approval)
+                && pending.due.is_none()
+        };
+        let Some(pending) = seen.pending.iter().find(is_asked) else {
+            return Ok(());
+        };
+        let of = pending.id();
+        let wanted = if pending.kind == PendingKind::Question {
+            let text = pending.options.first().map_or("Yes.", String::as_str);
+            let sealed = self.sealer.seal_text(text);
+            Wanted::Answer { of, sealed }
+        } else {
+            Wanted::Reject { of, reason: None }
+        };
+        let by = pending
+            .roles
+            .first()
+            .cloned()
+            .unwrap_or_else(|| "user".into());
+        self.another();
+        let Some(session) = self.session().await else {
+            return Ok(());
+        };
+        let receipt = tokio::select! {
+            biased;
+            receipt = session.send_as("last".into(), wanted.by(by)) => receipt.ok(),
+            () = self.clock.sleep(PATIENCE) => None,
+        };
+        let last = self.another();
+        last.store.die();
+        last.engine.kill().await;
+        match receipt.map(|receipt| receipt.fate) {
+            Some(Fate::Refused(why)) => Err(format!("{of}: {why}")),
+            _ => Ok(()),
+        }
     }
 
     /// Waits until the session rests. Returns what it still does if it never rests.
