@@ -107,12 +107,19 @@ pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
         } else {
             Vec::new()
         };
-        let places = install::install(&options.work, &peers, !options.tries)?;
+        std::fs::create_dir_all(&options.work)
+            .map_err(|e| format!("{}: {e}", options.work.display()))?;
         let about = install::about(&peers, !options.tries);
-        if is_matrix {
+        // The size is that of a program which is built for this.
+        let places = if is_matrix || options.scale {
+            Some(install::install(&options.work, &peers, !options.tries)?)
+        } else {
+            None
+        };
+        if let Some(places) = places.as_ref().filter(|_| is_matrix) {
             let mut raw = Raw::begin(&raw("results"), &about, options.adds)?;
             run::matrix(
-                &places,
+                places,
                 &peers,
                 &options.workloads,
                 if options.tries {
@@ -123,9 +130,9 @@ pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
                 &mut raw,
             )?;
         }
-        if options.scale {
+        if let Some(places) = places.as_ref().filter(|_| options.scale) {
             let mut raw = Raw::begin(&raw("scale"), &about, false)?;
-            run::scale(&places, if options.tries { 100 } else { 1 }, &mut raw)?;
+            run::scale(places, if options.tries { 100 } else { 1 }, &mut raw)?;
         }
         if options.size {
             let mut raw = Raw::begin(&raw("size"), &about, false)?;

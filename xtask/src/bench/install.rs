@@ -19,7 +19,6 @@ pub(crate) fn build(package: &str, binary: &str, options: &[&str]) -> Result<Pat
 
 /// Builds and installs all that these peers need.
 pub(crate) fn install(work: &Path, peers: &[&Peer], is_optimised: bool) -> Result<Places, String> {
-    fs::create_dir_all(work).map_err(|e| format!("{}: {e}", work.display()))?;
     let profile: &[&str] = if is_optimised { &["--release"] } else { &[] };
     let places = Places {
         work: work.to_owned(),

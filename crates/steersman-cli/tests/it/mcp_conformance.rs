@@ -16,24 +16,24 @@ struct Tool {
 
 const SPEAKS: Tool = Tool {
     scenario: "tools-call-simple-text",
-    definition: r#"steersman: 1
+    definition: r"steersman: 1
 name: test_simple_text
 agents:
   speaker: { system: You speak., parameters: { tone: { type: string, default: plain } } }
 entry: speaker
-"#,
+",
     script: "speaker: [ This is a simple text response for testing. ]\n",
 };
 
 const TOOLS: [Tool; 3] = [
     Tool {
         scenario: "tools-call-error",
-        definition: r#"steersman: 1
+        definition: r"steersman: 1
 name: test_error_handling
 agents:
   broken: { system: You fail., parameters: { tone: { type: string, default: plain } } }
 entry: broken
-"#,
+",
         script: "broken: [ { error: invalid_request } ]\n",
     },
     Tool {
@@ -50,13 +50,13 @@ entry: worker
     },
     Tool {
         scenario: "tools-call-elicitation",
-        definition: r#"steersman: 1
+        definition: r"steersman: 1
 name: test_elicitation
 agents:
   client: { person: { role: user } }
   asker: { system: You ask., tools: [client], parameters: { message: string } }
 entry: asker
-"#,
+",
         script: r#"asker: [ { call: { client: { message: "Who are you?" } } }, Thanks. ]
 "#,
     },
