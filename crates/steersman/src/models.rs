@@ -1,5 +1,6 @@
 //! Models that are answered from scripts, and models that the program supplies.
 
+use crate::Error;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,17 +31,16 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// Returns the fault of a script: it cannot be read, or it has answers for an agent that none of its definitions has.
-    pub(crate) fn fault(&self) -> Option<String> {
-        let model = match self.parsed() {
-            Ok(model) => model,
-            Err(why) => return Some(why),
-        };
-        let (first, others) = self.beside.split_first()?;
-        self.unknown(&model, first).map(|fault| match others.len() {
-            0 => fault,
-            more => format!("{fault}; nor has one of the {more} other definitions"),
-        })
+    /// Lets the script answer for the agents of these definitions.
+    ///
+    /// # Errors
+    /// It cannot be read, or has answers for an agent that none of the definitions has.
+    pub(crate) fn answers_for(&mut self, networks: &[crate::Network]) -> Result<(), Error> {
+        self.beside = networks.iter().map(|of| of.checked().clone()).collect();
+        let model = self.parsed().map_err(Error::Refused)?;
+        let fault = self.beside.first();
+        let fault = fault.and_then(|first| self.unknown(&model, first));
+        fault.map_or(Ok(()), |why| Err(Error::Refused(why)))
     }
 
     fn parsed(&self) -> Result<ScriptedModel, String> {

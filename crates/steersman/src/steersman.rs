@@ -524,17 +524,13 @@ impl Setup {
         });
         self
     }
-    /// The script may have answers for the agents of any of these definitions: for a process that begins sessions of several. Without this
-    /// call it may have answers for the agents of the definition that a session begins with, and for no others.
+    /// The script may have answers for the agents of any of these definitions, not only of the one that a session begins with.
     ///
     /// # Errors
     /// The script cannot be read, or has answers for an agent that no definition has.
     pub fn answers_for(mut self, networks: &[Network]) -> Result<Self, Error> {
         if let Some(given) = &mut self.script {
-            given.beside = networks.iter().map(|of| of.checked().clone()).collect();
-            if let Some(fault) = given.fault() {
-                return Err(Error::Refused(fault));
-            }
+            given.answers_for(networks)?;
         }
         Ok(self)
     }
