@@ -183,29 +183,28 @@ impl Exporter {
     ) {
         let began = engine.clock().now();
         let mut fails = false;
+        // Returns false if the same report may be taken later.
         let mut report = async || {
             let during = (began, engine.clock().now());
             let Some(body) = measures.protobuf(&self.target.service, &self.instance, during) else {
                 return true;
             };
-            match place.post(&self.clients, body).await {
-                Ok(()) => {
-                    if std::mem::take(&mut fails) {
-                        told("the collector takes metrics again".to_owned());
-                    }
-                    true
+            let refused = place.post(&self.clients, body).await.err();
+            let (is_final, told_before) = (
+                !matches!(refused, Some(Refused::Now(_))),
+                std::mem::replace(&mut fails, refused.is_some()),
+            );
+            match refused {
+                None if told_before => told("the collector takes metrics again".to_owned()),
+                Some(Refused::Now(why)) if !told_before => {
+                    told(format!("the collector does not take metrics: {why}"));
                 }
-                Err(refused) => {
-                    let (why, help) = match refused {
-                        Refused::Now(why) => (why, ""),
-                        Refused::These(why) => (why, "; OTEL_METRICS_EXPORTER=none sends none"),
-                    };
-                    if !std::mem::replace(&mut fails, true) {
-                        told(format!("the collector does not take metrics: {why}{help}"));
-                    }
-                    false
-                }
+                Some(Refused::These(why)) if !told_before => told(format!(
+                    "the collector does not take metrics: {why}; OTEL_METRICS_EXPORTER=none sends none"
+                )),
+                _ => {}
             }
+            is_final
         };
         while timeout(self.target.interval, stop.cancelled())
             .await

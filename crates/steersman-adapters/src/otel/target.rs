@@ -122,6 +122,9 @@ fn millis(env: &Env, names: &[&'static str], otherwise: Duration) -> Result<Dura
 impl Signal {
     /// Returns the place for these messages. `None` if no variable names one, or one says that they are not sent.
     fn place(&self, env: &Env) -> Result<Option<Place>, TargetError> {
+        let Some((variable, address)) = first(env, &self.endpoint) else {
+            return Ok(None);
+        };
         match given(env, self.exporter).as_deref().map(str::trim) {
             None | Some("otlp") => {}
             Some("none") => return Ok(None),
@@ -132,9 +135,6 @@ impl Signal {
                 });
             }
         }
-        let Some((variable, address)) = first(env, &self.endpoint) else {
-            return Ok(None);
-        };
         let address = if variable == ENDPOINT {
             format!("{}/{}", address.trim_end_matches('/'), self.path)
         } else {
@@ -323,5 +323,8 @@ mod tests {
             let error = target(&env(&[BASE, (name, value)])).unwrap_err();
             assert_eq!(error.variable, name);
         }
+        // Without a collector it is meant for other programs.
+        let others = ("OTEL_METRICS_EXPORTER", "prometheus");
+        assert!(found(&[others, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]).is_none());
     }
 }

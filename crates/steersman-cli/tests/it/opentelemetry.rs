@@ -122,6 +122,11 @@ struct Collector {
 impl Collector {
     /// Answers each of the first requests for spans with one of these statuses, and all others with 200.
     fn start(statuses: Vec<u16>) -> Self {
+        Self::answering(statuses, 200)
+    }
+
+    /// Answers all requests for metrics with this status.
+    fn answering(statuses: Vec<u16>, metrics: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let at = format!("http://{}", listener.local_addr().unwrap());
         let (to, bodies) = mpsc::sync_channel(1_024);
@@ -129,7 +134,7 @@ impl Collector {
             let mut statuses = statuses.into_iter();
             for stream in listener.incoming().flatten() {
                 let mut next = || statuses.next().unwrap_or(200);
-                if let Some((request, 200)) = answer(stream, &mut next)
+                if let Some((request, 200)) = answer(stream, &mut next, metrics)
                     && to.send(request).is_err()
                 {
                     return;
@@ -141,7 +146,11 @@ impl Collector {
 }
 
 /// Reads a request and answers it; one for spans with the next status. Returns its first line and its body, and the status.
-fn answer(stream: TcpStream, next: &mut impl FnMut() -> u16) -> Option<((String, Vec<u8>), u16)> {
+fn answer(
+    stream: TcpStream,
+    next: &mut impl FnMut() -> u16,
+    metrics: u16,
+) -> Option<((String, Vec<u8>), u16)> {
     let mut reader = BufReader::new(stream);
     let (mut first, mut len) = (String::new(), 0);
     reader.read_line(&mut first).ok()?;
@@ -161,7 +170,7 @@ fn answer(stream: TcpStream, next: &mut impl FnMut() -> u16) -> Option<((String,
     let status = if first.contains("/v1/traces") {
         next()
     } else {
-        200
+        metrics
     };
     let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
     reader.get_mut().write_all(answer.as_bytes()).ok()?;
@@ -220,6 +229,24 @@ fn a_session_does_not_need_its_collector() {
     let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Again."]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{ran:?}");
+}
+
+#[test]
+fn a_collector_that_takes_no_metrics_is_told_of_once_and_gets_the_spans() {
+    let (_, mut world) = of_the_guide();
+    let collector = Collector::answering(Vec::new(), 404);
+    world.set("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.at);
+    let args = ["run", "--script-all", "script.yaml", "--input", "Hi."];
+    let ran = world.run(&args);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let told = "OTEL_METRICS_EXPORTER=none sends none";
+    assert_eq!(ran.err.matches(told).count(), 1, "{ran:?}");
+    let sent: Vec<_> = collector.bodies.try_iter().collect();
+    assert!(!sent.is_empty());
+    assert!(sent.iter().all(|(first, _)| first.contains("/v1/traces")));
+    world.set("OTEL_METRICS_EXPORTER", "none");
+    let ran = world.run(&args);
+    assert!(!ran.err.contains("metrics"), "{ran:?}");
 }
 
 #[test]
