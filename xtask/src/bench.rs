@@ -111,28 +111,21 @@ pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
             .map_err(|e| format!("{}: {e}", options.work.display()))?;
         let about = install::about(&peers, !options.tries);
         // The size is that of a program which is built for this.
-        let places = if is_matrix || options.scale {
-            Some(install::install(&options.work, &peers, !options.tries)?)
-        } else {
-            None
-        };
-        if let Some(places) = places.as_ref().filter(|_| is_matrix) {
-            let mut raw = Raw::begin(&raw("results"), &about, options.adds)?;
-            run::matrix(
-                places,
-                &peers,
-                &options.workloads,
-                if options.tries {
+        if is_matrix || options.scale {
+            let places = install::install(&options.work, &peers, !options.tries)?;
+            if is_matrix {
+                let mut raw = Raw::begin(&raw("results"), &about, options.adds)?;
+                let amount = if options.tries {
                     (1, 10)
                 } else {
                     (options.repetitions, 1)
-                },
-                &mut raw,
-            )?;
-        }
-        if let Some(places) = places.as_ref().filter(|_| options.scale) {
-            let mut raw = Raw::begin(&raw("scale"), &about, false)?;
-            run::scale(places, if options.tries { 100 } else { 1 }, &mut raw)?;
+                };
+                run::matrix(&places, &peers, &options.workloads, amount, &mut raw)?;
+            }
+            if options.scale {
+                let mut raw = Raw::begin(&raw("scale"), &about, false)?;
+                run::scale(&places, if options.tries { 100 } else { 1 }, &mut raw)?;
+            }
         }
         if options.size {
             let mut raw = Raw::begin(&raw("size"), &about, false)?;
