@@ -2,6 +2,7 @@
 
 use crate::error::CommandError;
 use std::fmt;
+pub(crate) use steersman::views::screen::LineName;
 
 /// A parsed address that is not looked up yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,16 +22,6 @@ pub(crate) enum SessionName {
     Label(String, String),
     /// The session whose id begins with this text.
     Prefix(String),
-}
-
-/// The ways to name a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LineName {
-    Number(u64),
-    /// Counted back from the last line; 0 is the last.
-    Back(u64),
-    /// The first line that calls this tool or agent.
-    First(String),
 }
 
 impl Address {
@@ -73,21 +64,6 @@ impl Address {
 fn names_line(rest: &str, line: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !line.is_empty() && (!rest.contains('=') || line.chars().all(plain))
-}
-
-impl LineName {
-    fn parse(text: &str) -> Result<Self, CommandError> {
-        let bad = || CommandError::usage(format!("`@{text}` is no line"));
-        if text == "head" {
-            Ok(Self::Back(0))
-        } else if let Some(back) = text.strip_prefix('-') {
-            back.parse().map(Self::Back).map_err(|_| bad())
-        } else if text.starts_with(|c: char| c.is_ascii_digit()) {
-            text.parse().map(Self::Number).map_err(|_| bad())
-        } else {
-            Ok(Self::First(text.to_owned()))
-        }
-    }
 }
 
 impl fmt::Display for SessionName {

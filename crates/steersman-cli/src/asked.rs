@@ -1,22 +1,17 @@
 //! Shows people what a session waits for: boxes, commands to type, JSON.
 
 use crate::error::CommandError;
-use crate::place::{Place, branch_name};
+use crate::place::Place;
 use crate::printer::{bold, dim, red, yellow};
 use crate::words::{
     ago, arguments, fold, left, line as one_line, operand, people, question, quoted, wait,
     written_out,
 };
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
-use steersman::runtime::engine::Inspection;
 use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind, ProbeState};
-use steersman::views::effects::Effect;
-use steersman::views::elsewhere::{alike, beside};
-use steersman::views::list::PendingRow;
-use steersman::views::log::Log;
+pub(crate) use steersman::views::elsewhere::Elsewhere;
+use steersman::views::elsewhere::{self, beside};
 use steersman_machine::stored::built_in::BuiltIn;
-use steersman_machine::stored::ids::Id;
 use steersman_machine::values::json::read;
 use steersman_machine::view::mapping::WHOLE;
 
@@ -24,14 +19,6 @@ use steersman_machine::view::mapping::WHOLE;
 pub(crate) fn time(millis: i64) -> Json {
     jiff::Timestamp::from_millisecond(millis).map_or(Json::Null, |t| t.to_string().into())
 }
-
-/// Returns a pending item as JSON.
-pub(crate) fn json(pending: &Pending) -> Json {
-    serde_json::to_value(PendingRow::from(pending)).unwrap_or_default()
-}
-
-/// Sentences about effects of the same tool on other branches, by the effect that a question is about.
-pub(crate) type Elsewhere = BTreeMap<Id, Vec<String>>;
 
 /// Returns what people should know of other branches before they decide these questions of a session. The log is read only if a
 /// question may need it.
@@ -52,39 +39,7 @@ pub(crate) async fn elsewhere(
         return Ok(Elsewhere::new());
     }
     let log = place.log(session).await?;
-    Ok(elsewhere_in(&log, &seen, all))
-}
-
-/// Like [`elsewhere`], from a log that was read.
-pub(crate) fn elsewhere_in<'a>(
-    log: &Log,
-    seen: &Inspection,
-    all: impl IntoIterator<Item = &'a Pending>,
-) -> Elsewhere {
-    let each = all.into_iter().filter_map(|pending| {
-        let effects = alike(log, seen, pending);
-        let told = effects.iter().map(|effect| on_another_branch(effect, seen));
-        let told: Vec<String> = told.collect();
-        (!told.is_empty()).then_some((pending.effect, told))
-    });
-    each.collect()
-}
-
-fn on_another_branch(effect: &Effect, seen: &Inspection) -> String {
-    let branch = seen
-        .branches
-        .iter()
-        .find(|branch| branch.id == effect.branch);
-    let name = branch.map_or_else(|| effect.branch.to_string(), branch_name);
-    let was_left = branch.is_some_and(|branch| branch.superseded);
-    let left = if was_left { ", which was left" } else { "" };
-    let args = arguments(&effect.args);
-    format!(
-        "{} of {} with ({args}) is {} on {name}{left}",
-        effect.tool,
-        effect.id,
-        effect.word()
-    )
+    Ok(elsewhere::told(&log, &seen, all))
 }
 
 /// Draws a box around a question to a person, for a layout of this width.

@@ -39,6 +39,15 @@ pub(crate) struct Global {
         hide_env_values = true
     )]
     pub(crate) store: Option<PathBuf>,
+    /// Ask the server at this address in place of a store, with the token in STEERSMAN_TOKEN, or in `server.token` next to the store.
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "STEERSMAN_SERVER",
+        hide_env_values = true
+    )]
+    pub(crate) server: Option<String>,
     /// Print data as JSON, one document or one a line.
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -53,6 +53,7 @@ mod retry;
 mod rewind;
 mod run;
 mod run_all;
+mod run_there;
 mod schedule;
 mod schema;
 mod search;
@@ -63,6 +64,7 @@ mod sessions;
 mod show;
 mod simulate;
 mod test;
+mod there;
 mod timeline;
 mod token;
 mod top;
@@ -71,6 +73,8 @@ mod why;
 use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
+use crate::remote;
+pub(crate) use artifacts::refused;
 
 /// Declares the commands in the groups and in the order of the help. A row names a variant, the module of the command (which
 /// has the command's name), and the type of its arguments.
@@ -92,12 +96,21 @@ macro_rules! commands {
         ];
 
         impl Command {
+            /// Returns the name of its module.
+            fn module(&self) -> &'static str {
+                match self {
+                    $($(Self::$name(_) => stringify!($module),)+)+
+                    $(Self::$hidden(_) => stringify!($hidden_module),)+
+                }
+            }
+
             /// Runs the command.
             pub(crate) async fn run(
                 self,
                 global: &Global,
                 printer: &Printer,
             ) -> Result<Exit, CommandError> {
+                remote::fits(self.module(), global)?;
                 match self {
                     $($(Self::$name(args) => Box::pin($module::run(*args, global, printer)).await,)+)+
                     $(Self::$hidden(args) => {

@@ -231,7 +231,13 @@ pub(crate) fn without_globals(mut error: clap::Error) -> clap::Error {
         return error;
     };
     let told = usage.to_string();
-    let globals = [" --store <FILE>", " --color <WHEN>", " --json", " --quiet"];
+    let globals = [
+        " --store <FILE>",
+        " --server <URL>",
+        " --color <WHEN>",
+        " --json",
+        " --quiet",
+    ];
     let fixed = globals
         .iter()
         .fold(told.clone(), |told, global| told.replace(global, ""));

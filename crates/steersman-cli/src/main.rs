@@ -14,6 +14,8 @@ mod place;
 mod play;
 mod printer;
 mod prompt;
+mod remote;
+mod source;
 mod step;
 mod store;
 mod tell;

@@ -1,6 +1,6 @@
 //! The store and the engine that a command uses.
 
-use crate::address::{Address, LineName, SessionName};
+use crate::address::{Address, SessionName};
 use crate::cli::{Drive, Durability, Global};
 use crate::clock::FileClock;
 use crate::error::CommandError;
@@ -12,18 +12,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steersman::runtime::engine::{BranchView, Engine, Inspection};
-use steersman::runtime::known::Known;
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
 use steersman::runtime::tap::Tap;
 use steersman::views::log::Log;
 use steersman::views::reader::Stored;
+use steersman::views::screen::{self, Seen};
+pub(crate) use steersman::views::screen::{branch_at, branch_name, line, shortest};
 use steersman::{Network, Steersman};
-use steersman_machine::stored::commit::LogLine;
-use steersman_machine::stored::ids::Line;
-use steersman_machine::values::near;
-
-/// Minimum length of a shown session id. The two characters that name the store are the same for most sessions.
-const SHORT: usize = 6;
 
 /// A store with the engine over it.
 pub(crate) struct Place {
@@ -225,7 +220,7 @@ impl Place {
     /// Finds the session that a name means.
     pub(crate) async fn session(&self, name: &SessionName) -> Result<SessionInfo, CommandError> {
         let mut query = SessionQuery {
-            limit: Some(2),
+            limit: Some(5),
             ..SessionQuery::default()
         };
         match name {
@@ -235,43 +230,13 @@ impl Place {
             }
             SessionName::Prefix(prefix) => query.prefix = Some(prefix.clone()),
         }
-        let mut found = self.store().sessions(&query).await?;
-        if let SessionName::Prefix(prefix) = name
-            && let Some(at) = found.iter().position(|s| *s.id == **prefix)
-        {
-            return Ok(found.swap_remove(at));
-        }
-        match found.len() {
-            1 => Ok(found.swap_remove(0)),
-            0 => Err(CommandError::usage(match name {
-                SessionName::Last => "there are no sessions yet".to_owned(),
-                SessionName::Label(..) => format!("no session has the label `{name}`"),
-                SessionName::Prefix(_) => format!("there is no session `{name}`"),
-            })
-            .hint(format!(
-                "`steersman sessions` lists those in {}",
-                locate::shown(&self.file)
-            ))),
-            _ => {
-                query.limit = Some(5);
-                let found = self.store().sessions(&query).await?;
-                let ids: Vec<&str> = found.iter().map(|s| &*s.id).collect();
-                Err(
-                    CommandError::usage(format!("`{name}` means more than one session"))
-                        .hint(ids.join(", ")),
-                )
-            }
-        }
+        let found = self.store().sessions(&query).await?;
+        meant(name, found, |info| &*info.id, &locate::shown(&self.file))
     }
 
     /// Returns the session's id as people type it: its shortest unique beginning.
     pub(crate) async fn short(&self, id: &str) -> Result<String, CommandError> {
-        let query = SessionQuery {
-            prefix: Some(id[..SHORT.min(id.len())].to_owned()),
-            ..SessionQuery::default()
-        };
-        let alike = self.store().sessions(&query).await?;
-        Ok(shortest(id, alike.iter().map(|s| &*s.id)).to_owned())
+        Ok(screen::short(self.engine(), id).await?)
     }
 
     /// Reads a session without owning it; also returns the index of the branch that the address names.
@@ -286,64 +251,11 @@ impl Place {
     }
 }
 
-/// The target of an address, for reading: a session's log, a branch, possibly a line.
-pub(crate) struct Sight {
-    pub(crate) address: Address,
-    pub(crate) inspection: Inspection,
-    pub(crate) log: Log,
-    pub(crate) reader: Arc<Stored>,
-    /// The secrets that the session knows.
-    pub(crate) known: Arc<Known>,
-    /// The index of the branch.
-    pub(crate) at: usize,
-    /// The session as people type it.
-    pub(crate) short: String,
-}
-
 impl Place {
     /// Reads the target of an address, without owning the session.
-    pub(crate) async fn look(&self, text: &str) -> Result<Sight, CommandError> {
-        let address = Address::parse(text)?;
-        let (inspection, at) = self.inspect(&address).await?;
-        let reader = Arc::new(self.reader(&inspection.info.id));
-        let log = Log::read(&*reader).await?;
-        let known = reader.masks().await?;
-        let short = self.short(&inspection.info.id).await?;
-        Ok(Sight {
-            address,
-            inspection,
-            log,
-            reader,
-            known,
-            at,
-            short,
-        })
-    }
-}
-
-impl Sight {
-    pub(crate) fn branch(&self) -> &BranchView {
-        &self.inspection.branches[self.at]
-    }
-
-    /// Returns the branch, if the address names one.
-    pub(crate) fn named(&self) -> Option<&BranchView> {
-        self.address.branch.as_ref().map(|_| self.branch())
-    }
-
-    /// Returns the name as people type it: the session, with the branch if the address names one.
-    pub(crate) fn name(&self) -> String {
-        typed_as(&self.short, self.named())
-    }
-
-    /// Returns all lines that led to the head of the branch, oldest first.
-    pub(crate) fn path(&self) -> Vec<&Arc<LogLine>> {
-        self.log.history(self.branch(), &self.inspection.branches)
-    }
-
-    /// Returns the line that the address names, on the path of the branch.
-    pub(crate) fn line(&self) -> Result<Option<Line>, CommandError> {
-        line(self.address.line.as_ref(), &self.path())
+    pub(crate) async fn look(&self, address: &Address) -> Result<Seen, CommandError> {
+        let info = self.session(&address.session).await?;
+        Ok(Seen::read(self.engine(), &info.id, address.branch.as_deref()).await?)
     }
 }
 
@@ -355,135 +267,32 @@ pub(crate) fn typed_as(short: &str, branch: Option<&BranchView>) -> String {
     }
 }
 
-/// Returns the shortest beginning of `id`, at least [`SHORT`] characters, that no other id of `all` has.
-pub(crate) fn shortest<'a>(id: &'a str, all: impl Iterator<Item = &'a str>) -> &'a str {
-    let shared = all
-        .filter(|other| *other != id)
-        .map(|other| {
-            id.bytes()
-                .zip(other.bytes())
-                .take_while(|(a, b)| a == b)
-                .count()
+/// Returns the session that a name means, among the first of those that it may mean. `place` is where these are.
+pub(crate) fn meant<T>(
+    name: &SessionName,
+    mut found: Vec<T>,
+    id: impl Fn(&T) -> &str,
+    place: &str,
+) -> Result<T, CommandError> {
+    if let SessionName::Prefix(prefix) = name
+        && let Some(at) = found.iter().position(|session| id(session) == *prefix)
+    {
+        return Ok(found.swap_remove(at));
+    }
+    match found.len() {
+        1 => Ok(found.swap_remove(0)),
+        0 => Err(CommandError::usage(match name {
+            SessionName::Last => "there are no sessions yet".to_owned(),
+            SessionName::Label(..) => format!("no session has the label `{name}`"),
+            SessionName::Prefix(_) => format!("there is no session `{name}`"),
         })
-        .max()
-        .unwrap_or(0);
-    &id[..(shared + 1).max(SHORT).min(id.len())]
-}
-
-/// Maximum number of branches without a label, or of names, that an error lists.
-const UNNAMED: usize = 10;
-
-/// Returns the index of a branch in an inspection: by label, by id, otherwise the current one.
-pub(crate) fn branch_at(
-    inspection: &Inspection,
-    name: Option<&str>,
-) -> Result<usize, CommandError> {
-    let found = inspection.branches.iter().position(|b| match name {
-        None => b.id == inspection.current,
-        Some(name) => b.label.as_deref() == Some(name) || b.id.to_string() == name,
-    });
-    found.ok_or_else(|| {
-        // A search opens many branches without a label.
-        let mut unnamed = 0;
-        let few = inspection.branches.iter().filter(|b| {
-            unnamed += usize::from(b.label.is_none());
-            b.label.is_some() || unnamed <= UNNAMED
-        });
-        let mut names: Vec<String> = few.map(branch_name).collect();
-        if unnamed > UNNAMED {
-            names.push(format!("and {} more", unnamed - UNNAMED));
+        .hint(format!("`steersman sessions` lists those in {place}"))),
+        _ => {
+            let ids: Vec<&str> = found.iter().map(id).collect();
+            Err(
+                CommandError::usage(format!("`{name}` means more than one session"))
+                    .hint(ids.join(", ")),
+            )
         }
-        CommandError::usage(format!(
-            "session `{}` has no branch `{}`",
-            inspection.info.id,
-            name.unwrap_or("current")
-        ))
-        .hint(format!("it has: {}", names.join(", ")))
-    })
-}
-
-/// Returns the label of a branch, otherwise its id.
-pub(crate) fn branch_name(branch: &BranchView) -> String {
-    branch
-        .label
-        .as_ref()
-        .map_or_else(|| branch.id.to_string(), ToString::to_string)
-}
-
-/// Returns the line that an address names, among the lines that led to the head of its branch, oldest first. All commands find lines
-/// here, so that an address means the same line in each of them.
-pub(crate) fn line(
-    name: Option<&LineName>,
-    path: &[&Arc<LogLine>],
-) -> Result<Option<Line>, CommandError> {
-    let Some(name) = name else { return Ok(None) };
-    let lines: Vec<Line> = path.iter().map(|l| l.n).collect();
-    let found = match name {
-        LineName::Number(n) => lines.iter().copied().find(|l| l.0 == *n),
-        LineName::Back(back) => usize::try_from(*back)
-            .ok()
-            .and_then(|back| lines.iter().rev().nth(back).copied()),
-        LineName::First(tool) => Log::first_call_of(path, tool),
-    };
-    let Some(line) = found else {
-        let what = match name {
-            LineName::Number(n) => return Err(no_line(*n, &lines)),
-            LineName::Back(n) => format!("this branch has no {n} lines before its last"),
-            LineName::First(tool) => {
-                let what = format!("nothing on this branch called `{tool}`");
-                return Err(CommandError::usage(what).hint(hint(tool, path)));
-            }
-        };
-        return Err(CommandError::usage(what).hint(match lines.last() {
-            Some(last) => format!("its lines go from {} to {last}", lines[0]),
-            None => "it has no lines yet".to_owned(),
-        }));
-    };
-    Ok(Some(line))
-}
-
-/// Returns a hint for a name that no call has: the one that was probably meant, otherwise all.
-fn hint(typed: &str, path: &[&Arc<LogLine>]) -> String {
-    let called = Log::called_in(path);
-    let ends_so = |name: &&str| name.rsplit('.').next() == Some(typed);
-    let near = called.iter().copied().find(ends_so);
-    let near = near.or_else(|| near::near(typed, called.iter().copied()));
-    match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if called.is_empty() => "nothing was called there".to_owned(),
-        None => {
-            let called: Vec<&str> = called.into_iter().take(UNNAMED).collect();
-            format!("called were: {}", called.join(", "))
-        }
-    }
-}
-
-/// Returns the error for a line number that is not on the branch. Numbers are unique in the session, so the lines of a
-/// branch have gaps.
-fn no_line(n: u64, lines: &[Line]) -> CommandError {
-    let error = CommandError::usage(format!("there is no line {n} on this branch"));
-    let before = lines.iter().rev().find(|line| line.0 < n);
-    let after = lines.iter().find(|line| line.0 > n);
-    match (before, after) {
-        (Some(before), Some(after)) => error
-            .hint(format!("it goes from line {before} to line {after}: what lies between is on another branch, or nowhere"))
-            .hint("a line of another branch: SESSION:BRANCH@LINE; `steersman show` draws them"),
-        _ => error.hint(match (lines.first(), lines.last()) {
-            (Some(first), Some(last)) => format!("its lines go from {first} to {last}"),
-            _ => "it has no lines yet".to_owned(),
-        }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_as_short_as_they_can_be() {
-        let all = ["aak7wqabcd", "aak7wqxyz0", "aam3xd0000", "mine"];
-        assert_eq!(shortest("aak7wqabcd", all.into_iter()), "aak7wqa");
-        assert_eq!(shortest("aam3xd0000", all.into_iter()), "aam3xd");
-        assert_eq!(shortest("mine", all.into_iter()), "mine");
     }
 }

@@ -3,10 +3,11 @@
 pub(crate) mod follow;
 mod live;
 mod stay;
+pub(crate) mod there;
 
 use crate::asked::{self, Elsewhere};
 use crate::error::{CommandError, Exit};
-use crate::place::{Place, branch_name, typed_as};
+use crate::place::{Place, typed_as};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::step::Keys;
 use crate::tell::remedy::remedy;
@@ -21,7 +22,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steersman::Turn;
 use steersman::runtime::bind::Values;
-use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::feed::{Feed, FeedItem};
 use steersman::runtime::inbox::unread;
 use steersman::runtime::pending::Pending;
@@ -30,12 +30,12 @@ use steersman::runtime::step::{Go, Stood};
 use steersman::views::cause::Reason;
 use steersman::views::event::Teller;
 use steersman::views::reader::{Reader as _, Stored};
+use steersman::views::screen::{awaited, models};
 use steersman::views::story::Story;
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{Admission, Admitted, Binding, LogLine, Want};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Id, Line};
-use steersman_machine::stored::interaction::Target;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Grace period before leaving prints a message.
@@ -467,48 +467,6 @@ pub(crate) struct Told {
     pub(crate) waits_for: Vec<(String, Vec<Pending>)>,
     /// Effects on other branches that people should know before they decide.
     pub(crate) elsewhere: Elsewhere,
-}
-
-/// Returns the open branches that a branch waits for.
-fn awaited(seen: &Inspection, branch: &BranchView) -> Vec<(String, Vec<Pending>)> {
-    let snapshot = &branch.snapshot;
-    let calls = snapshot.forks.iter();
-    let calls = calls.filter_map(|(owner, call)| snapshot.call(*owner, *call));
-    let mut awaited: Vec<Id> = Vec::new();
-    for call in calls.filter(|call| call.closed.is_none()) {
-        if let Target::Branches(branches) = &call.call.target {
-            awaited.extend(branches);
-        }
-    }
-    let open = |b: &&BranchView| !b.ended && !b.superseded && awaited.contains(&b.id);
-    let open = seen.branches.iter().filter(open);
-    open.map(|b| {
-        let waits = |p: &&Pending| p.branch == b.id && !p.left;
-        let here = seen.pending.iter().filter(waits);
-        (branch_name(b), here.cloned().collect())
-    })
-    .collect()
-}
-
-/// Lists the models that the session is bound to, each once.
-fn models(values: &Values) -> String {
-    let mut names: Vec<String> = values
-        .models
-        .iter()
-        .map(|bound| {
-            let mut name = bound.provider.to_string();
-            if let Some(model) = &bound.model {
-                name = format!("{name}/{model}");
-            }
-            if let Some(key) = &bound.key_env {
-                name = format!("{name} ({key})");
-            }
-            name
-        })
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    names.join(", ")
 }
 
 fn report(

@@ -14,6 +14,7 @@
 
 use crate::cli::{Color, Global};
 use crate::error::{CommandError, Exit};
+use crate::remote::SERVER;
 use crate::words::{relayed, screen, turns};
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
@@ -46,11 +47,17 @@ impl Printer {
             relayed(columns);
         }
         let named = std::env::var_os("STEERSMAN_STORE").map(std::path::PathBuf::from);
-        if let Some(store) = &global.store
-            && named.as_ref() != Some(store)
-        {
+        let store = global.store.as_ref();
+        let store = store.filter(|store| named.as_ref() != Some(*store));
+        let store =
+            store.map(|store| format!("--store {} ", quoted(&store.display().to_string())));
+        let named = std::env::var(SERVER).ok();
+        let server = global.server().filter(|url| named.as_deref() != Some(*url));
+        let server = server.map(|url| format!("--server {} ", quoted(url)));
+        let options: String = store.into_iter().chain(server).collect();
+        if !options.is_empty() {
             // All printers are made from the same options.
-            let _ = STORE.set(quoted(&store.display().to_string()));
+            let _ = OPTIONS.set(options);
         }
         Self {
             json: global.json,
@@ -208,10 +215,10 @@ impl Printer {
     }
 }
 
-/// The store, if the command line named it. Commands to type next then name it too.
-static STORE: OnceLock<String> = OnceLock::new();
+/// The options for the store and the server, if the command line named them. Commands to type next then name them too.
+static OPTIONS: OnceLock<String> = OnceLock::new();
 
-/// Renders a command to type, with the option for the store. It is not divided where a row is folded.
+/// Renders a command to type, with the options for the store and the server. It is not divided where a row is folded.
 pub(crate) fn typed(command: &str) -> String {
     let seal = seal();
     format!(
@@ -224,10 +231,10 @@ pub(crate) fn typed(command: &str) -> String {
 const ONE: &str = "one";
 const DIVISIBLE: &str = "divisible";
 
-/// Adds the option for the store to the commands in a text.
+/// Adds the options for the store and the server to the commands in a text.
 pub(crate) fn here(text: &str) -> String {
-    match STORE.get() {
-        Some(store) => text.replace("steersman ", &format!("steersman --store {store} ")),
+    match OPTIONS.get() {
+        Some(options) => text.replace("steersman ", &format!("steersman {options}")),
         None => text.to_owned(),
     }
 }

@@ -2245,6 +2245,9 @@ pub struct SessionsListQuery {
     /// A label: `name:value`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// The beginning of the id of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
     /// A filter, as `steersman sessions --where` takes it: `status = waits and vendor = Acme and updated > -7d`.
     #[serde(rename = "where")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -2570,6 +2573,24 @@ pub struct ViewsLinesQuery {
     pub limit: Option<u64>,
 }
 
+/// The conditions of `list_screen` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsListScreenQuery {
+    /// A filter, as `steersman sessions --where` takes it.
+    #[serde(rename = "where")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub where_: Option<String>,
+    /// The most sessions, at most 10000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// Sums by `status`, `code` or `network`, in place of the sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// True to count reruns in sums, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reruns: Option<bool>,
+}
+
 /// The conditions of `map_session` of [`ViewsApi`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ViewsMapSessionQuery {
@@ -2585,6 +2606,29 @@ pub struct ViewsMapSessionQuery {
     /// Only each so-manyth entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u64>,
+}
+
+/// The conditions of `screen` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsScreenQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// A line as the program takes it behind `@`: `12`, `-2`, `head`, or the name of a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// The thing that is meant, by its name or id: a call, an agent, an effect, an artifact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// The form, where a screen has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<String>,
+    /// The line after which a log begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// The most lines of a log, at most 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u64>,
 }
 
 /// The conditions of `state` of [`ViewsApi`].
@@ -2765,6 +2809,22 @@ impl ViewsApi<'_> {
         self.transport.json(call).await
     }
 
+    /// Returns what a command of the program prints of all sessions that the token sees: `sessions`, `pending`.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn list_screen(
+        &self,
+        screen: &str,
+        query: &ViewsListScreenQuery,
+    ) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/screens/")
+            .part(&screen)
+            .query(query);
+        self.transport.json(call).await
+    }
+
     /// Returns the session as columns, one entry for each interaction, question, decision, edit, branch and owner. Columns have the same
     /// length; lines and times are differences to the entry before.
     ///
@@ -2803,6 +2863,25 @@ impl ViewsApi<'_> {
             .body(body)?
             .given(given)
             .takes_key();
+        self.transport.json(call).await
+    }
+
+    /// Returns what a command of the program prints of a session.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn screen(
+        &self,
+        session: &str,
+        screen: &str,
+        query: &ViewsScreenQuery,
+    ) -> Result<Value, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/screens/")
+            .part(&screen)
+            .query(query);
         self.transport.json(call).await
     }
 

@@ -22,6 +22,7 @@ mod openai;
 mod orders;
 mod questions;
 mod reruns;
+mod screens;
 mod searches;
 mod server;
 mod sessions;
@@ -46,6 +47,7 @@ pub(crate) fn all(limits: &Limits) -> OpenApiRouter<Server> {
         .merge(events::routes(limits))
         .merge(views::routes())
         .merge(diff::routes())
+        .merge(screens::routes())
         .merge(reruns::routes())
         .merge(searches::routes())
         .merge(definitions::routes())

@@ -2,7 +2,7 @@
 
 use crate::list::status;
 use crate::words::{people, span, wait};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::snapshot::{Agent, Snapshot};
@@ -18,12 +18,12 @@ use steersman_runtime::session::Settled;
 use steersman_runtime::store::SessionInfo;
 
 /// The first cause of a stop: where an agent failed because one below it failed, what the lowest of them failed of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Reason {
     /// The code of the stop: `provider_overloaded`, `model_calls`.
     pub code: Arc<str>,
     /// The agent that failed first, by its name in the definition. `None` for the agent at the top, and for limits.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<Name>,
 }
 
@@ -163,7 +163,7 @@ fn more(told: String, waits: usize) -> String {
 }
 
 /// Sums over sessions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Sums {
     /// Number of sessions.
     pub sessions: u64,

@@ -1,7 +1,7 @@
 //! The differences between two branches or two sessions; what they have in common is left out.
 
 use crate::essence::{essential, in_call_order};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use steersman_runtime::ledger::Amount;
 use steersman_runtime::session::Settled;
 
 /// A value of each side.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Both<T> {
     /// Value of the first side.
     pub a: T,
@@ -34,7 +34,7 @@ impl<T: PartialEq> Both<T> {
 }
 
 /// The first difference between the stacks of an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct First {
     /// The agent, by names from the root down.
     pub agent: String,
@@ -49,7 +49,7 @@ pub struct First {
 }
 
 /// A tool call and how it ended.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct Deed {
     /// The agent that called it, by names from the root down.
     pub agent: String,
@@ -64,7 +64,7 @@ pub struct Deed {
 
 /// The differences between two sessions or branches. Agents are matched by their path. Ids, lines, times and approvers are
 /// ignored; so is whether an effect happened or was simulated with the same result.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Diff {
     /// The result of each side, by the values of its `outcome:`.
     pub outcome: Both<Json>,

@@ -1,7 +1,7 @@
 //! The effects of a session's tools, and the status of each, read from the log.
 
 use crate::event::Asking;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -94,7 +94,7 @@ pub enum Standing {
 }
 
 /// Numbers of effects of one tool that touch the world.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Sum {
     /// Effects that began.
     pub intended: u32,

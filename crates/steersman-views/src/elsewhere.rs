@@ -3,7 +3,10 @@
 
 use crate::effects::{Effect, Effects};
 use crate::log::Log;
+use crate::screen::branch_name;
+use crate::words::arguments;
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::values::json::read;
 use steersman_runtime::engine::Inspection;
@@ -56,6 +59,41 @@ pub fn alike(log: &Log, seen: &Inspection, asked: &Pending) -> Vec<Effect> {
         Some(&effect.tool) == asked.tool.as_ref() && found.contains(&effect.id) && differs(effect)
     });
     alike.cloned().collect()
+}
+
+/// Sentences about effects of the same tool on other branches, by the effect that a question is about.
+pub type Elsewhere = BTreeMap<Id, Vec<String>>;
+
+/// Returns what people should know of other branches before they decide these questions of a session.
+pub fn told<'a>(
+    log: &Log,
+    seen: &Inspection,
+    all: impl IntoIterator<Item = &'a Pending>,
+) -> Elsewhere {
+    let each = all.into_iter().filter_map(|pending| {
+        let effects = alike(log, seen, pending);
+        let told = effects.iter().map(|effect| on_another_branch(effect, seen));
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then_some((pending.effect, told))
+    });
+    each.collect()
+}
+
+fn on_another_branch(effect: &Effect, seen: &Inspection) -> String {
+    let branch = seen
+        .branches
+        .iter()
+        .find(|branch| branch.id == effect.branch);
+    let name = branch.map_or_else(|| effect.branch.to_string(), branch_name);
+    let was_left = branch.is_some_and(|branch| branch.superseded);
+    let left = if was_left { ", which was left" } else { "" };
+    let args = arguments(&effect.args);
+    format!(
+        "{} of {} with ({args}) is {} on {name}{left}",
+        effect.tool,
+        effect.id,
+        effect.word()
+    )
 }
 
 /// Returns the effects of a whole session.

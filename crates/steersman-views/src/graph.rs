@@ -18,11 +18,12 @@ pub use layout::{Area, INNER, LINE, Layout, Line, PAD, SMALL, Shape, TITLE, WORD
 pub use of::{Drawn, draw};
 pub use stand::stand;
 
-use serde::Serialize;
+use crate::words::Word;
+use serde::{Deserialize, Serialize};
 use steersman_machine::stored::ids::Name;
 
 /// The picture. Everything is listed in the order in which it is drawn.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Graph {
     /// Name of the network.
     pub name: Name,
@@ -39,13 +40,13 @@ pub struct Graph {
 }
 
 /// A routed agent with its members, or an agent with its modes. The first cluster is the whole network.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Cluster {
     /// The name of the agent.
     pub name: Name,
     /// The kind of router: `rules`, `sequence`, `states`, `tasks`, `handoff`, `pick`, `Rust`. For an agent with modes:
     /// `modes`.
-    pub by: &'static str,
+    pub by: Word,
     /// Text in the head of its frame.
     pub facts: Vec<Fact>,
     /// The cluster that contains it; `None` for the whole network.
@@ -57,7 +58,7 @@ pub struct Cluster {
 }
 
 /// A box of the picture.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Node {
     /// The kind of node.
     pub what: What,
@@ -74,7 +75,7 @@ pub struct Node {
 }
 
 /// The kind of a node.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// The user or caller.
@@ -104,19 +105,19 @@ pub enum What {
 }
 
 /// A line of text in a box.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Fact {
     /// The word before the text: `tool`, `needs`, `done`.
-    pub word: &'static str,
+    pub word: Word,
     /// The text after the word, in one line.
     pub text: String,
     /// True if it belongs to the tool in the rows above.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub of_tool: bool,
 }
 
 /// The index of a node or of a cluster.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum At {
     /// Index in [`Graph::nodes`].
@@ -126,7 +127,7 @@ pub enum At {
 }
 
 /// An arrow between two items of the same cluster.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Edge {
     /// The item at which the arrow begins.
     pub from: At,
@@ -141,7 +142,7 @@ pub struct Edge {
 }
 
 /// The meaning of an arrow.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A router chooses the target, an agent hands the floor over to it, or a message arrives at it.
@@ -155,7 +156,7 @@ pub enum Kind {
 }
 
 /// The mark of a session on a node or cluster.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Mark {
     /// The kind of mark; `None` if the session was never here.
     pub is: Option<Is>,
@@ -164,7 +165,7 @@ pub struct Mark {
 }
 
 /// The kinds of marks, from the least to the most important.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Is {
     /// It was active and has ended.
@@ -227,7 +228,7 @@ impl Mark {
 impl Fact {
     fn new(word: &'static str, text: impl Into<String>) -> Self {
         Self {
-            word,
+            word: word.into(),
             text: text.into(),
             of_tool: false,
         }

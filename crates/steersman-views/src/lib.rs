@@ -23,10 +23,12 @@
 //!   lists ---------------------------------------> top      the fleet of a store
 //!   lists, inspection ---------------------------> filter   the sessions that meet conditions
 //!   definition, snapshot ------------------------> graph    a picture with marks and coordinates
+//!   all of these --------------------------------> screen   what a command of the program prints, from a store or from a server
 //! ```
 //!
 //! **Views are plain data.** They serialize to JSON and hold no colours, no widths of terminals and no commands to type. Only
-//! [`graph::svg`] paints, because a picture for a page is the same for every reader.
+//! [`graph::svg`] paints, because a picture for a page is the same for every reader, and only the refusals of [`screen`] name
+//! commands, because screens are what commands print.
 //!
 //! **Views read through a [`Reader`](reader::Reader).** [`Stored`](reader::Stored) reads a session on disk, whichever process
 //! drives it. It masks secrets if asked to: then the values of all secrets that the session knows read `(secret)` in every text,
@@ -63,6 +65,7 @@ pub mod reader;
 pub mod record;
 pub mod remedy;
 pub mod rerun;
+pub mod screen;
 pub mod search;
 mod shown;
 pub mod spans;

@@ -1,7 +1,7 @@
 //! Lines of the log, each with everything that it holds, as text.
 
 use crate::shown;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine};
 use steersman_machine::stored::ids::Bodies;
@@ -35,10 +35,10 @@ pub struct LineView {
 }
 
 /// The duration of a call of a model or a tool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Took {
     /// The effect.
-    #[serde(serialize_with = "shown::text")]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub effect: Id,
     /// Milliseconds: of a model, those of the attempt that succeeded; of a tool, those since its newest attempt began.
     pub millis: u64,

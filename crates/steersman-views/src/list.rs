@@ -4,7 +4,7 @@ use crate::effects::Effect;
 use crate::elsewhere::alike;
 use crate::log::Log;
 use crate::shown::{self, rfc3339};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
@@ -15,7 +15,7 @@ use steersman_runtime::schedule::Plan;
 use steersman_runtime::store::{IMMEDIATELY, Memory, Rated, Schedule, SessionInfo};
 
 /// A session in a list.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct SessionRow {
     /// Id of the session.
     pub session: String,
@@ -26,13 +26,13 @@ pub struct SessionRow {
     /// Its [`status`].
     pub status: String,
     /// Time of creation.
-    #[serde(serialize_with = "shown::time")]
+    #[serde(serialize_with = "shown::time", deserialize_with = "shown::read::time")]
     pub created: Time,
     /// Time of the last commit.
-    #[serde(serialize_with = "shown::time")]
+    #[serde(serialize_with = "shown::time", deserialize_with = "shown::read::time")]
     pub updated: Time,
     /// The last line on disk.
-    #[serde(serialize_with = "shown::line")]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub line: Line,
     /// Number of model calls.
     pub model_calls: u64,
@@ -47,12 +47,12 @@ pub struct SessionRow {
     /// The process that owns it now.
     pub owner: Option<String>,
     /// Calls that wait for a place that does not answer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub places: Vec<PlaceRow>,
 }
 
 /// A memory in a list. Its times are in milliseconds since 1970.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct MemoryRow {
     /// Its number in the store.
     pub memory: u64,
@@ -71,7 +71,11 @@ pub struct MemoryRow {
     /// The session that saved it, if one did.
     pub session: Option<Arc<str>>,
     /// The effect that saved it, if one did.
-    #[serde(serialize_with = "shown::optional_id")]
+    #[serde(
+        serialize_with = "shown::optional_id",
+        deserialize_with = "shown::read::optional_id",
+        default
+    )]
     pub effect: Option<Id>,
     /// The agent that saved it.
     pub by: Name,
@@ -87,8 +91,16 @@ pub struct MemoryRow {
     pub rated_by_agents: Option<RatedRow>,
 }
 
+impl MemoryRow {
+    /// Returns the rating that counts.
+    pub fn rating(&self) -> Option<&RatedRow> {
+        let by_people = self.rated_by_people.as_ref();
+        by_people.or(self.rated_by_agents.as_ref())
+    }
+}
+
 /// A rating of a memory.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct RatedRow {
     /// From 1 to 5.
     pub rating: u8,
@@ -131,7 +143,7 @@ impl From<&Memory> for MemoryRow {
 }
 
 /// A schedule in a list.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ScheduleRow {
     /// Name of its network.
     pub network: Name,
@@ -142,10 +154,18 @@ pub struct ScheduleRow {
     /// Its time zone.
     pub timezone: Option<String>,
     /// Time at which the next session begins.
-    #[serde(serialize_with = "shown::optional_time")]
+    #[serde(
+        serialize_with = "shown::optional_time",
+        deserialize_with = "shown::read::optional_time",
+        default
+    )]
     pub next: Option<Time>,
     /// The last time that was due.
-    #[serde(serialize_with = "shown::optional_time")]
+    #[serde(
+        serialize_with = "shown::optional_time",
+        deserialize_with = "shown::read::optional_time",
+        default
+    )]
     pub last: Option<Time>,
     /// Number of times in its life that began no session, because no process ran or the session could not begin.
     pub missed: u64,
@@ -167,12 +187,12 @@ impl ScheduleRow {
 }
 
 /// A call that waits for a place that does not answer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct PlaceRow {
     /// Name of the place: a model's provider, or the host of a tool.
     pub place: Name,
     /// Time at which the call began to wait.
-    #[serde(serialize_with = "shown::time")]
+    #[serde(serialize_with = "shown::time", deserialize_with = "shown::read::time")]
     pub since: Time,
 }
 

@@ -7,8 +7,8 @@ use crate::list::{PendingRow, SessionRow, may_expire, status};
 use crate::log::Log;
 use crate::shown;
 use crate::story::{Row, Story, Tone};
-use crate::words;
-use serde::Serialize;
+use crate::words::{self, Word};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub struct Subject<'a> {
 }
 
 /// A session on one page.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Page {
     /// Its row in lists.
     #[serde(flatten)]
@@ -72,56 +72,60 @@ pub struct Page {
     /// The agents, from the root down.
     pub agents: Vec<AgentRow>,
     /// The letters that occur in the stacks of the agents, each with its meaning.
-    pub legend: BTreeMap<String, &'static str>,
+    pub legend: BTreeMap<String, Word>,
     /// The state by name. Entries of agents below the root are prefixed with the agent's path.
     pub state: Map<String, Json>,
     /// The branches, in the order in which they were opened.
     pub branches: Vec<BranchRow>,
     /// Effects of tools.
+    #[serde(skip_deserializing)]
     pub effects: Vec<Effect>,
     /// Sums of effects by tool.
     pub sums: BTreeMap<Name, Sum>,
     /// The artifacts whose newest version is rated.
     pub rated: Vec<Rated>,
     /// Everything that it waits for.
+    #[serde(skip_deserializing)]
     pub holds: Vec<PendingRow>,
     /// Standing orders of people.
     pub orders: Vec<String>,
     /// Time at which its texts are erased, if it has ended and its definition keeps sessions for a time only.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "shown::optional_time"
+        serialize_with = "shown::optional_time",
+        deserialize_with = "shown::read::optional_time",
+        default
     )]
     pub erased_at: Option<Time>,
     /// Number of messages in its inbox.
     pub inbox: usize,
     /// Messages in its inbox that this program cannot read, each with the reason.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unread: Vec<String>,
 }
 
 /// The result of a session.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Standing {
     /// Texts for the user that come before the answer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub before: Vec<Arc<str>>,
     /// The answer that settled the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub answer: Option<Arc<str>>,
     /// The code of a failure or limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub code: Option<Arc<str>>,
     /// The message of a failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<Arc<str>>,
     /// The first cause of a failure or limit, if this is how the session stands now.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<Reason>,
 }
 
 /// Usage of one model.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ModelRow {
     /// Provider and model.
     pub model: String,
@@ -137,7 +141,7 @@ pub struct ModelRow {
 }
 
 /// Tokens and money of model calls whose answers were not used.
-#[derive(Copy, Clone, Debug, Serialize)]
+#[derive(Copy, Clone, Debug, Deserialize, Serialize)]
 pub struct Lost {
     /// Number of tokens.
     pub tokens: u64,
@@ -146,10 +150,10 @@ pub struct Lost {
 }
 
 /// An agent of a session.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct AgentRow {
     /// Id of the instance, `n.k`.
-    #[serde(serialize_with = "shown::text")]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub id: Id,
     /// Its name in the definition.
     pub name: Name,
@@ -158,7 +162,7 @@ pub struct AgentRow {
     /// Its phase: `resting`, `thinking`, `routing`, `calling`.
     pub phase: String,
     /// The agent to which it gave the floor and that rests: nothing is owed until a person speaks, although its call is open.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub floor: Option<Name>,
     /// The state of its net, if it has one.
     pub net_state: Option<Name>,
@@ -173,17 +177,17 @@ pub struct AgentRow {
 }
 
 /// A branch of a session.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct BranchRow {
     /// Id of the branch, `n.k`.
-    #[serde(serialize_with = "shown::text")]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub id: Id,
     /// The label that the call or the person gave to the branch.
     pub label: Option<Name>,
     /// The branch and line at which it began; `None` for `main`.
     pub from: Option<From>,
     /// The newest line of the branch.
-    #[serde(serialize_with = "shown::line")]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub head: Line,
     /// True if effects that touch the world are not run on it.
     pub dry: bool,
@@ -192,41 +196,43 @@ pub struct BranchRow {
     /// True if the branch is superseded: it does not continue, unless it becomes the current one again.
     pub superseded: bool,
     /// If the branch is superseded: its last line that counts.
-    #[serde(serialize_with = "shown::maybe_line")]
+    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
     pub left_after: Option<Line>,
     /// True if a person cancelled it, or the agent that forked it no longer waits for it.
     pub cancelled: bool,
     /// True if it began with a rewind.
     pub rewound: bool,
     /// The line in which the call that waited for this branch received its result.
-    #[serde(serialize_with = "shown::maybe_line")]
+    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
     pub joined: Option<Line>,
     /// The last line of it that was adopted.
-    #[serde(serialize_with = "shown::maybe_line")]
+    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
     pub adopted: Option<Line>,
     /// True for a branch that an agent forked.
     pub of_agent: bool,
     /// If the page is of one branch, and this branch is on the path to it: the last line of this branch on the path.
     #[serde(
         serialize_with = "shown::maybe_line",
-        skip_serializing_if = "Option::is_none"
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shown::read::maybe_line",
+        default
     )]
     pub upto: Option<Line>,
 }
 
 /// The beginning of a branch.
-#[derive(Copy, Clone, Debug, Serialize)]
+#[derive(Copy, Clone, Debug, Deserialize, Serialize)]
 pub struct From {
     /// The branch that it left.
-    #[serde(serialize_with = "shown::text")]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub branch: Id,
     /// The line at which it left that branch.
-    #[serde(serialize_with = "shown::line")]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub line: Line,
 }
 
 /// A rated artifact.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Rated {
     /// Name of the artifact.
     pub name: String,
@@ -537,9 +543,9 @@ fn name(branch: &BranchView) -> String {
 }
 
 /// Returns the letters in the stacks of agents, each with its meaning.
-fn legend(agents: &[AgentRow]) -> BTreeMap<String, &'static str> {
+fn legend(agents: &[AgentRow]) -> BTreeMap<String, Word> {
     let letters = agents.iter().flat_map(|agent| agent.letters.split(' '));
-    let known = letters.filter_map(|letter| Some((letter.to_owned(), words::letter(letter)?)));
+    let known = letters.filter_map(|letter| Some((letter.to_owned(), Word::from(words::letter(letter)?))));
     known.collect()
 }
 

@@ -1,7 +1,7 @@
 //! Causes and remedies of stops and failures, by their codes. The tables of the guide to troubleshooting are made of these.
 
 use crate::cause::Reason;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use steersman_machine::stored::codes::is_http;
 use steersman_runtime::session::Settled;
@@ -39,7 +39,7 @@ impl Part {
 }
 
 /// An act of a person that helps after a stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
     /// Look for what is missing on this computer: keys, models, servers.
@@ -389,6 +389,25 @@ pub fn of_stop(settled: &Settled, first: Option<&Reason>) -> Option<&'static Rem
     let code = first.map_or(code, |first| &first.code);
     let known = |part: &Part| of(code).find(|remedy| remedy.of == *part);
     parts.iter().find_map(known)
+}
+
+/// The cause of a stop and what to do about it, as people read it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Advice {
+    /// Cause and remedy as sentences.
+    pub sentence: String,
+    /// Acts of a person that help, in order.
+    pub acts: Vec<Act>,
+}
+
+/// Returns the advice for the state of a session, if it stopped with a code that has one. `first` is what failed first, if that is
+/// known.
+pub fn advice(settled: &Settled, first: Option<&Reason>) -> Option<Advice> {
+    let remedy = of_stop(settled, first)?;
+    Some(Advice {
+        sentence: remedy.sentence(),
+        acts: remedy.acts.to_vec(),
+    })
 }
 
 impl Remedy {

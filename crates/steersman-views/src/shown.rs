@@ -72,3 +72,57 @@ pub(crate) fn optional_id<S: Serializer>(id: &Option<Id>, to: S) -> Result<S::Ok
 pub(crate) fn kind<S: Serializer>(kind: &PendingKind, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(kind.word())
 }
+
+/// Reads these forms again.
+pub(crate) mod read {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer};
+    use std::str::FromStr;
+    use steersman_machine::stored::ids::{Id, Line, Time};
+
+    fn parsed<T: FromStr, E: serde::de::Error>(text: &str) -> Result<T, E> {
+        text.parse()
+            .map_err(|_| E::custom(format!("`{text}` has another form")))
+    }
+
+    pub(crate) fn optional_time<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Time>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        let at = text.map(|text| text.parse::<jiff::Timestamp>());
+        let at = at.transpose().map_err(D::Error::custom)?;
+        Ok(at.map(|at| Time(at.as_millisecond())))
+    }
+
+    /// Reads a time. One that no calendar has is written as none.
+    pub(crate) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Time, D::Error> {
+        Ok(optional_time(from)?.unwrap_or(Time(i64::MAX)))
+    }
+
+    pub(crate) fn line<'de, D: Deserializer<'de>>(from: D) -> Result<Line, D::Error> {
+        u64::deserialize(from).map(Line)
+    }
+
+    pub(crate) fn maybe_line<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Line>, D::Error> {
+        Ok(Option::<u64>::deserialize(from)?.map(Line))
+    }
+
+    pub(crate) fn lines<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Line>, D::Error> {
+        let lines = Vec::<u64>::deserialize(from)?;
+        Ok(lines.into_iter().map(Line).collect())
+    }
+
+    pub(crate) fn two_lines<'de, D: Deserializer<'de>>(from: D) -> Result<(Line, Line), D::Error> {
+        let (first, last) = <(u64, u64)>::deserialize(from)?;
+        Ok((Line(first), Line(last)))
+    }
+
+    pub(crate) fn text<'de, T: FromStr, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+        parsed(&String::deserialize(from)?)
+    }
+
+    pub(crate) fn optional_id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Id>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| parsed(&text)).transpose()
+    }
+}

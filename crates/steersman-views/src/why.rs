@@ -9,9 +9,9 @@ mod walk;
 pub use past::Past;
 
 use crate::shown;
-use crate::words::{arguments, line as one_line, speaker};
+use crate::words::{Word, arguments, line as one_line, speaker};
 use past::Place;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use steersman_machine::network::{Does, RouteBy};
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, LogLine, Want};
@@ -26,16 +26,16 @@ use steersman_machine::stored::words::how_word;
 const TEXT: usize = 400;
 
 /// One step of the chain.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Step {
     /// The line of the step.
     pub line: u64,
     /// The time of that line.
-    #[serde(serialize_with = "shown::time")]
+    #[serde(serialize_with = "shown::time", deserialize_with = "shown::read::time")]
     pub at: Time,
     /// The kind of step: `call`, `answer`, `asked`, `route`, `result`, `message`, `draft`, `end`, `summary`, and `earlier` for
     /// decisions that are left out.
-    pub kind: &'static str,
+    pub kind: Word,
     /// The actor: an agent, `you`, a role, `engine` or `net`; `?` if the log does not say.
     pub who: String,
     /// The step in words.
@@ -47,10 +47,10 @@ pub struct Step {
 }
 
 /// A further fact that was recorded about a step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Fact {
     /// The kind of fact, such as `model`, `held`, `attempt` or `rule`. People read its [`Fact::title`].
-    pub word: &'static str,
+    pub word: Word,
     /// The fact in words.
     pub text: String,
 }
@@ -58,14 +58,14 @@ pub struct Fact {
 impl Fact {
     fn new(word: &'static str, text: impl Into<String>) -> Self {
         Self {
-            word,
+            word: word.into(),
             text: text.into(),
         }
     }
 
     /// Returns the kind as people read it in front of the text.
-    pub fn title(&self) -> &'static str {
-        match self.word {
+    pub fn title(&self) -> &str {
+        match &*self.word {
             CAME_TO => "result",
             "since" => "put off",
             "try" => "rejected",
@@ -309,7 +309,7 @@ impl Past<'_> {
         Step {
             line: line.0,
             at: Time(self.time(line)),
-            kind,
+            kind: kind.into(),
             who: who.to_owned(),
             text,
             id: None,

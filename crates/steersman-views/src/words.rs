@@ -1,6 +1,7 @@
 //! Numbers, spans and calls in words, as all views and programs write them.
 
 use serde_json::{Map, Value as Json};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use steersman_machine::network::ANYBODY;
 use steersman_machine::stored::by::By;
@@ -9,6 +10,9 @@ use steersman_machine::stored::interaction::Doubtful;
 use steersman_machine::values::json::read;
 pub use steersman_machine::values::price::digits;
 use steersman_runtime::pending::PendingKind;
+
+/// A word that this program knows, or that another program sent.
+pub type Word = Cow<'static, str>;
 
 /// Returns the sender as a story names one: `you` for a user of no known identity, otherwise role and identity.
 pub(crate) fn speaker(by: &By) -> String {

@@ -16,9 +16,9 @@ use steersman::runtime::session::Fate;
 use steersman::runtime::store::StoreError;
 use steersman::views::log::{self, Became};
 use steersman::views::reader::Stored;
+use steersman::views::screen::{effect_of, whys};
 use steersman::views::why::Past;
 use steersman::{Act, By};
-use steersman_machine::stored::commit::Why;
 use steersman_machine::stored::ids::{Line, Name};
 
 /// Interval at which another owner is checked, and the total time to wait for it.
@@ -125,7 +125,8 @@ impl Target {
         what: &str,
         act: &Acting,
     ) -> Result<&Pending, CommandError> {
-        let pending = match self.found(effect, kinds, what) {
+        let seen = &self.inspection;
+        let pending = match only(&seen.pending, &seen.info.id, effect, kinds, what) {
             Ok(pending) => pending,
             Err(error) => {
                 let decided = self.decided(effect, kinds).await?;
@@ -145,83 +146,10 @@ impl Target {
         effect: Option<&str>,
         kinds: &[PendingKind],
     ) -> Result<Option<String>, CommandError> {
-        let whys: Vec<Why> = kinds
-            .iter()
-            .filter_map(|kind| match kind {
-                PendingKind::Approval => Some(Why::Approval),
-                PendingKind::Repeat => Some(Why::Repeat),
-                PendingKind::Budget => Some(Why::Budget),
-                PendingKind::Input => Some(Why::Input),
-                PendingKind::Doubt => Some(Why::Doubt),
-                _ => None,
-            })
-            .collect();
-        let typed = effect.map(|effect| match effect.parse::<PendingId>() {
-            Ok(id) => id.effect.to_string(),
-            Err(()) => effect.to_owned(),
-        });
+        let typed = effect.map(effect_of);
         let log = self.place.log(&self.inspection.info.id).await?;
         let past = Past::new(&log, BTreeMap::new());
-        Ok(past.decision(typed.as_deref(), &whys))
-    }
-
-    fn found(
-        &self,
-        effect: Option<&str>,
-        kinds: &[PendingKind],
-        what: &str,
-    ) -> Result<&Pending, CommandError> {
-        let id = &self.inspection.info.id;
-        let open: Vec<&Pending> = self
-            .inspection
-            .pending
-            .iter()
-            .filter(|p| kinds.contains(&p.kind))
-            .collect();
-        let list = |of: &[&Pending]| {
-            let all: Vec<String> = of
-                .iter()
-                .map(|p| {
-                    let of = p.tool.as_deref().unwrap_or(&p.text);
-                    format!("{} ({} {of})", p.id(), p.kind.word())
-                })
-                .collect();
-            all.join(", ")
-        };
-        if let Some(wanted) = effect {
-            let typed = wanted.parse::<PendingId>().ok();
-            let by_id = |p: &Pending| {
-                typed.is_some_and(|id| id == p.id() || (id.hold.is_none() && id.effect == p.effect))
-            };
-            let found = open
-                .iter()
-                .filter(|p| by_id(p) || p.tool.as_deref() == Some(wanted));
-            let found: Vec<&Pending> = found.copied().collect();
-            return match found.as_slice() {
-                [only] => Ok(only),
-                [] if open.is_empty() => Err(CommandError::usage(format!(
-                    "{what} `{wanted}` is not open in `{id}`"
-                ))
-                .hint("`steersman pending` lists what waits")),
-                [] => Err(
-                    CommandError::usage(format!("{what} `{wanted}` is not open in `{id}`"))
-                        .hint(format!("open: {}", list(&open))),
-                ),
-                several => Err(CommandError::usage(format!(
-                    "{what} `{wanted}` is open more than once in `{id}`"
-                ))
-                .hint(format!("name one: {}", list(several)))),
-            };
-        }
-        match open.as_slice() {
-            [only] => Ok(only),
-            [] => Err(CommandError::usage(format!("no {what} is open in `{id}`"))
-                .hint("`steersman pending` lists what waits")),
-            _ => Err(
-                CommandError::usage(format!("`{id}` has more than one open {what}"))
-                    .hint(format!("name one: {}", list(&open))),
-            ),
-        }
+        Ok(past.decision(typed.as_deref(), &whys(kinds)))
     }
 
     /// Gives an act to the session through its inbox, and drives the session until it rests or waits, unless another process does.
@@ -333,6 +261,61 @@ impl Target {
     }
 }
 
+/// Finds the open question of a session: by its effect if one is given, otherwise the only one of these kinds.
+pub(crate) fn only<'p>(
+    all: &'p [Pending],
+    id: &str,
+    effect: Option<&str>,
+    kinds: &[PendingKind],
+    what: &str,
+) -> Result<&'p Pending, CommandError> {
+    let open: Vec<&Pending> = all.iter().filter(|p| kinds.contains(&p.kind)).collect();
+    let list = |of: &[&Pending]| {
+        let all: Vec<String> = of
+            .iter()
+            .map(|p| {
+                let of = p.tool.as_deref().unwrap_or(&p.text);
+                format!("{} ({} {of})", p.id(), p.kind.word())
+            })
+            .collect();
+        all.join(", ")
+    };
+    if let Some(wanted) = effect {
+        let typed = wanted.parse::<PendingId>().ok();
+        let by_id = |p: &Pending| {
+            typed.is_some_and(|id| id == p.id() || (id.hold.is_none() && id.effect == p.effect))
+        };
+        let found = open
+            .iter()
+            .filter(|p| by_id(p) || p.tool.as_deref() == Some(wanted));
+        let found: Vec<&Pending> = found.copied().collect();
+        return match found.as_slice() {
+            [only] => Ok(only),
+            [] if open.is_empty() => Err(CommandError::usage(format!(
+                "{what} `{wanted}` is not open in `{id}`"
+            ))
+            .hint("`steersman pending` lists what waits")),
+            [] => Err(
+                CommandError::usage(format!("{what} `{wanted}` is not open in `{id}`"))
+                    .hint(format!("open: {}", list(&open))),
+            ),
+            several => Err(CommandError::usage(format!(
+                "{what} `{wanted}` is open more than once in `{id}`"
+            ))
+            .hint(format!("name one: {}", list(several)))),
+        };
+    }
+    match open.as_slice() {
+        [only] => Ok(only),
+        [] => Err(CommandError::usage(format!("no {what} is open in `{id}`"))
+            .hint("`steersman pending` lists what waits")),
+        _ => Err(
+            CommandError::usage(format!("`{id}` has more than one open {what}"))
+                .hint(format!("name one: {}", list(&open))),
+        ),
+    }
+}
+
 /// Waits until the other process that drives the session has taken the message, and returns the result. `head` is the last line
 /// before the message was sent.
 pub(crate) async fn elsewhere<'a>(
@@ -371,7 +354,7 @@ pub(crate) async fn taken(
 }
 
 /// Reports a message that stays in the inbox.
-fn waits(printer: &Printer, session: &str, name: &str, why: &str) -> Result<Exit, CommandError> {
+pub(crate) fn waits(printer: &Printer, session: &str, name: &str, why: &str) -> Result<Exit, CommandError> {
     if printer.is_json() {
         printer.json(&json!({ "session": session, "status": "inbox", "why": why }))?;
     }
@@ -383,7 +366,8 @@ fn waits(printer: &Printer, session: &str, name: &str, why: &str) -> Result<Exit
     Ok(Exit::Answered)
 }
 
-fn noted(printer: &Printer, session: &str, short: &str, fate: &str) -> Result<Exit, CommandError> {
+/// Reports the fate of a message that this process did not take.
+pub(crate) fn noted(printer: &Printer, session: &str, short: &str, fate: &str) -> Result<Exit, CommandError> {
     if printer.is_json() {
         printer.json(&json!({ "session": session, "status": fate }))?;
     }

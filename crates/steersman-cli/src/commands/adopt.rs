@@ -3,11 +3,13 @@
 use crate::cli::{Global, Own};
 use crate::commands::act::Reached;
 use crate::commands::branching::Spot;
+use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, yellow};
 use crate::words::{line as one_line, wait};
 use steersman::Act;
 use steersman::runtime::engine::Inspection;
+use steersman_client::{Adopt, Given};
 use steersman_machine::stored::interaction::Cause;
 
 pub(crate) const LISTED: &str = "Go on with what a branch came to";
@@ -26,15 +28,12 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    if let Some(there) = There::at(&args.address, global, &args.own).await? {
+        return at_server(&args, &there, printer).await;
+    }
     let spot = Spot::find(&args.address, global, &args.own.drive).await?;
     if !spot.named {
-        let names = spot.others();
-        let error = CommandError::usage(format!("`{}` names no branch", args.address));
-        return Err(if names.is_empty() {
-            error.hint("it has no other branch: `steersman fork SESSION@LINE` makes one")
-        } else {
-            error.hint(format!("SESSION:BRANCH; it has: {}", names.join(", ")))
-        });
+        return Err(no_branch(&args, &spot.others()));
     }
     let act = Act::adopt(spot.branch, spot.line);
     let (target, name) = (&spot.target, &spot.name);
@@ -53,12 +52,53 @@ pub(crate) async fn run(
         Ok(other) => target.noted(&other, printer).await,
         Err(error) if error.exit == Exit::Usage && spot.goes_back() => {
             let short = target.place.short(&target.inspection.info.id).await?;
-            Err(error.hint(format!(
-                "to go on with it all the same, and leave that behind: `steersman rewind {short}:{name}@head`"
-            )))
+            Err(rewinds(error, &short, name))
         }
         Err(error) => Err(error),
     }
+}
+
+/// Returns the error for an address without a branch.
+fn no_branch(args: &AdoptArgs, others: &[String]) -> CommandError {
+    let error = CommandError::usage(format!("`{}` names no branch", args.address));
+    if others.is_empty() {
+        error.hint("it has no other branch: `steersman fork SESSION@LINE` makes one")
+    } else {
+        error.hint(format!("SESSION:BRANCH; it has: {}", others.join(", ")))
+    }
+}
+
+/// Proposes to rewind to the end of a branch that cannot be adopted.
+fn rewinds(error: CommandError, short: &str, name: &str) -> CommandError {
+    error.hint(format!(
+        "to go on with it all the same, and leave that behind: `steersman rewind {short}:{name}@head`"
+    ))
+}
+
+/// Adopts a branch at a server.
+async fn at_server(
+    args: &AdoptArgs,
+    there: &There,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let seen = &there.seen;
+    let Some(branch) = &there.branch else {
+        return Err(no_branch(args, &seen.others));
+    };
+    let adopt = Adopt {
+        at: seen.line.map(|line| line.0),
+    };
+    let (branches, given) = (there.remote.client.branches(), Given::default());
+    let receipt = branches.adopt(there.id(), branch, &adopt, &given).await;
+    let receipt = receipt.map_err(|error| {
+        let error = CommandError::from(error);
+        let back = seen.take_over.as_ref().filter(|of| !of.adopts);
+        match back.filter(|_| error.exit == Exit::Usage) {
+            Some(of) => rewinds(error, &seen.short, &of.branch),
+            None => error,
+        }
+    });
+    there.report(&receipt?, printer)
 }
 
 /// Returns a note on what runs again, now for real. The branch's lines from its first simulated effect on, and the leaf

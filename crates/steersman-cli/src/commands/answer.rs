@@ -3,10 +3,12 @@
 use crate::cli::{Acting, Global};
 use crate::commands::act::{Target, by};
 use crate::commands::run::standard_input;
+use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use steersman::Act;
 use steersman::runtime::pending::PendingKind;
+use steersman_client::{Answer, Given};
 
 pub(crate) const LISTED: &str = "Answer a question";
 
@@ -38,8 +40,20 @@ pub(crate) async fn run(
     } else {
         text
     };
-    let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let kinds = &[PendingKind::Question, PendingKind::Input];
+    if let Some(there) = There::find(&args.session, global, &args.act.own, false).await? {
+        let pending = there.pending(question, kinds, "question").await?;
+        let (id, questions) = (pending.id().to_string(), there.remote.client.questions());
+        let answer = Answer {
+            role: args.act.role.clone(),
+            text: Some(text),
+            option: None,
+        };
+        let given = Given::default();
+        let receipt = questions.answer(there.id(), &id, &answer, &given).await?;
+        return there.report(&receipt, printer);
+    }
+    let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let pending = target
         .pending(question, kinds, "question", &args.act)
         .await?;

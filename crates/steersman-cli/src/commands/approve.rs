@@ -3,11 +3,13 @@
 use crate::asked;
 use crate::cli::{Acting, Global};
 use crate::commands::act::{Target, by};
+use crate::commands::there::{There, repeats};
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, yellow};
 use crate::words;
 use steersman::Act;
-use steersman::runtime::pending::PendingKind;
+use steersman::runtime::pending::{Pending, PendingKind};
+use steersman_client::{Approve, Given};
 use steersman_machine::network::ToolDef;
 use steersman_machine::values::types::Parameters;
 
@@ -45,36 +47,15 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    let own = &args.act.own;
+    if let Some(there) = There::find(&args.session, global, own, false).await? {
+        return at_server(&args, &there, printer).await;
+    }
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let pending = target
         .pending(args.effect.as_deref(), GRANTED, "approval", &args.act)
         .await?;
-    // With edited arguments it is not a repetition; the edited call is judged as a new one.
-    if let Some(before) = pending
-        .repeats
-        .as_ref()
-        .filter(|_| args.edit.is_empty() && !args.repeat)
-    {
-        let message = format!("it would be done again: an equal call is {before}");
-        return Err(CommandError::usage(message).hint(format!(
-            "`{}` if that is meant; `steersman effects {}` shows both",
-            asked::approval(&args.session, pending),
-            args.session
-        )));
-    }
-    if pending.repeats.is_none() && args.repeat {
-        return Err(CommandError::usage("it repeats nothing").hint(format!(
-            "`{}` lets it begin",
-            asked::approval(&args.session, pending)
-        )));
-    }
-    if args.more.is_some() && pending.kind != PendingKind::Budget {
-        return Err(CommandError::usage(format!(
-            "`--more` is for a budget, and this is the {} {}",
-            words::wait(pending.kind),
-            pending.effect
-        )));
-    }
+    fits(&args, pending)?;
     let session = &target.inspection.info.id;
     let elsewhere = asked::elsewhere(&target.place, session, std::slice::from_ref(pending)).await?;
     for told in elsewhere.into_values().flatten() {
@@ -92,6 +73,47 @@ pub(crate) async fn run(
         None => Act::approve(of, by),
     };
     target.deliver(act, &args.act.own, printer).await
+}
+
+/// Refuses what does not fit the question: a repetition that was not meant, or more of a budget where none is asked for.
+fn fits(args: &ApproveArgs, pending: &Pending) -> Result<(), CommandError> {
+    if let Some(error) = repeats(pending, &args.session, (args.repeat, !args.edit.is_empty())) {
+        return Err(error);
+    }
+    if args.more.is_some() && pending.kind != PendingKind::Budget {
+        return Err(CommandError::usage(format!(
+            "`--more` is for a budget, and this is the {} {}",
+            words::wait(pending.kind),
+            pending.effect
+        )));
+    }
+    Ok(())
+}
+
+/// Approves at a server, which knows the types of the arguments.
+async fn at_server(
+    args: &ApproveArgs,
+    there: &There,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let pending = there
+        .pending(args.effect.as_deref(), GRANTED, "approval")
+        .await?;
+    fits(args, pending)?;
+    there.warn(pending, printer);
+    let edited = match &args.more {
+        Some(more) => Some(serde_json::json!({ "more": more })),
+        None => edited(&args.edit, &pending.edit, None)?,
+    };
+    let approve = Approve {
+        args: edited.and_then(|edited| edited.as_object().cloned()),
+        role: args.act.role.clone(),
+    };
+    let questions = there.remote.client.questions();
+    let id = pending.id().to_string();
+    let given = Given::default();
+    let receipt = questions.approve(there.id(), &id, &approve, &given).await?;
+    there.report(&receipt, printer)
 }
 
 fn edited(

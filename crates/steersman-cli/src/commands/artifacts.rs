@@ -1,21 +1,22 @@
 //! `artifacts`: lists, shows and saves the artifacts of a session.
 
+use crate::address::Address;
 use crate::cli::{Acting, Global};
 use crate::commands::act::{Reached, Target, by};
+use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
-use crate::place::Place;
 use crate::printer::{Printer, bold, dim, red};
+use crate::source::Source;
 use crate::words::{bytes, count, operand, table};
 use serde_json::json;
-use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use steersman::Act;
-use steersman::runtime::artifact::{ArtifactError, Artifacts, Version};
-use steersman::runtime::load::Load;
+use steersman::runtime::artifact::{ArtifactError, Artifacts};
+use steersman::views::screen::{ArtifactRow, ArtifactsScreen, Ask, RatingRow};
+use steersman_client::{ArtifactRating, Given};
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::view::artifact::is_from_outside;
-use steersman_machine::view::rating::{BEST, Rater, Rating};
+use steersman_machine::view::rating::BEST;
 
 pub(crate) const LISTED: &str = "List, show, save and rate what a session made";
 
@@ -50,25 +51,45 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     if let (Some(name), Some(rating)) = (&args.name, args.rate) {
-        return rate(&args, name, rating, global, printer).await;
+        return match There::find(&args.address, global, &args.act.own, false).await? {
+            Some(there) => rate_there(&there, &args, name, rating, printer).await,
+            None => rate(&args, name, rating, global, printer).await,
+        };
     }
-    let place = Place::to_look(global).await?;
-    let sight = place.look(&args.address).await?;
-    let mut name = sight.name();
-    let mut snapshot = sight.branch().snapshot.clone();
-    if let Some(line) = sight.line()? {
-        // Load the snapshot again, because names in the inspection are shown without secrets.
-        let info = &sight.inspection.info;
-        let load = Load::new(place.store().clone(), info.id.clone(), info.salt);
-        snapshot = load.snapshot(line).await?.snapshot;
-        name = format!("{name}@{line}");
-    }
-    let artifacts = Artifacts::new(place.store().clone(), snapshot, None);
-    match &args.name {
-        Some(artifact) => one(&artifacts, artifact, &args, printer).await,
+    let source = Source::to_look(global).await?;
+    let address = Address::parse(&args.address)?;
+    let ask = Ask {
+        of: args.name.clone(),
+        form: args.version.map(|version| version.to_string()),
+        ..Ask::default()
+    };
+    let screen: ArtifactsScreen = source.screen(&address, ask).await?;
+    let shown = Shown {
+        source,
+        address,
+        screen,
+    };
+    match &shown.screen.found {
+        Some(found) => one(&shown, found, &args, printer).await,
         None if args.version.is_some() => Err(CommandError::usage("a version of which artifact?")
-            .hint(format!("`steersman artifacts {name}` lists them"))),
-        None => all(&artifacts, &args, &name, printer).await,
+            .hint(format!(
+                "`steersman artifacts {}` lists them",
+                shown.screen.name
+            ))),
+        None => all(&shown, &args, printer).await,
+    }
+}
+
+/// The artifacts of an address.
+struct Shown {
+    source: Source,
+    address: Address,
+    screen: ArtifactsScreen,
+}
+
+impl Shown {
+    async fn content(&self, of: &ArtifactRow) -> Result<Vec<u8>, CommandError> {
+        self.source.content(&self.address, of).await
     }
 }
 
@@ -96,30 +117,67 @@ async fn rate(
         Reached::Elsewhere(_) => {}
         other => return target.noted(&other, printer).await,
     }
+    rated(printer, name, version.version, rating)
+}
+
+/// Rates a version at a server.
+async fn rate_there(
+    there: &There,
+    args: &ArtifactsArgs,
+    name: &str,
+    rating: u8,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let ask = Ask {
+        of: Some(name.to_owned()),
+        form: args.version.map(|version| version.to_string()),
+        ..Ask::default()
+    };
+    let screen: ArtifactsScreen = there.remote.screen_of(there.id(), &ask).await?;
+    let version = screen.found.map_or(0, |found| found.version);
+    let rate = ArtifactRating {
+        role: args.act.role.clone(),
+        rating: rating.into(),
+        reason: args.reason.clone(),
+        version: Some(version as u64),
+    };
+    let (views, given) = (there.remote.client.views(), Given::default());
+    let receipt = views.rate_artifact(there.id(), name, &rate, &given).await?;
+    if There::took(&receipt) {
+        there.taken_by(printer);
+        return rated(printer, name, version, rating);
+    }
+    there.report(&receipt, printer)
+}
+
+fn rated(
+    printer: &Printer,
+    name: &str,
+    version: usize,
+    rating: u8,
+) -> Result<Exit, CommandError> {
     if printer.is_json() {
-        printer.json(&json!({ "artifact": name, "version": version.version, "rating": rating }))?;
+        printer.json(&json!({ "artifact": name, "version": version, "rating": rating }))?;
     }
     printer.talk(format!(
-        "Rated version {} of {} {rating} of {BEST}.",
-        version.version,
+        "Rated version {version} of {} {rating} of {BEST}.",
         bold(name)
     ));
     Ok(Exit::Answered)
 }
 
 async fn all(
-    artifacts: &Artifacts,
+    shown: &Shown,
     args: &ArtifactsArgs,
-    short: &str,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let newest = artifacts.newest();
+    let newest = &shown.screen.newest;
     if let Some(folder) = &args.save {
-        save_all(artifacts, &newest, folder, printer).await?;
+        save_all(shown, folder, printer).await?;
     }
     if printer.is_json() {
-        for version in artifacts.versions() {
-            printer.json(&document(&version))?;
+        for document in &shown.screen.documents {
+            printer.json(document)?;
         }
         return Ok(Exit::Answered);
     }
@@ -138,7 +196,7 @@ async fn all(
                 a.version.to_string(),
                 a.media.clone(),
                 bytes(a.len),
-                format!("@{}", a.call.line()),
+                format!("@{}", a.line),
                 a.rating.as_ref().map_or_else(String::new, in_list),
             ]
         })
@@ -148,7 +206,11 @@ async fn all(
         printer.data(if i == 0 { dim(&row) } else { row })?;
     }
     printer.next(
-        format!("steersman artifacts {short} {}", operand(&newest[0].name)),
+        format!(
+            "steersman artifacts {} {}",
+            shown.screen.name,
+            operand(&newest[0].name)
+        ),
         "prints it; --save FILE keeps it, without a name --save FOLDER keeps all",
     );
     Ok(Exit::Answered)
@@ -156,14 +218,14 @@ async fn all(
 
 /// Saves all artifacts. A failure does not stop the others.
 async fn save_all(
-    artifacts: &Artifacts,
-    newest: &[Version],
+    shown: &Shown,
     folder: &Path,
     printer: &Printer,
 ) -> Result<(), CommandError> {
+    let newest = &shown.screen.newest;
     let mut failed: Vec<CommandError> = Vec::new();
     for version in newest {
-        let saved = match artifacts.content(version).await.map_err(refused) {
+        let saved = match shown.content(version).await {
             Ok(content) => save_below(folder, &version.name, &content),
             Err(error) => Err(error),
         };
@@ -189,13 +251,12 @@ pub(crate) fn not_saved(failed: &[CommandError], all: usize, what: &str) -> Opti
 }
 
 async fn one(
-    artifacts: &Artifacts,
-    name: &str,
+    shown: &Shown,
+    version: &ArtifactRow,
     args: &ArtifactsArgs,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let version = artifacts.find(name, args.version).map_err(refused)?;
-    let content = artifacts.content(&version).await.map_err(refused)?;
+    let content = shown.content(version).await?;
     if let Some(path) = &args.save {
         let path = if path.is_dir() {
             save_below(path, &version.name, &content)?
@@ -207,14 +268,15 @@ async fn one(
     }
     let text = std::str::from_utf8(&content);
     if printer.is_json() {
-        let mut document = document(&version);
+        let mut document = version.document.clone();
         document["text"] = json!(text.ok());
         printer.json(&document)?;
         return Ok(Exit::Answered);
     }
     match text {
         Err(_) if std::io::stdout().is_terminal() => Err(CommandError::usage(format!(
-            "`{name}` is no text but {}, {}",
+            "`{}` is no text but {}, {}",
+            version.name,
             version.media,
             bytes(version.len)
         ))
@@ -225,7 +287,7 @@ async fn one(
         }
         Ok(text) => {
             let rated = version.rating.as_ref();
-            let rated = rated.map_or_else(String::new, |r| format!(", {}", r.told()));
+            let rated = rated.map_or_else(String::new, |r| format!(", {}", r.told));
             printer.talk(format!(
                 "{}   {}",
                 bold(&version.name),
@@ -246,26 +308,8 @@ async fn one(
     }
 }
 
-fn in_list(rating: &Rating) -> String {
+fn in_list(rating: &RatingRow) -> String {
     format!("{} by {}", rating.rating, rating.by)
-}
-
-pub(crate) fn document(version: &Version) -> serde_json::Value {
-    json!({
-        "artifact": version.name,
-        "version": version.version,
-        "media_type": version.media,
-        "bytes": version.len,
-        "blake3": hex(&version.hash),
-        "call": (!is_from_outside(version.call)).then(|| version.call.to_string()),
-        "line": version.call.line().0,
-        "rating": version.rating.as_ref().map(|rating| json!({
-            "rating": rating.rating,
-            "reason": rating.reason,
-            "by": rating.by,
-            "person": rating.rater == Rater::Person,
-        })),
-    })
 }
 
 /// Writes a new file in a folder. Names of artifacts are relative paths without `..`, and links on the way are refused, so
@@ -337,12 +381,4 @@ pub(crate) fn refused(error: ArtifactError) -> CommandError {
         ArtifactError::Store(error) => error.into(),
         other => CommandError::usage(other.to_string()),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

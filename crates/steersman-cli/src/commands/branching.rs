@@ -4,20 +4,21 @@ use crate::address::Address;
 use crate::asked;
 use crate::cli::{Drive, Global, Own};
 use crate::commands::act::{Reached, Target};
+use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
 use crate::place::{self, branch_name};
 use crate::play::follow::follow;
+use crate::play::there::{self, Followed};
 use crate::play::{self, Ended};
 use crate::printer::{Printer, typed};
 use crate::words;
 use serde_json::json;
 use steersman::Act;
-use steersman::runtime::engine::{BranchView, Inspection};
+use steersman::runtime::engine::Inspection;
 use steersman::runtime::session::Settled;
 use steersman::runtime::store::bounds;
-use steersman::views::effects::Effect;
-use steersman::views::elsewhere;
-use steersman::views::log::Log;
+use steersman::views::screen::{Ask, BegunScreen, Behind, TakeOver};
+use steersman_client::Opened;
 use steersman_machine::stored::ids::{Id, Line};
 
 /// A branch of a session, and a line of it.
@@ -99,43 +100,27 @@ pub(crate) fn not_adoptable(inspection: &Inspection, branch: Id) -> Option<Strin
     Act::adopt(branch, None).refusal(inspection)
 }
 
-/// Returns the command with which the session continues with a branch, and what it does. `adopt` is refused if the current branch has
-/// changed since the fork; `rewind` leaves those changes behind, but is refused after a simulated effect.
-pub(crate) fn take_over(
-    inspection: &Inspection,
-    branch: &BranchView,
-    short: &str,
-) -> Option<(String, String)> {
-    let name = branch_name(branch);
-    if not_adoptable(inspection, branch.id).is_none() {
+/// Returns the command with which the session continues with a branch, and what it does.
+pub(crate) fn takes_over(of: &TakeOver, short: &str) -> (String, String) {
+    let name = &of.branch;
+    if of.adopts {
         let adopt = format!("steersman adopt {short}:{name}");
-        return Some((adopt, "continues with this branch".to_owned()));
-    }
-    let back = Act::rewind(Some(branch.id), branch.head, None, None);
-    if branch.snapshot.first_simulated.is_some() || back.refusal(inspection).is_some() {
-        return None;
+        return (adopt, "continues with this branch".to_owned());
     }
     let rewind = format!("steersman rewind {short}:{name}@head");
-    let common = inspection.ledger.common(branch.id, inspection.current);
-    let left = common.map_or_else(String::new, |at| {
+    let left = of.leaves.map_or_else(String::new, |at| {
         format!(", and leaves behind what the current branch did after @{at}")
     });
-    Some((rewind, format!("continues with this branch{left}")))
+    (rewind, format!("continues with this branch{left}"))
 }
 
-/// Returns rows for some effects of a session.
-pub(crate) fn told(
-    log: &Log,
-    seen: &Inspection,
-    effects: impl IntoIterator<Item = Id>,
-) -> Vec<String> {
-    let all = elsewhere::of(log, seen);
-    let found = |id: Id| all.all().find(|effect| effect.id == id);
-    let row = |effect: &Effect| {
+/// Returns rows for effects that are left behind.
+pub(crate) fn told(effects: &[Behind]) -> Vec<String> {
+    let row = |effect: &Behind| {
         let args = words::line(&words::arguments(&effect.args), words::width());
-        format!("{} {}({args}) is {}", effect.id, effect.tool, effect.word())
+        format!("{} {}({args}) is {}", effect.effect, effect.tool, effect.word)
     };
-    effects.into_iter().filter_map(found).map(row).collect()
+    effects.iter().map(row).collect()
 }
 
 /// The process that continues a new branch.
@@ -151,17 +136,9 @@ enum GoesOn {
 
 /// A new branch and its result.
 pub(crate) struct Begun {
-    inspection: Inspection,
-    log: Log,
-    short: String,
-    at: usize,
-    /// The line where it was forked.
-    pub(crate) from: Line,
-    /// The first line of the branch.
-    line: Line,
+    screen: BegunScreen,
     settled: Settled,
     goes_on: GoesOn,
-    now: i64,
 }
 
 impl Begun {
@@ -204,60 +181,85 @@ impl Begun {
                 return Ok(None);
             }
         };
-        let inspection = target.place.engine().inspect(&id).await?;
-        let log = target.place.log(&id).await?;
-        let gone = || CommandError::store(format!("line {line} opened no branch"));
-        let (branch, from) = log.opened(line).ok_or_else(gone)?;
-        let at = inspection.branches.iter().position(|b| b.id == branch);
-        let at = at.ok_or_else(gone)?;
-        let settled = inspection.settled_on(&inspection.branches[at]);
-        Ok(Some(Self {
-            short: target.place.short(&id).await?,
-            at,
-            from,
-            line,
-            settled,
+        let ask = Ask {
+            after: Some(line.0),
+            ..Ask::default()
+        };
+        let screen: BegunScreen = target.place.screen_of(&id, &ask).await?;
+        Ok(Some(Self::of(screen, goes_on)))
+    }
+
+    fn of(screen: BegunScreen, goes_on: GoesOn) -> Self {
+        Self {
+            settled: screen.stands.clone().into(),
+            screen,
             goes_on,
-            now: target.place.now(),
-            inspection,
-            log,
-        }))
+        }
     }
 
-    fn branch(&self) -> &BranchView {
-        &self.inspection.branches[self.at]
+    /// Reads a branch that a server opened. If `follows` is set, first shows what becomes of it there until it rests.
+    pub(crate) async fn at_server(
+        there: &There,
+        opened: &Opened,
+        printer: &Printer,
+        follows: bool,
+    ) -> Result<Self, CommandError> {
+        there.taken_by(printer);
+        let mut goes_on = GoesOn::Elsewhere;
+        if follows && !printer.is_json() {
+            let followed = Followed {
+                session: there.id(),
+                branch: Some(&opened.branch),
+                after: opened.line.saturating_sub(1),
+                least: opened.line.saturating_sub(1),
+                begins: false,
+                whole: false,
+            };
+            let rested = there::follow(&there.remote, printer, &followed).await?;
+            goes_on = rested.map_or(GoesOn::Elsewhere, |_| GoesOn::Nobody);
+        }
+        let ask = Ask {
+            after: Some(opened.line),
+            ..Ask::default()
+        };
+        let screen = there.remote.screen_of(there.id(), &ask).await?;
+        Ok(Self::of(screen, goes_on))
     }
 
-    pub(crate) fn name(&self) -> String {
-        branch_name(self.branch())
+    pub(crate) fn name(&self) -> &str {
+        &self.screen.name
     }
 
     /// Returns the command with which the session continues with the branch.
     pub(crate) fn take_over(&self) -> Option<String> {
-        take_over(&self.inspection, self.branch(), &self.short).map(|(command, _)| command)
+        let of = self.screen.take_over.as_ref()?;
+        Some(takes_over(of, &self.screen.short).0)
     }
 
     pub(crate) fn short(&self) -> &str {
-        &self.short
+        &self.screen.short
+    }
+
+    /// Returns the line where it was forked.
+    pub(crate) fn from(&self) -> Line {
+        self.screen.from
     }
 
     /// Lists effects on the superseded lines that touched the world, or may have.
     pub(crate) fn left(&self) -> Vec<String> {
-        let listed = self.log.listed(self.line);
-        told(&self.log, &self.inspection, listed)
+        told(&self.screen.left)
     }
 
     /// Reports the result of the branch; its answer goes to standard output. If no message was sent and nothing runs, there
     /// is no result to report.
     pub(crate) fn report(&self, said: bool, printer: &Printer) -> Result<(), CommandError> {
-        let branch = self.branch();
+        let branch = &self.screen;
         if printer.is_json() {
-            let info = &self.inspection.info;
-            let mut document = play::document(&info.id, branch.head, &self.settled, None);
+            let mut document = play::document(&branch.session, branch.head, &self.settled, None);
             document["branch"] = self.name().into();
-            document["from"] = self.from.0.into();
-            document["dry"] = branch.snapshot.dry.into();
-            document["current"] = (branch.id == self.inspection.current).into();
+            document["from"] = branch.from.0.into();
+            document["dry"] = branch.dry.into();
+            document["current"] = branch.is_current.into();
             document["left"] = json!(self.left());
             match self.goes_on {
                 GoesOn::Nobody => {}
@@ -269,19 +271,19 @@ impl Begun {
         if self.goes_on == GoesOn::Elsewhere {
             return Ok(());
         }
-        if !said && branch.head <= self.line && matches!(self.settled, Settled::Answered { .. }) {
+        if !said && branch.head <= branch.line && matches!(self.settled, Settled::Answered { .. }) {
             printer.talk("It rests there: say something to go on.");
             return Ok(());
         }
         match &self.settled {
             Settled::Answered { text, .. } => printer.whole(&**text)?,
             Settled::Asks(all) | Settled::Doubt(all) | Settled::Waits(all) => {
-                let elsewhere = asked::elsewhere_in(&self.log, &self.inspection, all);
+                let elsewhere = branch.elsewhere();
                 for pending in all {
-                    for row in asked::frame(pending, &elsewhere, self.now, words::talk_width()) {
+                    for row in asked::frame(pending, &elsewhere, branch.now, words::talk_width()) {
                         printer.talk(row);
                     }
-                    for command in asked::commands(&self.short, pending) {
+                    for command in asked::commands(&branch.short, pending) {
                         printer.talk(format!("  {}", typed(&command)));
                     }
                 }

@@ -4,6 +4,7 @@ use crate::address::Address;
 use crate::cli::{Acting, Global, Own, Which};
 use crate::commands::act::{Reached, Target, by};
 use crate::commands::orders::Wanted;
+use crate::commands::there::{There, on_a_store};
 use crate::error::{CommandError, Exit};
 use crate::place::{branch_name, typed_as};
 use crate::play::{self, Ended, Play, Told};
@@ -11,7 +12,9 @@ use crate::printer::Printer;
 use crate::words::count;
 use serde_json::json;
 use steersman::runtime::session::Settled;
+use steersman::views::screen::{Ask, FollowScreen, ShowScreen};
 use steersman::{Act, By, CancelWhat};
+use steersman_client::{Cancel, Given, Stands, What};
 use steersman_machine::stored::ids::{Id, Line};
 
 pub(crate) const LISTED: &str =
@@ -34,6 +37,14 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    if let Some(session) = &args.which.session
+        && let Some(there) = There::find(session, global, &args.act.own, true).await?
+    {
+        return at_server(&args, &there, printer).await;
+    }
+    if global.server().is_some() {
+        return Err(on_a_store("--where"));
+    }
     let by = by(&args.act);
     let named = args.what.as_deref().filter(|what| *what != "session");
     if let Some(session) = &args.which.session
@@ -67,6 +78,60 @@ pub(crate) async fn run(
                 .in_all(&args.which, &args.act.own, global, printer)
                 .await
         }
+    }
+}
+
+/// Cancels at a server: all of a session or of a branch, or a call or an agent, which have ids there.
+async fn at_server(
+    args: &CancelArgs,
+    there: &There,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let named = args.what.as_deref().filter(|what| *what != "session");
+    let (what, id) = match (named, &there.branch) {
+        (None, None) => (What::Session, None),
+        (None, Some(branch)) => (What::Branch, Some(branch.clone())),
+        (Some(name), Some(_)) => {
+            let short = &there.seen.short;
+            return Err(CommandError::usage(
+                "at a server a call or an agent is named without its branch: its id is enough",
+            )
+            .hint(format!("steersman cancel {short} {name}")));
+        }
+        (Some(name), None) => part(there, name).await?,
+    };
+    let cancel = Cancel {
+        role: args.act.role.clone(),
+        id,
+        what,
+    };
+    let (orders, given) = (there.remote.client.orders(), Given::default());
+    let receipt = orders.cancel(there.id(), &cancel, &given).await?;
+    if what != What::Session || receipt.fate != Stands::Taken {
+        return there.report(&receipt, printer);
+    }
+    let stands: FollowScreen = there.remote.screen_of(there.id(), &Ask::default()).await?;
+    let settled = (stands.head, stands.stands.into());
+    is_over(printer, (there.id(), &*stands.short), settled, stands.now)
+}
+
+/// Finds an agent by its id or name, or a call by its id.
+async fn part(there: &There, name: &str) -> Result<(What, Option<String>), CommandError> {
+    let shown: ShowScreen = there.remote.screen_of(there.id(), &Ask::default()).await?;
+    let page = shown.page();
+    let page = page.map_err(|why| CommandError::store(why.to_string()))?;
+    let agents = page.agents.iter();
+    let agents = agents.filter(|agent| agent.id.to_string() == *name || *agent.name == *name);
+    let agents: Vec<String> = agents.map(|agent| agent.id.to_string()).collect();
+    match &agents[..] {
+        [agent] => Ok((What::Agent, Some(agent.clone()))),
+        [] if name.parse::<Id>().is_ok() => Ok((What::Call, Some(name.to_owned()))),
+        [] => Err(
+            CommandError::usage(format!("no agent is named `{name}`"))
+                .hint("a call at a server is named by its id; `steersman log` shows ids"),
+        ),
+        several => Err(CommandError::usage(format!("`{name}` means more than one"))
+            .hint(format!("name one by its id: {}", several.join(", ")))),
     }
 }
 
@@ -216,22 +281,29 @@ async fn in_one(
         return target.noted(&Reached::Inbox, printer).await;
     }
     let seen = place.engine().inspect(&info.id).await?;
-    // A message that arrived meanwhile is on the stack, but nothing begins until the session is driven.
-    let heard = !matches!(&seen.settled, Settled::Cancelled | Settled::Doubt(_));
-    let settled = if heard {
-        Settled::Cancelled
-    } else {
-        seen.settled
-    };
-    if printer.is_json() {
-        printer.json(&play::document(&info.id, seen.info.head, &settled, None))?;
-    }
     let short = place.short(&info.id).await?;
+    let settled = (seen.info.head, seen.settled);
+    is_over(printer, (&*info.id, &*short), settled, place.now())
+}
+
+/// Reports a session of which everything was cancelled.
+fn is_over(
+    printer: &Printer,
+    (session, short): (&str, &str),
+    (head, settled): (Line, Settled),
+    now: i64,
+) -> Result<Exit, CommandError> {
+    // A message that arrived meanwhile is on the stack, but nothing begins until the session is driven.
+    let heard = !matches!(&settled, Settled::Cancelled | Settled::Doubt(_));
+    let settled = if heard { Settled::Cancelled } else { settled };
+    if printer.is_json() {
+        printer.json(&play::document(session, head, &settled, None))?;
+    }
     let exit = match &settled {
         Settled::Cancelled => Exit::Answered,
         other => play::exit(other),
     };
-    for row in play::summary(&Told::of(short.clone(), settled), place.now()) {
+    for row in play::summary(&Told::of(short.to_owned(), settled), now) {
         printer.talk(row);
     }
     if heard {

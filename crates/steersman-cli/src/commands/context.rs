@@ -1,15 +1,16 @@
 //! `context`: shows what the model saw and compares it with what was sent; shows where each part comes from, what changed
 //! since the previous call, and how much stayed the same.
 
+use crate::address::Address;
 use crate::cli::Global;
 use crate::error::{CommandError, Exit};
-use crate::place::Place;
 use crate::printer::{Printer, bold, cyan, dim, typed, yellow};
+use crate::source::Source;
 use crate::words::{arguments, digits, money};
 use steersman::views::context::{
-    Caches, Change, Context, ContextError, Contexts, Explanation, ModelCall, Origins, Piece,
+    Caches, Change, Context, ContextError, Explanation, Origins, Piece,
 };
-use steersman::views::reader::Stored;
+use steersman::views::screen::{Ask, Called, ContextScreen, ShownContext};
 use steersman_machine::context::Content;
 
 pub(crate) const LISTED: &str = "Show what the model saw at a line";
@@ -43,45 +44,36 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let place = Place::to_look(global).await?;
-    let sight = place.look(&args.address).await?;
-    let (path, line, short) = (sight.path(), sight.line()?, sight.name());
-    let reader = Stored::plain(place.engine(), &sight.inspection.info.id);
-    let contexts = Contexts::of(&reader, &sight.log, &path).await?;
-    if args.cache {
-        let caches = contexts.caches(line).await?;
-        return shown(printer, &caches, || cache(printer, &caches));
+    let source = Source::to_look(global).await?;
+    let form = match (args.cache, args.why, args.diff) {
+        (true, ..) => "cache",
+        (_, true, _) => "why",
+        (.., true) => "diff",
+        _ => "whole",
+    };
+    let ask = Ask {
+        of: args.whose.clone(),
+        form: Some(form.to_owned()),
+        ..Ask::default()
+    };
+    let address = Address::parse(&args.address)?;
+    let screen: ContextScreen = source.screen(&address, ask).await?;
+    let name = &screen.name;
+    match &screen.context {
+        ShownContext::Cache(caches) => shown(printer, caches, || cache(printer, caches)),
+        ShownContext::Why(explained, line) => shown(printer, explained, || {
+            why(printer, name, *line, explained)
+        }),
+        ShownContext::Diff(change) => shown(printer, change, || diff(printer, name, change)),
+        ShownContext::Whole(context, others) => shown(printer, context, || {
+            whole(printer, name, context)?;
+            if !others.is_empty() {
+                let others = Called::told(others);
+                printer.talk(dim(&format!("Other model calls: {others}")));
+            }
+            Ok(())
+        }),
     }
-    let whose = args.whose.as_deref();
-    let chosen = contexts.choose(whose, line).ok_or_else(|| match whose {
-        Some(whose) => CommandError::usage(format!("no model call there is `{whose}` or is of it"))
-            .hint(format!("model calls: {}", others(&contexts, None))),
-        None => CommandError::usage("no model was called there")
-            .hint(format!("`steersman show {short}` names the lines")),
-    })?;
-    if args.why {
-        let explained = contexts.explain(chosen).await?;
-        return shown(printer, &explained, || {
-            why(printer, &short, chosen, &explained)
-        });
-    }
-    if args.diff {
-        let change = contexts.change(chosen).await.map_err(|error| match error {
-            ContextError::First => CommandError::from(error)
-                .hint(format!("`steersman context {short}` shows what it saw")),
-            error => error.into(),
-        })?;
-        return shown(printer, &change, || diff(printer, &short, &change));
-    }
-    let context = contexts.context(chosen).await?;
-    shown(printer, &context, || {
-        whole(printer, &short, &context)?;
-        let others = others(&contexts, Some(chosen));
-        if !others.is_empty() {
-            printer.talk(dim(&format!("Other model calls: {others}")));
-        }
-        Ok(())
-    })
 }
 
 /// Prints a view as JSON, or for people with `rows`.
@@ -106,26 +98,6 @@ impl From<ContextError> for CommandError {
             ContextError::NotBegun | ContextError::First => Self::usage(error.to_string()),
         }
     }
-}
-
-/// Lists the lines of all other answered model calls, by agent.
-fn others(contexts: &Contexts<'_>, but: Option<&ModelCall>) -> String {
-    let mut by_name: Vec<(&ModelCall, Vec<String>)> = Vec::new();
-    for call in contexts.calls() {
-        if call.answered.is_none() || but.is_some_and(|but| but.effect == call.effect) {
-            continue;
-        }
-        let at = format!("@{}", call.line());
-        let same = |known: &ModelCall| known.agent == call.agent && known.beside == call.beside;
-        match by_name.iter_mut().find(|(known, _)| same(known)) {
-            Some((_, lines)) => lines.push(at),
-            None => by_name.push((call, vec![at])),
-        }
-    }
-    let named = by_name
-        .iter()
-        .map(|(call, lines)| format!("{} {}", contexts.name(call), lines.join(" ")));
-    named.collect::<Vec<_>>().join(", ")
 }
 
 // ---- the whole context ---------------------------------------------------------------------------------------
@@ -248,11 +220,11 @@ fn indent(text: &str) -> String {
 fn why(
     printer: &Printer,
     short: &str,
-    call: &ModelCall,
+    line: u64,
     explained: &Explanation,
 ) -> Result<(), CommandError> {
     let name = &explained.name;
-    printer.data(typed(&format!("{short}@{} {name}", call.line())))?;
+    printer.data(typed(&format!("{short}@{line} {name}")))?;
     for segment in &explained.segments {
         let Piece { part, bytes, says } = &segment.piece;
         printer.data(format!(

@@ -5,9 +5,13 @@ use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, branch_name};
 use crate::printer::{Printer, bold, dim, green, red};
+use crate::remote::Remote;
+use crate::source::{Source, about};
 use crate::words::{self, arguments, digits, line, money};
 use serde_json::Value as Json;
+use steersman::views::screen::{Ask, WaitsScreen};
 use steersman::{Both, Deed, Diff, First};
+use steersman_client::ViewsDiffSessionsQuery;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::view::rating;
 
@@ -35,17 +39,28 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let place = Place::to_look(global).await?;
-    let a = side(&place, &args.a).await?;
-    let b = side(&place, &args.b).await?;
-    let diff = place
-        .steersman
-        .diff((&a.0, Some(a.1)), (&b.0, Some(b.1)))
-        .await?;
+    let (a, b) = (whole(&args.a)?, whole(&args.b)?);
+    let (diff, a, b) = match Source::to_look(global).await? {
+        Source::Store(place) => {
+            let (a, b) = (side(&place, &a).await?, side(&place, &b).await?);
+            let (of_a, of_b) = ((&*a.0, Some(a.1)), (&*b.0, Some(b.1)));
+            let diff = place.steersman.diff(of_a, of_b).await?;
+            (diff, a.2, b.2)
+        }
+        Source::Server(remote) => {
+            let (a, b) = (there(&remote, &a).await?, there(&remote, &b).await?);
+            let query = ViewsDiffSessionsQuery {
+                a: Some(a.0),
+                b: Some(b.0),
+            };
+            let diff = remote.client.views().diff_sessions(&query).await?;
+            (remote.read(diff)?, a.1, b.1)
+        }
+    };
     if printer.is_json() {
         printer.json(&diff.to_json())?;
     } else {
-        for row in rows(&diff, &a.2, &b.2) {
+        for row in rows(&diff, &a, &b) {
             printer.data(row)?;
         }
     }
@@ -60,14 +75,30 @@ pub(crate) fn exit(diff: &Diff) -> Exit {
     }
 }
 
-/// Returns the session, the branch and the name of a side.
-async fn side(place: &Place, text: &str) -> Result<(String, Id, String), CommandError> {
+/// Reads an address that names no line.
+fn whole(text: &str) -> Result<Address, CommandError> {
     let address = Address::parse(text)?;
     if address.line.is_some() {
         return Err(CommandError::usage(format!("`{text}` names a line"))
             .hint("whole branches are compared: SESSION[:BRANCH]; a fork at a line is a branch"));
     }
-    let (seen, at) = place.inspect(&address).await?;
+    Ok(address)
+}
+
+/// Returns a side as a server takes it, and its name.
+async fn there(remote: &Remote, address: &Address) -> Result<(String, String), CommandError> {
+    let seen: WaitsScreen = remote.screen(address, &about(address, Ask::default())).await?;
+    let name = if seen.branch == Id::MAIN.to_string() {
+        seen.short
+    } else {
+        format!("{}:{}", seen.short, seen.branch)
+    };
+    Ok((format!("{}:{}", seen.session, seen.branch), name))
+}
+
+/// Returns the session, the branch and the name of a side.
+async fn side(place: &Place, address: &Address) -> Result<(String, Id, String), CommandError> {
+    let (seen, at) = place.inspect(address).await?;
     let branch = &seen.branches[at];
     let short = place.short(&seen.info.id).await?;
     let name = if branch.id == Id::MAIN {

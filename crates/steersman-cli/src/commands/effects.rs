@@ -1,14 +1,15 @@
 //! `effects`: lists the effects of a session on the world, also those that may have happened.
 
+use crate::address::Address;
 use crate::asked;
 use crate::cli::{Global, Look};
 use crate::commands::log;
 use crate::error::{CommandError, Exit};
-use crate::place::{Place, Sight};
 use crate::printer::{Printer, dim, green, red};
+use crate::source::Source;
 use crate::words::{arguments, table};
-use steersman::runtime::pending::PendingKind;
-use steersman::views::effects::{Effect, Effects, Sum};
+use steersman::views::effects::Sum;
+use steersman::views::screen::{Ask, EffectsScreen};
 use steersman_machine::stored::ids::Id;
 
 pub(crate) const LISTED: &str = "Show what a session did to the world, or may have done";
@@ -25,49 +26,32 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let place = Place::to_look(global).await?;
-    let sight = place.look(&args.look.address).await?;
-    let only = sight.named().map(|branch| branch.id);
-    let mut effects = Effects::of(&sight.log.lines, &sight.log.texts, None);
-    effects.driven(sight.inspection.info.owner.is_some());
-    for pending in sight
-        .inspection
-        .pending
-        .iter()
-        .filter(|p| p.kind == PendingKind::Hold)
-    {
-        effects.held(pending.effect);
-    }
-    effects.under(sight.inspection.network.as_deref());
-    let shown: Vec<_> = effects
-        .all()
-        .filter(|d| only.is_none_or(|branch| d.branch == branch))
-        .collect();
+    let source = Source::to_look(global).await?;
+    let address = Address::parse(&args.look.address)?;
+    let shown: EffectsScreen = source.screen(&address, Ask::default()).await?;
+    let effects = &shown.effects;
     if printer.is_json() {
-        for effect in shown {
-            printer.view(effect)?;
+        for effect in effects {
+            printer.json(&effect.document)?;
         }
         return Ok(Exit::Answered);
     }
-    if shown.is_empty() {
-        let what = only.map_or("session", |_| "branch");
+    if effects.is_empty() {
+        let what = if shown.is_branch { "branch" } else { "session" };
         printer.talk(format!("This {what} has changed nothing outside."));
         return Ok(Exit::Answered);
     }
-    let rows: Vec<Vec<String>> = shown
+    let rows: Vec<Vec<String>> = effects
         .iter()
-        .map(|d| {
+        .map(|effect| {
             vec![
-                d.id.to_string(),
-                d.class.word().to_owned(),
-                status(d),
-                // Attempts of harmless tools are not counted, except those of probes.
-                if d.attempts > 0 || d.counts() {
-                    d.attempts.to_string()
-                } else {
-                    String::new()
-                },
-                format!("{}({})", d.tool, arguments(&d.args)),
+                effect.id.to_string(),
+                effect.class.clone(),
+                effect.status.clone(),
+                effect
+                    .attempts
+                    .map_or_else(String::new, |attempts| attempts.to_string()),
+                format!("{}({})", effect.tool, arguments(&effect.args)),
             ]
         })
         .collect();
@@ -77,38 +61,36 @@ pub(crate) async fn run(
     {
         printer.data(match i {
             0 => dim(&row),
-            i if shown[i - 1].is_open() || shown[i - 1].repeats.is_some() => red(&row),
+            i if effects[i - 1].is_remarkable => red(&row),
             _ => row,
         })?;
     }
-    for (tool, sum) in Effects::sums(shown.iter().copied()) {
-        printer.talk(summed(&format!("{tool}: "), sum));
+    for (tool, sum) in &shown.sums {
+        printer.talk(summed(&format!("{tool}: "), *sum));
     }
-    let mut doubts = shown.iter().filter(|d| d.is_in_doubt());
-    if let Some(doubt) = doubts.next() {
-        printer.next(settles(&sight, doubt.id), "or --not-performed, or --fail");
+    if let Some(doubt) = effects.iter().find(|effect| effect.is_in_doubt) {
+        printer.next(settles(&shown, doubt.id), "or --not-performed, or --fail");
         return Ok(Exit::Doubt);
     }
-    let seen = &sight.inspection;
-    if let Some(left) = shown.iter().find(|d| seen.is_left_in_doubt(d.id)) {
+    if let Some(left) = effects.iter().find(|effect| effect.is_left) {
         printer.next(
-            settles(&sight, left.id),
+            settles(&shown, left.id),
             "or --not-performed, or --fail; no branch waits for it any more",
         );
     }
-    printer.next(format!("steersman log {}", sight.name()), log::SHOWS);
+    printer.next(format!("steersman log {}", shown.name), log::SHOWS);
     Ok(Exit::Answered)
 }
 
 /// Returns the command that resolves an effect in doubt.
-fn settles(sight: &Sight, effect: Id) -> String {
-    let mut asked = sight.inspection.pending.iter();
-    let asked = asked.find(|p| p.kind == PendingKind::Doubt && p.effect == effect);
-    let resolve = asked.and_then(|p| asked::commands(&sight.short, p).into_iter().next());
+fn settles(shown: &EffectsScreen, effect: Id) -> String {
+    let mut asked = shown.doubts.iter();
+    let asked = asked.find(|doubt| doubt.effect == effect);
+    let resolve = asked.and_then(|p| asked::commands(&shown.short, p).into_iter().next());
     resolve.unwrap_or_else(|| {
         format!(
             "steersman resolve {} {effect} --done='{{...}}'",
-            sight.short
+            shown.short
         )
     })
 }
@@ -126,10 +108,4 @@ pub(crate) fn summed(before: &str, sum: Sum) -> String {
     } else {
         red(&told)
     }
-}
-
-/// Describes the status of an effect. If it repeats an equal effect, names that effect and the person who allowed the repetition.
-fn status(effect: &Effect) -> String {
-    let words = [Some(effect.word()), effect.course(), effect.repetition()];
-    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

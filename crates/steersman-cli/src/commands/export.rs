@@ -3,11 +3,13 @@
 use crate::address::Address;
 use crate::cli::Global;
 use crate::commands::test::write_new;
-use crate::commands::{artifacts, log, sessions, show};
+use crate::commands::there::on_a_store;
+use crate::commands::{artifacts, sessions};
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::place::Place;
 use crate::printer::{Printer, red, yellow};
+use crate::remote::Remote;
 use crate::words::count;
 use serde_json::{Value as Json, json};
 use std::cell::{Cell, RefCell};
@@ -20,6 +22,7 @@ use steersman::runtime::known::Known;
 use steersman::runtime::store::SessionInfo;
 use steersman::views::cause;
 use steersman::views::filter::Filter;
+use steersman::views::screen::{ArtifactRow, Ask, LogScreen, ShowScreen};
 use steersman_machine::search::reward::Reward;
 use steersman_machine::snapshot::Snapshot;
 
@@ -77,6 +80,9 @@ pub(crate) async fn run(
     // Without the feature there is one form, and it has no texts to leave out.
     #[cfg(not(feature = "otel"))]
     let _ = (args.form, args.trace_content);
+    if let Some(remote) = Remote::of(global)? {
+        return Box::pin(at_server(&remote, &args, printer)).await;
+    }
     let place = Place::to_look(global).await?;
     let found = match &args.session {
         Some(session) => vec![place.session(&Address::parse(session)?.session).await?],
@@ -115,7 +121,7 @@ pub(crate) async fn run(
                 .collect::<Result<Vec<Json>, _>>()
                 .map_err(|e| CommandError::new(Exit::Failed, e.to_string()))?
         } else {
-            vec![whole(&place, info, &known).await?]
+            vec![whole(&place, info).await?]
         };
         for document in documents {
             // Writing to a string cannot fail.
@@ -237,11 +243,61 @@ async fn spans(
 }
 
 /// Returns a session as one document: what `show` prints, and the lines under `log`.
-async fn whole(place: &Place, info: &SessionInfo, known: &Known) -> Result<Json, CommandError> {
-    let mut document = show::document(place, &info.id).await?;
-    document["log"] = log::documents(place, &info.id).await?.into();
-    known.mask(&mut document);
+async fn whole(place: &Place, info: &SessionInfo) -> Result<Json, CommandError> {
+    let shown: ShowScreen = place.screen_of(&info.id, &Ask::default()).await?;
+    let log: LogScreen = place.screen_of(&info.id, &lines(None)).await?;
+    let mut document = shown.document;
+    document["log"] = log.events.into();
     Ok(document)
+}
+
+/// Asks for the lines of a log as documents.
+fn lines(after: Option<u64>) -> Ask {
+    Ask {
+        form: Some("lines".to_owned()),
+        after,
+        ..Ask::default()
+    }
+}
+
+/// Prints or writes a session of a server as one document.
+async fn at_server(
+    remote: &Remote,
+    args: &ExportArgs,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let on_stores = [
+        ("--where", args.filter.is_some()),
+        ("--trajectories", args.trajectories),
+        ("--artifacts", args.artifacts.is_some()),
+        ("--form", args.form.is_some_and(|form| form != Form::Document)),
+    ];
+    if let Some((name, _)) = on_stores.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(on_a_store(name));
+    }
+    let session = args.session.as_deref().unwrap_or("last");
+    let session = remote.session(&Address::parse(session)?.session).await?;
+    let shown: ShowScreen = remote.screen_of(&session, &Ask::default()).await?;
+    let (mut log, mut after) = (Vec::new(), None);
+    loop {
+        let screen: LogScreen = remote.screen_of(&session, &lines(after)).await?;
+        log.extend(screen.events);
+        if !screen.has_more {
+            break;
+        }
+        after = Some(screen.upto.0);
+    }
+    let mut document = shown.document;
+    document["log"] = log.into();
+    let text = format!("{document}\n");
+    match &args.out {
+        Some(out) => {
+            write_new(out, &text)?;
+            printer.talk(format!("{}: 1 session", locate::shown(out)));
+        }
+        None => printer.bytes(text.as_bytes())?,
+    }
+    Ok(Exit::Answered)
 }
 
 /// Writes every version of each artifact to `SESSION/vN/NAME`, and a list of them to `index.json`. A failure does not stop
@@ -263,7 +319,7 @@ async fn artifacts_of(
         missed(&known, info, printer);
         let names = shown_names(&versions, &known);
         for version in &versions {
-            let mut row = artifacts::document(version);
+            let mut row = ArtifactRow::from(version).document;
             known.mask(&mut row);
             let name = &names[&*version.name];
             row["artifact"] = json!(name);

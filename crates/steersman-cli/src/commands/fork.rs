@@ -2,9 +2,11 @@
 
 use crate::cli::{Global, Own};
 use crate::commands::branching::{Begun, Spot, branch_label, free};
+use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, typed};
 use steersman::{Act, Fork};
+use steersman_client::{BranchesForkAnswer, Given, NewBranch};
 
 pub(crate) const LISTED: &str =
     "Try something else from a line on, beside the session; dry unless --live";
@@ -32,6 +34,23 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    if let Some(there) = There::at(&args.address, global, &args.own).await? {
+        let new = NewBranch {
+            at: there.seen.line.map(|line| line.0),
+            from: Some(there.seen.branch.clone()),
+            label: args.label.clone(),
+            say: args.say.clone(),
+            live: Some(args.live),
+        };
+        let (branches, given) = (there.remote.client.branches(), Given::default());
+        return match branches.fork(there.id(), &new, &given).await? {
+            BranchesForkAnswer::Opened(opened) => {
+                let begun = Begun::at_server(&there, &opened, printer, true).await?;
+                report(&args, &there.seen.branch, &begun, printer)
+            }
+            BranchesForkAnswer::Receipt(receipt) => there.report(&receipt, printer),
+        };
+    }
     let spot = Spot::find(&args.address, global, &args.own.drive).await?;
     free(&spot.target.inspection, args.label.as_deref())?;
     let act = Act::fork(Fork {
@@ -44,6 +63,16 @@ pub(crate) async fn run(
     let Some(begun) = Begun::reach(&spot, act, &args.own, printer, true).await? else {
         return Ok(Exit::Answered);
     };
+    report(&args, &spot.name, &begun, printer)
+}
+
+/// Reports a branch that was opened next to another one.
+fn report(
+    args: &ForkArgs,
+    beside: &str,
+    begun: &Begun,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
     let (name, short) = (begun.name(), begun.short());
     let how = if args.live {
         "live: its effects touch the world"
@@ -52,8 +81,8 @@ pub(crate) async fn run(
     };
     printer.talk("");
     printer.talk(format!(
-        "{name} is a fork of {} at @{}, {how}. {} goes on as it was.",
-        spot.name, begun.from, spot.name
+        "{name} is a fork of {beside} at @{}, {how}. {beside} goes on as it was.",
+        begun.from()
     ));
     begun.report(args.say.is_some(), printer)?;
     let mut commands = vec![

@@ -5,22 +5,14 @@ use crate::cli::Global;
 use crate::commands::check;
 use crate::error::{CommandError, Exit};
 use crate::locate;
-use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, bold, dim};
+use crate::source::Source;
 use crate::tell::graph::{mermaid, terminal};
 use crate::tell::timeline;
 use crate::words;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::views::graph::{self, Graph, Layout, svg};
-use steersman::views::log::Log;
-use steersman_machine::network::Network;
-use steersman_machine::snapshot::Snapshot;
-use steersman_machine::snapshot::fold::fold;
-use steersman_machine::stored::commit::LogLine;
-use steersman_machine::stored::ids::Bodies;
-use steersman_machine::stored::ids::Line;
+use steersman::views::screen::{Ask, GraphScreen};
 use steersman_runtime::files;
 
 pub(crate) const LISTED: &str = "Draw a definition, or where a session stands in it";
@@ -81,7 +73,10 @@ pub(crate) async fn run(
             let network = check::right(&path, printer)?;
             graph::draw(network.checked()).graph
         }
-        Target::Session(place, address) => of_session(&place, &address).await?,
+        Target::Session(source, address) => {
+            let screen: GraphScreen = source.screen(&address, Ask::default()).await?;
+            screen.graph
+        }
     };
     if printer.is_json() {
         let mut document = serde_json::to_value(&graph).unwrap_or_default();
@@ -122,7 +117,7 @@ fn show(graph: &Graph, format: Format, printer: &Printer) -> Result<Exit, Comman
 
 enum Target {
     Definition(PathBuf),
-    Session(Box<Place>, Address),
+    Session(Source, Address),
 }
 
 /// Decides whether a target is a definition or a session. A name with a path separator or with the ending `.yaml` or `.yml` is a
@@ -159,10 +154,12 @@ async fn resolve(target: Option<&str>, global: &Global) -> Result<Target, Comman
         ))
         .hint(format!("the definition: steersman graph ./{target}"))
         .hint(format!("the session: steersman graph {target}@head"))),
-        (false, Some((place, address))) => Ok(Target::Session(place, address)),
+        (false, Some((source, address))) => Ok(Target::Session(source, address)),
         (false, None) => {
             // The target `last` means a session, so report why there is none.
-            if target == "last" || target.starts_with("last@") || target.starts_with("last:") {
+            let is_last =
+                target == "last" || target.starts_with("last@") || target.starts_with("last:");
+            if is_last && global.server().is_none() {
                 locate::existing(global)?;
             }
             let what = if path.is_dir() {
@@ -181,15 +178,15 @@ async fn resolve(target: Option<&str>, global: &Global) -> Result<Target, Comman
 async fn session(
     target: &str,
     global: &Global,
-) -> Result<Option<(Box<Place>, Address)>, CommandError> {
+) -> Result<Option<(Source, Address)>, CommandError> {
     let Ok(address) = Address::parse(target) else {
         return Ok(None);
     };
-    let Some(place) = Place::existing(global).await? else {
+    let Some(source) = Source::existing(global).await? else {
         return Ok(None);
     };
-    match place.session(&address.session).await {
-        Ok(_) => Ok(Some((Box::new(place), address))),
+    match source.session(&address.session).await {
+        Ok(_) => Ok(Some((source, address))),
         Err(error)
             if error.message.starts_with("there is no session")
                 || error.message.starts_with("there are no sessions")
@@ -202,74 +199,6 @@ async fn session(
         }
         Err(error) => Err(error),
     }
-}
-
-// ---- a session -----------------------------------------------------------------------------------------------
-
-async fn of_session(place: &Place, address: &Address) -> Result<Graph, CommandError> {
-    let (inspection, at) = place.inspect(address).await?;
-    let short = place.short(&inspection.info.id).await?;
-    let log = place.log(&inspection.info.id).await?;
-    let branch = &inspection.branches[at];
-    let path = log.path(branch, &inspection.branches);
-    let line = place::line(address.line.as_ref(), &path)?;
-    let upto = line.unwrap_or(branch.head);
-    let path: Vec<&Arc<LogLine>> = path.into_iter().filter(|l| l.n <= upto).collect();
-    let snapshot = match line {
-        None => branch.snapshot.clone(),
-        Some(_) => path
-            .iter()
-            .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line)),
-    };
-    let network = bound(place, &inspection, &log, &snapshot).await?;
-    let mut drawn = graph::draw(&network);
-    let pending = if line.is_none() {
-        &inspection.pending[..]
-    } else {
-        &[]
-    };
-    graph::stand(&mut drawn, &network, &snapshot, &path, pending, &log.texts);
-    drawn.graph.stands = Some(heading(&short, branch, &inspection, line, upto));
-    Ok(drawn.graph)
-}
-
-/// Returns the definition that the session was bound to at the snapshot, from the store.
-async fn bound(
-    place: &Place,
-    inspection: &Inspection,
-    log: &Log,
-    snapshot: &Snapshot,
-) -> Result<Arc<Network>, CommandError> {
-    let Some(binding) = &snapshot.binding else {
-        return Err(CommandError::usage("this session has not begun"));
-    };
-    let values = log.texts.text(binding.values);
-    Ok(place
-        .engine()
-        .network_of(&inspection.info.id, binding, &values)
-        .await?)
-}
-
-/// Returns the line above the drawing of a session: its name, branch, line and status.
-fn heading(
-    short: &str,
-    branch: &BranchView,
-    inspection: &Inspection,
-    line: Option<Line>,
-    upto: Line,
-) -> String {
-    let of = match inspection.branches.len() {
-        1 => String::new(),
-        _ => format!(" on {}", branch_name(branch)),
-    };
-    let status = match line {
-        Some(_) => "as it stood then".to_owned(),
-        None => match crate::commands::sessions::status(&inspection.info) {
-            at_work @ ("running" | "interrupted") => at_work.to_owned(),
-            _ => inspection.settled.word().to_owned(),
-        },
-    };
-    format!("session {short}{of} @{upto}: {status}")
 }
 
 // ---- files ---------------------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 use crate::cli::Global;
 use crate::commands::orders::{Held, Wanted};
+use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
+use steersman_client::Given;
 
 pub(crate) const LISTED: &str =
     "Keep effects of a tool from beginning, in a session or in all that match";
@@ -24,7 +26,12 @@ pub(crate) async fn run(
         Some(tool) => format!("release --tool {tool}"),
         None => "release".to_owned(),
     };
+    let (which, act) = (&args.held.which, &args.held.act);
+    if let Some(there) = There::of(which, global, &act.own).await? {
+        let (orders, given) = (there.remote.client.orders(), Given::default());
+        let receipt = orders.hold(there.id(), &args.held.of_tool(), &given).await?;
+        return there.ordered(&receipt, "held", Some(&end), printer);
+    }
     let wanted = Wanted::order(args.held.hold(), "held", Some(&end));
-    let (which, own) = (&args.held.which, &args.held.act.own);
-    wanted.carry_out(which, own, global, printer).await
+    wanted.carry_out(which, &act.own, global, printer).await
 }

@@ -2,10 +2,14 @@
 
 use crate::cli::{Global, Own};
 use crate::commands::act::Target;
+use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
 use crate::place::branch_at;
 use crate::printer::Printer;
+use serde_json::Value as Json;
 use steersman::Act;
+use steersman_client::{Given, Join};
+use steersman_machine::values::json::read;
 
 pub(crate) const LISTED: &str = "Let a session hear what its branches came to";
 
@@ -35,13 +39,25 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    // An address is accepted too, as `fork` and `show` print it.
+    let names = args.branches.iter();
+    let names = names.map(|name| name.rsplit_once(':').map_or(&**name, |(_, name)| name));
+    if let Some(there) = There::find(&args.session, global, &args.own, false).await? {
+        let given = args.args.as_deref().map(read::<Json>).transpose();
+        let given = given.map_err(|why| CommandError::usage(format!("--args is no JSON: {why}")))?;
+        let join = Join {
+            branches: names.map(str::to_owned).collect(),
+            on: Some(args.on.to_string()),
+            then: args.then.clone(),
+            args: given.and_then(|args| args.as_object().cloned()),
+        };
+        let branches = there.remote.client.branches();
+        let receipt = branches.join(there.id(), &join, &Given::default()).await?;
+        return there.report(&receipt, printer);
+    }
     let target = Target::find(&args.session, global, &args.own.drive).await?;
     let mut branches = Vec::new();
-    for name in &args.branches {
-        // An address is accepted too, as `fork` and `show` print it.
-        let name = name
-            .rsplit_once(':')
-            .map_or(name.as_str(), |(_, name)| name);
+    for name in names {
         let at = branch_at(&target.inspection, Some(name))?;
         let id = target.inspection.branches[at].id;
         if id == target.inspection.current {

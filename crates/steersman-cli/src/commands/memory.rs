@@ -2,15 +2,18 @@
 
 use crate::address::Address;
 use crate::cli::{Drive, Global};
+use crate::commands::there::on_a_store;
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::printer::{Printer, bold, dim, typed};
+use crate::remote::Remote;
 use crate::store::{self, Passed};
 use crate::words::{ago, bytes, left, operand, table};
 use serde_json::{Value as Json, json};
 use steersman::runtime::memory::MemoryError;
 use steersman::runtime::store::{Memory, MemoryQuery, Rated};
 use steersman::views::list::MemoryRow;
+use steersman_client::{MemoriesListMemoriesQuery, MemoriesSearchMemoriesQuery, MemoryRating};
 use steersman_machine::view::rating::BEST;
 
 pub(crate) const LISTED: &str = "Show what agents remember over sessions; rate it, forget it";
@@ -98,6 +101,9 @@ pub(crate) async fn run(
         return Err(CommandError::usage("a number names one memory")
             .hint("leave --scope out: numbers are those of the store"));
     }
+    if let Some(remote) = Remote::of(global)? {
+        return Box::pin(at_server(&remote, scope, act, printer)).await;
+    }
     let place = match &act {
         MemoryAct::Rate { .. } | MemoryAct::Forget { .. } => {
             Place::required(global, &Drive::default()).await?
@@ -114,12 +120,22 @@ pub(crate) async fn run(
                 current: !replaced,
                 ..query(&place, scope, session.as_deref()).await?
             };
-            list(&place, query, all, printer).await
+            let memories = place.engine().memories(query).await?;
+            let rows: Vec<MemoryRow> = memories.iter().map(MemoryRow::from).collect();
+            list(&rows, scope, all, place.now(), printer)
         }
         MemoryAct::Search { query, most } => {
-            search(&place, scope, &query.join(" "), most, printer).await
+            let found = search(&place, scope, &query.join(" "), most).await?;
+            tell_found(&found, printer)
         }
-        MemoryAct::Show { id } => show(&place, id, printer).await,
+        MemoryAct::Show { id } => {
+            let (row, text) = one(&place, id).await?;
+            let short = match &row.session {
+                Some(session) => Some(place.short(session).await?),
+                None => None,
+            };
+            show(&row, &text, short.as_deref(), place.now(), printer)
+        }
         MemoryAct::Rate {
             id,
             rating,
@@ -133,11 +149,7 @@ pub(crate) async fn run(
             };
             let done = place.engine().rate_memory(id, rated).await;
             done.map_err(refused)?;
-            if printer.is_json() {
-                printer.json(&json!({ "memory": id, "rating": rating }))?;
-            }
-            printer.talk(format!("Rated memory {id} {rating} of {BEST}."));
-            Ok(Exit::Answered)
+            is_rated(id, rating, printer)
         }
         MemoryAct::Forget { ids, session, yes } => {
             if ids.is_empty() && session.is_none() && scope.is_none() {
@@ -174,17 +186,111 @@ async fn query(
     })
 }
 
-async fn list(
-    place: &Place,
-    query: MemoryQuery,
-    every: bool,
+/// Carries out an act at a server.
+async fn at_server(
+    remote: &Remote,
+    scope: Option<&str>,
+    act: MemoryAct,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let scope = query.scope.clone();
-    let memories = place.engine().memories(query).await?;
+    let memories = remote.client.memories();
+    let now = now();
+    match act {
+        MemoryAct::List {
+            session,
+            all,
+            replaced,
+        } => {
+            let session = match session {
+                Some(name) => Some(remote.session(&Address::parse(&name)?.session).await?),
+                None => None,
+            };
+            let mut query = MemoriesListMemoriesQuery {
+                scope: scope.map(str::to_owned),
+                session,
+                replaced: replaced.then_some(true),
+                after: None,
+                limit: Some(200),
+            };
+            let mut rows: Vec<MemoryRow> = Vec::new();
+            loop {
+                let mut page = memories.list_memories(&query).await?;
+                let items: Vec<MemoryRow> = remote.read(page["items"].take())?;
+                rows.extend(items);
+                query.after = page["next"].as_u64();
+                if query.after.is_none() {
+                    break;
+                }
+            }
+            list(&rows, scope, all, now, printer)
+        }
+        MemoryAct::Search { query, most } => {
+            let query = MemoriesSearchMemoriesQuery {
+                query: Some(query.join(" ")),
+                scope: scope.map(str::to_owned),
+                limit: Some(most as u64),
+            };
+            let mut found = memories.search_memories(&query).await?;
+            let found: Vec<Json> = remote.read(found["items"].take())?;
+            let found = found.into_iter().map(|one| read(remote, one));
+            tell_found(&found.collect::<Result<Vec<_>, _>>()?, printer)
+        }
+        MemoryAct::Show { id } => {
+            let (row, text) = read(remote, memories.get_memory(id).await?)?;
+            let short = match &row.session {
+                Some(session) => Some(remote.short(session).await?),
+                None => None,
+            };
+            show(&row, &text, short.as_deref(), now, printer)
+        }
+        MemoryAct::Rate {
+            id,
+            rating,
+            reason,
+            role,
+        } => {
+            let rate = MemoryRating {
+                role,
+                rating: rating.into(),
+                reason,
+            };
+            memories.rate_memory(id, &rate).await?;
+            is_rated(id, rating, printer)
+        }
+        MemoryAct::Forget { .. } => Err(on_a_store("`memory forget`")),
+    }
+}
+
+/// Reads a memory with a text of it.
+fn read(remote: &Remote, mut one: Json) -> Result<(MemoryRow, String), CommandError> {
+    let text = one["text"].take();
+    let text = text.as_str().unwrap_or_default().to_owned();
+    Ok((remote.read(one)?, text))
+}
+
+/// Returns the time of this computer, in milliseconds since 1970.
+fn now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+fn is_rated(id: u64, rating: u8, printer: &Printer) -> Result<Exit, CommandError> {
     if printer.is_json() {
-        for memory in &memories {
-            printer.json(&document(memory))?;
+        printer.json(&json!({ "memory": id, "rating": rating }))?;
+    }
+    printer.talk(format!("Rated memory {id} {rating} of {BEST}."));
+    Ok(Exit::Answered)
+}
+
+fn list(
+    memories: &[MemoryRow],
+    scope: Option<&str>,
+    every: bool,
+    now: i64,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    if printer.is_json() {
+        for memory in memories {
+            printer.view(memory)?;
         }
         return Ok(Exit::Answered);
     }
@@ -195,21 +301,20 @@ async fn list(
         });
         return Ok(Exit::Answered);
     }
-    let now = place.now();
     let shown = if every { memories.len() } else { FEW };
     let rows: Vec<Vec<String>> = memories
         .iter()
         .take(shown)
         .map(|memory| {
             vec![
-                memory.id.to_string(),
+                memory.memory.to_string(),
                 memory.name.to_string(),
                 memory.scope.to_string(),
-                bytes(memory.len),
-                ago(now, memory.at.0),
+                bytes(memory.bytes),
+                ago(now, memory.saved),
                 memory.by.to_string(),
                 rated(memory),
-                memory.until.map_or_else(String::new, |at| left(now, at.0)),
+                memory.until.map_or_else(String::new, |at| left(now, at)),
             ]
         })
         .collect();
@@ -223,7 +328,7 @@ async fn list(
         let more = memories.len() - shown;
         printer.talk(dim(&format!("{more} more: --all")));
     }
-    printer.next(format!("steersman memory show {}", memories[0].id), "");
+    printer.next(format!("steersman memory show {}", memories[0].memory), "");
     Ok(Exit::Answered)
 }
 
@@ -233,8 +338,7 @@ async fn search(
     scope: Option<&str>,
     query: &str,
     most: usize,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
+) -> Result<Vec<(MemoryRow, String)>, CommandError> {
     let mut scopes: Vec<String> = if let Some(scope) = scope {
         vec![scope.to_owned()]
     } else {
@@ -243,46 +347,50 @@ async fn search(
     };
     scopes.sort();
     scopes.dedup();
-    let mut any = false;
+    let mut all = Vec::new();
     for scope in &scopes {
         let found = place
             .engine()
             .search_memories(None, scope, query, most)
             .await;
-        for found in found.map_err(refused)? {
-            any = true;
-            if printer.is_json() {
-                let mut document = document(&found.memory);
-                document["text"] = found.text.into();
-                printer.json(&document)?;
-                continue;
-            }
-            printer.data(about(&found.memory))?;
-            for line in found.text.lines().filter(|line| !line.trim().is_empty()) {
-                printer.data(format!("  {line}"))?;
-            }
+        let found = found.map_err(refused)?.into_iter();
+        all.extend(found.map(|found| (MemoryRow::from(&found.memory), found.text)));
+    }
+    Ok(all)
+}
+
+fn tell_found(found: &[(MemoryRow, String)], printer: &Printer) -> Result<Exit, CommandError> {
+    for (memory, text) in found {
+        if printer.is_json() {
+            printer.json(&document(memory, text))?;
+            continue;
+        }
+        printer.data(about(memory))?;
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            printer.data(format!("  {line}"))?;
         }
     }
-    if !any && !printer.is_json() {
+    if found.is_empty() && !printer.is_json() {
         printer.talk("Nothing that is remembered has these words.");
     }
     Ok(Exit::Answered)
 }
 
-fn about(memory: &Memory) -> String {
+fn about(memory: &MemoryRow) -> String {
     let rated = match rated(memory) {
-        rated if rated.is_empty() || memory.replaced.is_some() => rated,
+        rated if rated.is_empty() || memory.replaced_by.is_some() => rated,
         rated => format!("rated {rated}"),
     };
     let rated = match &*rated {
         "" => rated,
         rated => format!(", {rated}"),
     };
-    let (id, name, scope) = (memory.id, &memory.name, &memory.scope);
+    let (id, name, scope) = (memory.memory, &memory.name, &memory.scope);
     format!("{id}  {}   {}", bold(name), dim(&format!("{scope}{rated}")))
 }
 
-async fn show(place: &Place, id: u64, printer: &Printer) -> Result<Exit, CommandError> {
+/// Returns a memory with its content.
+async fn one(place: &Place, id: u64) -> Result<(MemoryRow, String), CommandError> {
     let query = MemoryQuery {
         id: Some(id),
         ..MemoryQuery::default()
@@ -296,20 +404,29 @@ async fn show(place: &Place, id: u64, printer: &Printer) -> Result<Exit, Command
         CommandError::store(format!("the content of memory {id} is not in the store"))
             .hint("`steersman fsck` says what else is missing")
     })?;
-    let text = String::from_utf8_lossy(&content);
+    let text = String::from_utf8_lossy(&content).into_owned();
+    Ok((MemoryRow::from(&memory), text))
+}
+
+/// Prints a memory. `session` is the one that saved it, as people type it.
+fn show(
+    memory: &MemoryRow,
+    text: &str,
+    session: Option<&str>,
+    now: i64,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
     if printer.is_json() {
-        let mut document = document(&memory);
-        document["text"] = Json::from(&*text);
-        printer.json(&document)?;
+        printer.json(&document(memory, text))?;
         return Ok(Exit::Answered);
     }
-    printer.talk(about(&memory));
+    printer.talk(about(memory));
     let mut facts = vec![
-        format!("saved {} by {}", ago(place.now(), memory.at.0), memory.by),
+        format!("saved {} by {}", ago(now, memory.saved), memory.by),
         format!("network {}", memory.network),
     ];
-    if let Some(session) = &memory.session {
-        facts.push(format!("session {}", place.short(session).await?));
+    if let Some(session) = session {
+        facts.push(format!("session {session}"));
     }
     if !memory.tags.is_empty() {
         facts.push(format!("tagged {}", memory.tags.join(", ")));
@@ -337,7 +454,7 @@ async fn forget(
             printer.json(&json!({ "memories": meant.len(), "forgotten": false }))?;
         }
         for memory in meant.iter().take(FEW) {
-            printer.talk(about(memory));
+            printer.talk(about(&MemoryRow::from(memory)));
         }
         printer.talk(format!("{all} would be forgotten, for good."));
         if !meant.is_empty() {
@@ -361,8 +478,8 @@ async fn forget(
 }
 
 /// Returns the rating that counts, or the memory that stands in its place.
-fn rated(memory: &Memory) -> String {
-    if let Some(by) = memory.replaced {
+fn rated(memory: &MemoryRow) -> String {
+    if let Some(by) = memory.replaced_by {
         return format!("replaced by {by}");
     }
     let rated = memory.rating();
@@ -371,8 +488,11 @@ fn rated(memory: &Memory) -> String {
     })
 }
 
-fn document(memory: &Memory) -> Json {
-    serde_json::to_value(MemoryRow::from(memory)).unwrap_or_default()
+/// Returns a memory with a text of it as one document.
+fn document(memory: &MemoryRow, text: &str) -> Json {
+    let mut document = serde_json::to_value(memory).unwrap_or_default();
+    document["text"] = text.into();
+    document
 }
 
 fn refused(error: MemoryError) -> CommandError {

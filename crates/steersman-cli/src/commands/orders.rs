@@ -23,6 +23,7 @@ use steersman::runtime::store::{SessionInfo, StoreError};
 use steersman::views::cause::Reason;
 use steersman::views::filter::Filter;
 use steersman::{Act, By};
+use steersman_client::OfTool;
 
 /// Number of sessions that are driven concurrently for an order to many.
 const AT_ONCE: usize = 8;
@@ -46,6 +47,14 @@ impl Held {
 
     pub(crate) fn release(&self) -> Act {
         Act::release(self.tool.as_deref(), by(&self.act))
+    }
+
+    /// Returns the order as a server takes it.
+    pub(crate) fn of_tool(&self) -> OfTool {
+        OfTool {
+            role: self.act.role.clone(),
+            tool: self.tool.clone(),
+        }
     }
 }
 
@@ -82,6 +91,28 @@ const FATES: [(&str, &str); 5] = [
     ("failed", "failed"),
 ];
 
+/// The result of an order that no process took yet.
+pub(crate) const IN_INBOX: &str = "stored in its inbox until a process drives it";
+
+/// Reports an order to one session: its status and its result in words. `end` is the command that ends the order.
+pub(crate) fn ordered(
+    printer: &Printer,
+    (session, short): (&str, &str),
+    (status, text): (&str, &str),
+    end: Option<&str>,
+) -> Result<Exit, CommandError> {
+    if printer.is_json() {
+        printer.json(&json!({ "session": session, "status": status }))?;
+    }
+    printer.talk(format!("{short}: {text}."));
+    if let Some(end) = end {
+        let (verb, rest) = end.split_once(' ').unwrap_or((end, ""));
+        let command = format!("steersman {verb} {short} {rest}");
+        printer.next(command.trim_end(), "ends it");
+    }
+    Ok(Exit::Answered)
+}
+
 /// The result of an order in one session.
 pub(crate) struct Outcome {
     /// One of [`FATES`].
@@ -113,7 +144,7 @@ impl Outcome {
     }
 
     fn in_inbox() -> Self {
-        Self::new("inbox", "stored in its inbox until a process drives it")
+        Self::new("inbox", IN_INBOX)
     }
 
     fn refused(why: impl Into<String>) -> Self {
@@ -258,16 +289,8 @@ impl Wanted {
             return Err(CommandError::usage(outcome.text));
         }
         let short = place.short(&info.id).await?;
-        if printer.is_json() {
-            printer.json(&json!({ "session": &*info.id, "status": self.status(&outcome) }))?;
-        }
-        printer.talk(format!("{short}: {}.", outcome.text));
-        if let Some(end) = &self.end {
-            let (verb, rest) = end.split_once(' ').unwrap_or((end, ""));
-            let command = format!("steersman {verb} {short} {rest}");
-            printer.next(command.trim_end(), "ends it");
-        }
-        Ok(Exit::Answered)
+        let told = (self.status(&outcome), &*outcome.text);
+        ordered(printer, (&*info.id, &*short), told, self.end.as_deref())
     }
 
     /// Gives an order to a session, whichever process owns it. The session is not driven for it.

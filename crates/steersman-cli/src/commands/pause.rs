@@ -2,9 +2,11 @@
 
 use crate::cli::{Global, Own, Which};
 use crate::commands::orders::Wanted;
+use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use steersman::Act;
+use steersman_client::{Given, Order};
 
 pub(crate) const LISTED: &str = "Let nothing new begin in a session, or in all that match";
 
@@ -22,6 +24,11 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    if let Some(there) = There::of(&args.which, global, &args.own).await? {
+        let (orders, given) = (there.remote.client.orders(), Given::default());
+        let receipt = orders.pause(there.id(), &Order::default(), &given).await?;
+        return there.ordered(&receipt, "paused", Some("resume"), printer);
+    }
     let begins = Wanted::order(Act::pause(), "paused", Some("resume"));
     let (which, own) = (&args.which, &args.own);
     begins.carry_out(which, own, global, printer).await

@@ -2,10 +2,12 @@
 
 use crate::cli::{Acting, Global};
 use crate::commands::act::{Target, by};
+use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use steersman::Act;
 use steersman::runtime::pending::PendingKind;
+use steersman_client::{Given, Reject};
 
 pub(crate) const LISTED: &str = "Keep a held call from running";
 
@@ -35,9 +37,21 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    let (own, effect) = (&args.act.own, args.effect.as_deref());
+    if let Some(there) = There::find(&args.session, global, own, false).await? {
+        let pending = there.pending(effect, HELD, "approval").await?;
+        let (id, questions) = (pending.id().to_string(), there.remote.client.questions());
+        let reject = Reject {
+            role: args.act.role.clone(),
+            reason: args.say.clone(),
+        };
+        let given = Given::default();
+        let receipt = questions.reject(there.id(), &id, &reject, &given).await?;
+        return there.report(&receipt, printer);
+    }
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let pending = target
-        .pending(args.effect.as_deref(), HELD, "approval", &args.act)
+        .pending(effect, HELD, "approval", &args.act)
         .await?;
     let act = Act::reject(pending.id(), args.say.as_deref(), by(&args.act));
     target.deliver(act, &args.act.own, printer).await

@@ -3,9 +3,11 @@
 use crate::cli::Global;
 use crate::commands::act::by;
 use crate::commands::orders::{Held, Wanted};
+use crate::commands::there::{There, on_a_store};
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use clap::builder::NonEmptyStringValueParser;
+use steersman_client::Given;
 
 pub(crate) const LISTED: &str = "Let them begin again";
 
@@ -24,10 +26,18 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    let (which, act) = (&args.held.which, &args.held.act);
+    if let Some(there) = There::of(which, global, &act.own).await? {
+        if args.budget.is_some() {
+            return Err(on_a_store("--budget"));
+        }
+        let (orders, given) = (there.remote.client.orders(), Given::default());
+        let receipt = orders.release(there.id(), &args.held.of_tool(), &given).await?;
+        return there.report(&receipt, printer);
+    }
     let wanted = match args.budget {
-        Some(budget) => Wanted::lets_through(budget, by(&args.held.act)),
+        Some(budget) => Wanted::lets_through(budget, by(act)),
         None => Wanted::drives(args.held.release(), "released"),
     };
-    let (which, own) = (&args.held.which, &args.held.act.own);
-    wanted.carry_out(which, own, global, printer).await
+    wanted.carry_out(which, &act.own, global, printer).await
 }

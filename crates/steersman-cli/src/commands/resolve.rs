@@ -2,12 +2,14 @@
 
 use crate::cli::{Acting, Global};
 use crate::commands::act::{Target, by};
+use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use crate::words;
 use steersman::runtime::ledger::Record;
 use steersman::runtime::pending::{PendingId, PendingKind};
 use steersman::{Act, Resolution};
+use steersman_client::{Given, How, Resolve};
 use steersman_machine::stored::ids::Id;
 
 pub(crate) const LISTED: &str = "Say what became of an effect that is in doubt";
@@ -38,8 +40,11 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let effect = args.effect.as_deref();
+    if let Some(there) = There::find(&args.session, global, &args.act.own, false).await? {
+        return at_server(&args, &there, printer).await;
+    }
+    let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let left = effect.and_then(|effect| effect.parse::<PendingId>().ok());
     let seen = &target.inspection;
     let left = left.filter(|of| seen.is_left_in_doubt(of.effect));
@@ -54,14 +59,7 @@ pub(crate) async fn run(
         let found = target
             .pending(effect, &[PendingKind::Doubt], "doubt", &args.act)
             .await;
-        let found = found.map_err(|error| match (&args.done, effect) {
-                // The text may be meant as the result. The command does not guess.
-                (Some(_), Some(effect)) if effect.parse::<Id>().is_err() => error.hint(
-                    "an effect is named by its id or its tool; a result is joined to its option: --done=RESULT",
-                ),
-                _ => error,
-            });
-        found?.id()
+        found.map_err(|error| joined(&args, error))?.id()
     };
     let how = match args.done {
         Some(result) => Resolution::Done {
@@ -82,6 +80,43 @@ pub(crate) async fn run(
         )),
         _ => error,
     })
+}
+
+/// Adds advice where the text may be meant as the result. The command does not guess.
+fn joined(args: &ResolveArgs, error: CommandError) -> CommandError {
+    match (&args.done, &args.effect) {
+        (Some(_), Some(effect)) if effect.parse::<Id>().is_err() => error.hint(
+            "an effect is named by its id or its tool; a result is joined to its option: --done=RESULT",
+        ),
+        _ => error,
+    }
+}
+
+/// Resolves at a server.
+async fn at_server(
+    args: &ResolveArgs,
+    there: &There,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let pending = there
+        .pending(args.effect.as_deref(), &[PendingKind::Doubt], "doubt")
+        .await
+        .map_err(|error| joined(args, error))?;
+    let result = args.done.as_deref().map(given).transpose()?;
+    let resolve = Resolve {
+        role: args.act.role.clone(),
+        how: match &result {
+            Some(_) => How::Done,
+            None if args.not_performed => How::NotPerformed,
+            None => How::Fail,
+        },
+        result,
+    };
+    let questions = there.remote.client.questions();
+    let id = pending.id().to_string();
+    let given = Given::default();
+    let receipt = questions.resolve(there.id(), &id, &resolve, &given).await?;
+    there.report(&receipt, printer)
 }
 
 /// Parses the result of the tool: JSON, or else a plain text.

@@ -2,9 +2,11 @@
 
 use crate::cli::{Global, Own, Which};
 use crate::commands::orders::Wanted;
+use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use steersman::{Act, By};
+use steersman_client::{Given, Retry};
 use steersman_machine::stored::ids::Id;
 
 pub(crate) const LISTED: &str = "Try again what failed";
@@ -32,7 +34,17 @@ pub(crate) async fn run(
                 .hint("an effect is named as `steersman effects` shows it: 21.1")
         })
     });
-    let act = Act::retry(effect.transpose()?, By::user());
+    let effect = effect.transpose()?;
+    if let Some(there) = There::of(&args.which, global, &args.own).await? {
+        let (orders, given) = (there.remote.client.orders(), Given::default());
+        let retry = Retry {
+            role: None,
+            effect: effect.map(|effect| effect.to_string()),
+        };
+        let receipt = orders.retry(there.id(), &retry, &given).await?;
+        return there.report(&receipt, printer);
+    }
+    let act = Act::retry(effect, By::user());
     let wanted = Wanted::drives(act, "tried again");
     let (which, own) = (&args.which, &args.own);
     wanted.carry_out(which, own, global, printer).await

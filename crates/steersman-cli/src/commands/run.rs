@@ -2,12 +2,14 @@
 
 use crate::address::Address;
 use crate::cli::{Drive, Global};
-use crate::commands::{changed, check};
+use crate::commands::there::on_a_store;
+use crate::commands::{changed, check, run_there};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::play::{self, Ended, Leaving, Play};
 use crate::printer::{Printer, yellow};
 use crate::prompt::{Prompt, Typed};
+use crate::remote::Remote;
 use crate::step::Keys;
 use crate::{asked, attach, words};
 use clap::builder::NonEmptyStringValueParser;
@@ -33,19 +35,19 @@ pub(crate) const LISTED: &str = "Talk to a definition, or go on with a session";
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
     /// A definition, or a folder with a steersman.yaml [default: here].
-    definition: Option<PathBuf>,
+    pub(super) definition: Option<PathBuf>,
     /// Say this, drive the session until it rests or waits, and end. `-` reads it from standard input.
     #[arg(long, short, value_name = "TEXT")]
-    input: Option<String>,
+    pub(super) input: Option<String>,
     /// Attach a file to what is said with --input, under a name or under its own.
     #[arg(long, value_name = "[NAME=]PATH", requires = "input")]
-    file: Vec<String>,
+    pub(super) file: Vec<String>,
     /// Continue a session after a stop or a crash. If a definition is named too: only if the session is bound to it.
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["entry", "seed"])]
-    resume: Option<String>,
+    pub(super) resume: Option<String>,
     /// Go on under the definition as it is now, if that knows all that the session has and nothing of it is open.
     #[arg(long, requires = "resume")]
-    rebind: bool,
+    pub(super) rebind: bool,
     /// Drive every session of the store, until Ctrl-C: messages, events, timers, and what a dead process left.
     #[arg(long, conflicts_with_all = ["definition", "resume", "rebind", "input", "entry", "seed"])]
     all: bool,
@@ -54,27 +56,27 @@ pub(crate) struct RunArgs {
     pub(crate) until_idle: bool,
     /// The agent to talk to, if the definition has several entries.
     #[arg(long, value_name = "AGENT")]
-    entry: Option<String>,
+    pub(super) entry: Option<String>,
     /// Begin with a conversation that was held elsewhere: a JSON array of chat messages, or one message a line.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "all"])]
-    history: Option<PathBuf>,
+    pub(super) history: Option<PathBuf>,
     /// Give a value of `config`, before the environment and the default. May be given more than once.
     #[arg(long, value_name = "NAME=VALUE", conflicts_with_all = ["resume", "all"])]
-    set: Vec<String>,
+    pub(super) set: Vec<String>,
     /// Ask this model instead of the one that the definition names for `default`, or for the name before `=`. `local` is any model
     /// of a server on this computer: Ollama, llama.cpp, vLLM.
     #[arg(long, value_name = "[NAME=]MODEL", conflicts_with_all = ["resume", "all"])]
-    model: Vec<String>,
+    pub(super) model: Vec<String>,
     /// The role in which you talk and decide [default: user].
     #[arg(long = "as", value_name = "ROLE", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "all")]
-    role: Option<String>,
+    pub(super) role: Option<String>,
     /// Seed of what is drawn at random in the session.
     #[arg(long)]
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
     /// Stop after each line: Enter goes to the next one, `c` goes on without stops, `q` leaves it paused, any other text is
     /// said there. Reads standard input, a terminal or not; its end is a `q`.
     #[arg(long, conflicts_with = "all")]
-    step: bool,
+    pub(super) step: bool,
     /// Tell all that routers read for each decision, too; with --until-idle, each line of each session.
     #[arg(long, short, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
@@ -90,6 +92,9 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    if args.all && global.server().is_some() {
+        return Err(on_a_store("--all"));
+    }
     if args.all {
         return Box::pin(crate::commands::run_all::run(args, global, printer)).await;
     }
@@ -112,6 +117,9 @@ pub(crate) async fn run(
             CommandError::usage("--step reads standard input, and so does --input -")
                 .hint("give the text itself: --input \"...\""),
         );
+    }
+    if let Some(remote) = Remote::of(global)? {
+        return Box::pin(run_there::run(&remote, &args, input, printer)).await;
     }
     if let Some(name) = &args.resume {
         return Box::pin(resume(name, input, &args, global, printer)).await;

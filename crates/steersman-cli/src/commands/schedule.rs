@@ -98,12 +98,20 @@ pub(crate) async fn print(
     let mut rows = Vec::new();
     for schedule in all {
         let plan = place.engine().plan(schedule).await?;
-        let row = ScheduleRow::of(schedule, plan.as_ref());
+        rows.push(ScheduleRow::of(schedule, plan.as_ref()));
+    }
+    print_rows(&rows, printer)
+}
+
+/// Prints the rows of schedules.
+pub(crate) fn print_rows(all: &[ScheduleRow], printer: &Printer) -> Result<(), CommandError> {
+    let mut rows = Vec::new();
+    for row in all {
         if printer.is_json() {
-            printer.view(&row)?;
+            printer.view(row)?;
         }
-        let zone = row.timezone.unwrap_or_else(|| "UTC".to_owned());
-        let at = |at: Option<Time>| at.map_or_else(|| "-".to_owned(), |at| moment(at, &zone));
+        let zone = row.timezone.as_deref().unwrap_or("UTC");
+        let at = |at: Option<Time>| at.map_or_else(|| "-".to_owned(), |at| moment(at, zone));
         rows.push(vec![
             row.schedule.to_string(),
             row.network.to_string(),

@@ -2,19 +2,22 @@
 
 use crate::attach;
 use crate::cli::{Acting, Global};
-use crate::commands::act::{Reached, Target, is_plain};
+use crate::commands::act::{Reached, Target, is_plain, noted};
 use crate::commands::edit::{entries, values};
 use crate::commands::run::standard_input;
+use crate::commands::there::{There, files, on_a_store};
 use crate::commands::{check, pending};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::play::follow::follow;
+use crate::play::there::{Followed, follow as follow_there, reported};
 use crate::printer::Printer;
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use steersman::runtime::pending::PendingKind;
 use steersman::runtime::store::{SessionQuery, bounds};
 use steersman::{Act, By, Sent};
+use steersman_client::{Given, Post, Say, SessionsSayAnswer, Stands, Where};
 
 pub(crate) const LISTED: &str = "Send a message to a session, or an event to a network";
 
@@ -69,6 +72,20 @@ pub(crate) async fn run(
         return Err(CommandError::usage("there is nothing to send")
             .hint("steersman send SESSION \"...\", or - to read it from standard input"));
     }
+    if let Some(there) = There::find(&args.to, global, &args.act.own, true).await? {
+        if !args.state.is_empty() {
+            return Err(on_a_store("--state"));
+        }
+        let say = Say {
+            role: args.act.role.clone(),
+            branch: there.branch.clone(),
+            files: files(&contents),
+            interrupt: args.interrupt.then_some(true),
+            text: Some(text),
+            to: None,
+        };
+        return said(&args, &there, &say, printer).await;
+    }
     let target = Target::of_branch(&args.to, global, &args.act.own.drive).await?;
     let branch = target.branch().map(|branch| branch.id);
     let by = args.act.role.as_deref().map(By::role);
@@ -100,13 +117,82 @@ pub(crate) async fn run(
     let waits = matches!(reached, Reached::Waits(_));
     let exit = target.report(reached, printer).await?;
     if waits && !args.interrupt && contents.is_empty() {
-        let name = target.name().await?;
-        printer.next(
-            format!("steersman send {name} --interrupt \"...\""),
-            "is heard at once, and cancels what is open",
-        );
+        interrupts(&target.name().await?, printer);
     }
     Ok(exit)
+}
+
+/// Proposes to interrupt a session that leaves a message waiting.
+fn interrupts(name: &str, printer: &Printer) {
+    printer.next(
+        format!("steersman send {name} --interrupt \"...\""),
+        "is heard at once, and cancels what is open",
+    );
+}
+
+/// Says something to a session of a server, and follows what it does.
+async fn said(
+    args: &SendArgs,
+    there: &There,
+    say: &Say,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let client = &there.remote.client;
+    let given = Given {
+        key: args.id.clone(),
+        ..Given::default()
+    };
+    let receipt = match client.sessions().say(there.id(), say, &given).await? {
+        SessionsSayAnswer::Receipt(receipt) => receipt,
+        // It comes only to a request that waits.
+        SessionsSayAnswer::Turn(_) => return Ok(Exit::Answered),
+    };
+    there.taken_by(printer);
+    if let Some(line) = receipt.line.filter(|_| !printer.is_json()) {
+        let followed = Followed {
+            session: there.id(),
+            branch: there.branch.as_deref(),
+            after: line.saturating_sub(1),
+            least: line.saturating_sub(1),
+            begins: false,
+            whole: false,
+        };
+        return match follow_there(&there.remote, printer, &followed).await? {
+            Some(screen) => reported(printer, screen),
+            None => Ok(Exit::Answered),
+        };
+    }
+    let exit = there.noted(&receipt, printer)?;
+    if receipt.fate == Stands::Waits && !args.interrupt && say.files.is_none() {
+        interrupts(&there.seen.name, printer);
+    }
+    Ok(exit)
+}
+
+/// Sends an event to a session of a server.
+async fn post(
+    event: &str,
+    fields: &Json,
+    args: &SendArgs,
+    there: &There,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    if args.id.is_some() {
+        return Err(on_a_store("--id"));
+    }
+    let post = Post {
+        definition: Some(there.seen.network.to_string()),
+        event: Some(event.to_owned()),
+        fields: fields.as_object().cloned(),
+        session: Some(there.id().to_owned()),
+    };
+    let posted = there.remote.client.events().post(&post).await?;
+    there.taken_by(printer);
+    let fate = match posted.sent {
+        Where::Known => "known",
+        _ => "taken",
+    };
+    noted(printer, there.id(), &there.seen.short, fate)
 }
 
 async fn send_event(
@@ -128,7 +214,7 @@ async fn send_event(
     attach::to_event(&args.file, &mut fields)?;
     // A definition's path or a network's name addresses all sessions of the network that wait for the event.
     let path = Path::new(&args.to);
-    if path.exists() {
+    if path.exists() && global.server().is_none() {
         if args.id.is_some() {
             return Err(CommandError::usage(
                 "an event for a network has the id that its definition says: `id` of the event",
@@ -138,6 +224,9 @@ async fn send_event(
         let network = check::required(path, printer)?;
         let place = Place::open(global, &args.act.own.drive).await?;
         return to_network(&place, &network, event, &fields, printer).await;
+    }
+    if let Some(there) = There::find(&args.to, global, &args.act.own, false).await? {
+        return post(event, &fields, args, &there, printer).await;
     }
     let target = Target::find(&args.to, global, &args.act.own.drive).await.map_err(|error| {
         if is_plain(&args.to) {

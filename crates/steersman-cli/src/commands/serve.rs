@@ -64,6 +64,7 @@ mod with_server {
     use crate::locate;
     use crate::place::Place;
     use crate::printer::{dim, yellow};
+    use crate::remote::TOKEN_FILE;
     use crate::words::count;
     use serde_json::json;
     use std::collections::BTreeSet;
@@ -83,9 +84,6 @@ mod with_server {
     use tokio::net::TcpListener;
     use tokio::signal::unix::{Signal, SignalKind, signal};
     use tokio::time::timeout;
-
-    /// Name of the file with the token that is made for an empty store.
-    const TOKEN: &str = "server.token";
 
     /// The signals of a server.
     struct Signals {
@@ -331,7 +329,7 @@ mod with_server {
         let (text, _) = make_token(&**store, place.engine().clock().now(), new).await?;
         match crate::store::folder(&place.file)? {
             Some(folder) => {
-                let file = folder.join(TOKEN);
+                let file = folder.join(TOKEN_FILE);
                 write(&file, &text).map_err(|error| {
                     CommandError::store(format!("`{}`: {error}", file.display()))
                 })?;

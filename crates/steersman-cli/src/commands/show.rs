@@ -2,27 +2,22 @@
 
 mod facts;
 
+use crate::address::Address;
 use crate::asked;
 use crate::cli::{Global, Look, Times};
-use crate::commands::branching::take_over;
+use crate::commands::branching::takes_over;
 use crate::commands::log;
 use crate::error::{CommandError, Exit};
-use crate::place::{Place, Sight};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
-use crate::tell::remedy::remedy;
+use crate::source::Source;
+use crate::tell::remedy::advised;
 use crate::tell::row::{Form, day_of, print};
 use crate::words::{ago, count, digits, erased, money, width, wrap};
-use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use steersman::runtime::rerun::rerun_of;
-use steersman::views::cause::Reason;
-use steersman::views::context;
-use steersman::views::page::{BranchRow, Page, Subject};
+use steersman::views::page::{BranchRow, Page};
+use steersman::views::screen::{Ask, ShowScreen};
 use steersman::views::story::Row;
-use steersman_machine::network::Network;
-use steersman_machine::stored::commit::LogLine;
-use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::ids::{Id, Line};
 
 pub(crate) const LISTED: &str = "Show a session: its branches, state, effects and agents";
 
@@ -47,10 +42,11 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let place = Place::to_look(global).await?;
-    let seen = Seen::of(&place, &args.look.address).await?;
+    let source = Source::to_look(global).await?;
+    let address = Address::parse(&args.look.address)?;
+    let shown: ShowScreen = source.screen(&address, Ask::default()).await?;
     if printer.is_json() {
-        printer.json(&seen.document())?;
+        printer.json(&shown.document)?;
         return Ok(Exit::Answered);
     }
     let form = Form {
@@ -58,86 +54,39 @@ pub(crate) async fn run(
         short: !args.full,
         times: args.times.are_shown(),
     };
-    let screen = seen.screen(&place, form);
+    let screen = Screen::of(&shown, form)?;
     for row in screen.rows() {
-        printer.data(seen.sight.known.masked(&row))?;
+        printer.data(row)?;
     }
     screen.next(printer);
     Ok(Exit::Answered)
 }
 
-/// Returns a session as one document.
-pub(crate) async fn document(place: &Place, address: &str) -> Result<Json, CommandError> {
-    Ok(Seen::of(place, address).await?.document())
+struct Screen<'a> {
+    form: Form,
+    shown: &'a ShowScreen,
+    page: Page,
+    story: BTreeMap<Id, &'a [Row]>,
 }
 
-/// The data of a page.
-struct Seen {
-    sight: Sight,
-    line: Option<Line>,
-    bound: BTreeMap<Line, Arc<Network>>,
-}
-
-impl Seen {
-    async fn of(place: &Place, address: &str) -> Result<Self, CommandError> {
-        let mut sight = place.look(address).await?;
-        let line = sight.line()?;
-        sight.inspection = sight.known.mask_inspection(sight.inspection);
+impl<'a> Screen<'a> {
+    fn of(shown: &'a ShowScreen, form: Form) -> Result<Self, CommandError> {
+        let page = shown.page();
+        let story = shown.story.iter();
         Ok(Self {
-            bound: sight.log.bound(&*sight.reader).await?,
-            sight,
-            line,
+            form,
+            shown,
+            page: page.map_err(|why| CommandError::store(why.to_string()))?,
+            story: story.map(|of| (of.branch, &of.rows[..])).collect(),
         })
     }
-
-    fn subject(&self) -> Subject<'_> {
-        Subject {
-            seen: &self.sight.inspection,
-            log: &self.sight.log,
-            bound: &self.bound,
-            known: &self.sight.known,
-            branch: self.sight.branch(),
-            alone: self.sight.named().is_some(),
-            line: self.line,
-        }
-    }
-
-    fn document(&self) -> Json {
-        let mut document = serde_json::to_value(self.subject().page()).unwrap_or_default();
-        self.sight.known.mask(&mut document);
-        document
-    }
-
-    fn screen<'a>(&'a self, place: &'a Place, form: Form) -> Screen<'a> {
-        let subject = self.subject();
-        Screen {
-            place,
-            form,
-            story: subject.story(),
-            page: subject.page(),
-            subject,
-            short: &self.sight.short,
-            name: self.sight.name(),
-        }
-    }
-}
-
-struct Screen<'a> {
-    place: &'a Place,
-    form: Form,
-    subject: Subject<'a>,
-    page: Page,
-    story: BTreeMap<Id, Vec<Row>>,
-    short: &'a str,
-    /// The session as people type it, with the branch if one was named.
-    name: String,
 }
 
 impl Screen<'_> {
     /// Returns the cost, as far as it is known.
     fn cost(&self) -> String {
         match self.page.micros {
-            spent if self.subject.knows_cost() => format!("cost {}", money(spent)),
+            spent if self.shown.knows_cost => format!("cost {}", money(spent)),
             0 => "cost unknown".to_owned(),
             spent => format!(
                 "cost {} and more: the price of a model is unknown",
@@ -147,15 +96,15 @@ impl Screen<'_> {
     }
 
     fn rows(&self) -> Vec<String> {
-        if let Some(line) = self.subject.line {
+        if let Some(line) = self.shown.line {
             return self.rows_at(line);
         }
-        let (row, now) = (&self.page.row, self.place.now());
+        let (row, now, short) = (&self.page.row, self.shown.now, &*self.shown.short);
         let digest = match &*row.definition {
             "" => String::new(),
             digest => format!(" {digest}"),
         };
-        let head = format!("{}   {}{digest}   ", self.short, row.network);
+        let head = format!("{short}   {}{digest}   ", row.network);
         let stands = format!("{}, changed {}   ", row.status, ago(now, row.updated.0));
         let spent = format!(
             "{}, {} tokens, {}",
@@ -172,7 +121,7 @@ impl Screen<'_> {
         };
         let mut rows: Vec<String> = format!(
             "{}   {}{digest}   {}, changed {}{between}{spent}",
-            bold(self.short),
+            bold(short),
             row.network,
             status(&row.status),
             ago(now, row.updated.0),
@@ -219,9 +168,8 @@ impl Screen<'_> {
         rows.extend(self.tree());
         rows.push(String::new());
         rows.extend(self.facts());
-        let elsewhere =
-            asked::elsewhere_in(self.subject.log, self.subject.seen, self.subject.pending());
-        for pending in self.subject.pending() {
+        let elsewhere = self.shown.elsewhere();
+        for pending in &self.shown.pending {
             rows.extend(asked::frame(pending, &elsewhere, now, self.form.width));
         }
         rows
@@ -232,12 +180,12 @@ impl Screen<'_> {
         let calls = self.page.models.iter().map(|by| by.calls).sum();
         let tokens = self.page.models.iter().map(|by| by.tokens);
         let tokens = tokens.fold(0, u64::saturating_add);
-        let made = self.subject.made().map_or_else(String::new, |made| {
-            format!("   {}", ago(self.place.now(), made.0))
+        let made = self.shown.made.map_or_else(String::new, |made| {
+            format!("   {}", ago(self.shown.now, made.0))
         });
         let mut rows = vec![format!(
             "{}   {}{made}   then {}, {} tokens",
-            bold(&format!("{}@{at}", self.name)),
+            bold(&format!("{}@{at}", self.shown.name)),
             self.page.row.network,
             count(calls, "model call"),
             digits(tokens),
@@ -286,11 +234,11 @@ impl Screen<'_> {
             None => {}
         }
         if let Some(upto) = branch.upto
-            && branch.id != self.subject.branch.id
+            && branch.id != self.shown.branch
         {
             marks.push(format!("up to @{upto}"));
         }
-        if branch.id == self.subject.seen.current && self.page.branches.len() > 1 {
+        if branch.id == self.shown.current && self.page.branches.len() > 1 {
             marks.push("current".into());
         }
         marks
@@ -303,8 +251,7 @@ impl Screen<'_> {
             title = format!("{title}   {}", dim(&marks.join(", ")));
         }
         rows.push(format!("{margin}{title}"));
-        let empty = Vec::new();
-        let own = self.story.get(&branch.id).unwrap_or(&empty);
+        let own = self.story.get(&branch.id).copied().unwrap_or_default();
         let mut children: Vec<&BranchRow> = self
             .page
             .branches
@@ -336,7 +283,7 @@ impl Screen<'_> {
                 rows.push(dim(&format!(
                     "{margin}  ... {} rows more: steersman show {} --full",
                     digits((tail - head) as u64),
-                    self.name
+                    self.shown.name
                 )));
             }
             if i < head || i >= tail {
@@ -366,43 +313,15 @@ impl Screen<'_> {
         Some(above)
     }
 
-    /// Returns the cause and remedy if the branch stopped, and the commands that help.
-    fn remedy(&self) -> Option<(String, Vec<String>)> {
-        let (seen, branch) = (self.subject.seen, self.subject.branch);
-        if branch.id == seen.current {
-            remedy(&seen.settled, Reason::of(seen).as_ref(), self.short)
-        } else {
-            remedy(&seen.settled_on(branch), None, self.short)
-        }
-    }
-
-    /// Returns all lines that led to the head of the branch.
-    fn path(&self) -> Vec<&Arc<LogLine>> {
-        let Subject {
-            log, branch, seen, ..
-        } = self.subject;
-        log.history(branch, &seen.branches)
-    }
-
-    /// Returns the tool of the newest effect, if a model called it and was asked before its first call: only then is the command that
-    /// names the tool of use.
-    fn called(&self, path: &[&Arc<LogLine>]) -> Option<&Name> {
-        let mut effects = self.page.effects.iter().rev();
-        effects.find_map(|effect| {
-            let line = context::first_call_of_model(path, &effect.tool)?;
-            context::is_known(path, Some(line)).then_some(&effect.tool)
-        })
-    }
-
     fn next(&self, printer: &Printer) {
-        let (short, name) = (self.short, &self.name);
-        if let Some(line) = self.subject.line {
+        let (short, name) = (&*self.shown.short, &self.shown.name);
+        if let Some(line) = self.shown.line {
             printer.talk("");
             let mut rows = vec![(
                 format!("steersman log {name}@{line}"),
                 "each line from there on",
             )];
-            if context::is_known(&self.path(), Some(line)) {
+            if self.shown.has_context {
                 let command = format!("steersman context {name}@{line}");
                 rows.insert(0, (command, "what the model saw there"));
             }
@@ -412,20 +331,19 @@ impl Screen<'_> {
             return;
         }
         let mut rows: Vec<(String, String)> = Vec::new();
-        for waits in self.subject.pending() {
+        for waits in &self.shown.pending {
             let commands = asked::commands(short, waits).into_iter();
             rows.extend(commands.map(|c| (c, String::new())));
         }
-        if let Some((sentence, commands)) = self.remedy() {
+        if let Some(stop) = &self.shown.stop {
+            let (sentence, commands) = advised(stop, short);
             printer.talk("");
             printer.talk(sentence);
             let commands = commands.into_iter();
             rows.extend(commands.map(|command| (command, String::new())));
         }
         if self.page.row.status == "interrupted" {
-            let seen = self.subject.seen;
-            let of = rerun_of(&seen.info).filter(|_| seen.ledger.is_dry_rerun());
-            rows.push(match of {
+            rows.push(match &self.shown.reruns {
                 Some(of) => (
                     format!("steersman rerun {of}"),
                     "begins it again: a rerun that is not live does not go on".to_owned(),
@@ -436,13 +354,12 @@ impl Screen<'_> {
                 ),
             });
         }
-        let path = self.path();
-        if let Some(tool) = self.called(&path) {
+        if let Some(tool) = &self.shown.called {
             rows.push((
                 format!("steersman context {name}@{tool}"),
                 format!("what the model saw before it called {tool}"),
             ));
-        } else if context::is_known(&path, None) {
+        } else if self.shown.has_context {
             rows.push((
                 format!("steersman context {name}"),
                 "what the model saw".to_owned(),
@@ -450,20 +367,9 @@ impl Screen<'_> {
         }
         rows.push((format!("steersman log {name}"), log::SHOWS.to_owned()));
         printer.talk("");
-        for branch in self.subject.seen.branches.iter().filter(|b| !b.superseded) {
-            if branch.id == self.subject.seen.current || branch.snapshot.scope.is_some() {
-                continue;
-            }
-            if self.subject.alone && branch.id != self.subject.branch.id {
-                continue;
-            }
-            let known = self.subject.seen.ledger.branch(branch.id);
-            if known.is_some_and(|known| known.adopted.is_some()) {
-                continue;
-            }
-            if let Some((command, why)) = take_over(self.subject.seen, branch, short) {
-                printer.talk(format!("{}   {}", typed(&command), dim(&why)));
-            }
+        for other in &self.shown.others {
+            let (command, why) = takes_over(other, short);
+            printer.talk(format!("{}   {}", typed(&command), dim(&why)));
         }
         for (command, why) in rows {
             // Styling an empty text would add invisible characters to a line that people copy.

@@ -1,9 +1,10 @@
 //! `timeline`: when each agent of a session was at work, and when it waited.
 
+use crate::address::Address;
 use crate::cli::{Global, Look};
 use crate::commands::graph;
 use crate::error::{CommandError, Exit};
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::printer::{Printer, bold, dim};
 use crate::tell::timeline::{svg, terminal};
 use crate::words::{count, length, money, width};
@@ -37,8 +38,9 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let place = Place::to_look(global).await?;
-    let mut sight = place.look(&args.look.address).await?;
-    let line = sight.line()?;
+    let address = Address::parse(&args.look.address)?;
+    let mut sight = place.look(&address).await?;
+    let line = place::line(address.line.as_ref(), &sight.path())?;
     sight.inspection = sight.known.mask_inspection(sight.inspection);
     let named = sight.named().map(|branch| branch.id);
     let wanted = sight.log.lines.iter().filter(|l| {

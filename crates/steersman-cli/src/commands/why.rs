@@ -1,20 +1,16 @@
 //! `why`: explains from the log why an agent acted.
 
-use crate::address::{Address, LineName};
+use crate::address::Address;
 use crate::cli::Global;
 use crate::error::{CommandError, Exit};
-use crate::place::{self, Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, cyan, dim, typed};
-use crate::tell::remedy::remedy;
+use crate::source::Source;
+use crate::tell::remedy::advised;
 use crate::words::{fold, width};
 use serde_json::json;
-use std::sync::Arc;
-use steersman::views::cause::Reason;
-use steersman::views::context;
-use steersman::views::log::Log;
-use steersman::views::why::{Act, Past, Step};
-use steersman_machine::stored::commit::LogLine;
-use steersman_machine::stored::ids::{Id, Line};
+use steersman::views::screen::{Ask, Other, WhyScreen};
+use steersman::views::why::Step;
+use steersman_machine::stored::ids::Id;
 
 pub(crate) const LISTED: &str = "Say why an agent acted, from what was recorded";
 
@@ -41,89 +37,61 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let address = Address::parse(&args.address)?;
-    let place = Place::to_look(global).await?;
-    let found = place.inspect(&address).await;
-    let (inspection, at) = found.map_err(|error| match args.address.parse::<Id>() {
+    let source = Source::to_look(global).await?;
+    let ask = Ask {
+        of: args.id.clone(),
+        ..Ask::default()
+    };
+    let found = source.screen::<WhyScreen>(&address, ask).await;
+    let shown = found.map_err(|error| match args.address.parse::<Id>() {
         Ok(id) if error.exit == Exit::Usage => {
             CommandError::usage(format!("`{id}` is an id; name its session, too"))
                 .hint(format!("steersman why last {id}"))
         }
         _ => error,
     })?;
-    let named = address.branch.as_ref().map(|_| &inspection.branches[at]);
-    let short = typed_as(&place.short(&inspection.info.id).await?, named);
-    let reader = place.reader(&inspection.info.id);
-    let log = Log::read(&reader).await?;
-    let branch = &inspection.branches[at];
-    let path = log.history(branch, &inspection.branches);
-    let line = place::line(address.line.as_ref(), &path)?;
-    let path: Vec<&Arc<LogLine>> = match line {
-        Some(line) => path.into_iter().filter(|l| l.n <= line).collect(),
-        None => path,
-    };
-    let past = Past::new(&log, log.bound(&reader).await?);
-    let (act, others) = match &args.id {
-        Some(id) => (by_id(&past, id, &path, &short)?, Vec::new()),
-        None => at_line(&past, &path, line, address.line.as_ref(), &short)?,
-    };
-    let steps = past.chain(act);
     if printer.is_json() {
-        let others = others.iter().map(|act| {
-            let (id, what) = past.short(*act);
-            json!({ "id": id.map(|id| id.to_string()), "what": what })
-        });
         printer.json(&json!({
-            "session": &*inspection.info.id,
-            "branch": branch_name(branch),
-            "steps": steps,
-            "others": others.collect::<Vec<_>>(),
+            "session": shown.session,
+            "branch": shown.branch,
+            "steps": shown.steps,
+            "others": shown.others,
         }))?;
         return Ok(Exit::Answered);
     }
-    for (k, step) in steps.iter().enumerate() {
+    for (k, step) in shown.steps.iter().enumerate() {
         for row in rows(step, k > 0) {
             printer.data(row)?;
         }
     }
-    if args.id.is_none() && line.is_none() {
-        let (settled, first) = if branch.id == inspection.current {
-            (inspection.settled.clone(), Reason::of(&inspection))
-        } else {
-            (inspection.settled_on(branch), None)
-        };
-        if let Some((sentence, commands)) = remedy(&settled, first.as_ref(), &short) {
-            printer.talk("");
-            printer.talk(sentence);
-            for command in commands {
-                printer.talk(typed(&command));
-            }
+    if let Some(stop) = &shown.stop {
+        let (sentence, commands) = advised(stop, &shown.name);
+        printer.talk("");
+        printer.talk(sentence);
+        for command in commands {
+            printer.talk(typed(&command));
         }
     }
-    let seen = steps
-        .iter()
-        .find(|step| matches!(step.kind, "answer" | "route"))
-        .map(|step| Line(step.line))
-        .filter(|line| context::is_known(&path, Some(*line)));
-    tell(&past, &others, &short, seen, printer);
+    tell(&shown, printer);
     Ok(Exit::Answered)
 }
 
-/// Prints commands for the other acts of the line, and for the context of a model call at the line `seen`.
-fn tell(past: &Past<'_>, others: &[Act], short: &str, seen: Option<Line>, printer: &Printer) {
+/// Prints commands for the other acts of the line, and for the context of a model call.
+fn tell(shown: &WhyScreen, printer: &Printer) {
+    let name = &shown.name;
     printer.talk("");
-    for act in others.iter().rev().take(OTHERS) {
-        let (id, what) = past.short(*act);
+    for Other { id, what } in shown.others.iter().rev().take(OTHERS) {
         match id {
             Some(id) => printer.talk(format!(
                 "{}   {}",
-                typed(&format!("steersman why {short} {id}")),
-                dim(&what)
+                typed(&format!("steersman why {name} {id}")),
+                dim(what)
             )),
             None => printer.talk(dim(&format!("At that line, too: {what}"))),
         }
     }
-    if let Some(line) = seen {
-        let command = format!("steersman context {short}@{line}");
+    if let Some(line) = shown.context {
+        let command = format!("steersman context {name}@{line}");
         printer.talk(format!(
             "{}   {}",
             typed(&command),
@@ -132,74 +100,9 @@ fn tell(past: &Past<'_>, others: &[Act], short: &str, seen: Option<Line>, printe
     }
     printer.talk(format!(
         "{}   {}",
-        typed(&format!("steersman show {short}")),
+        typed(&format!("steersman show {name}")),
         dim("all of it")
     ));
-}
-
-fn by_id(
-    past: &Past<'_>,
-    typed: &str,
-    path: &[&Arc<LogLine>],
-    short: &str,
-) -> Result<Act, CommandError> {
-    let hint = format!(
-        "`steersman effects {short}` and `steersman log {short}` list ids; a line is {short}@12"
-    );
-    let Ok(id) = typed.parse::<Id>() else {
-        let what =
-            format!("no agent and no tool `{typed}` did anything on this branch up to there");
-        let found = past.newest_of(typed, path);
-        return found.ok_or_else(|| CommandError::usage(what).hint(&hint));
-    };
-    if let Some(act) = past.call(id).map(Act::Push).or_else(|| past.of_effect(id)) {
-        return Ok(act);
-    }
-    if past.knows_agent(id) {
-        return past.newest(id, path).ok_or_else(|| {
-            CommandError::usage(format!("agent {id} did nothing on this branch up to there"))
-                .hint(format!("what was done: steersman show {short}"))
-        });
-    }
-    Err(CommandError::usage(format!("nothing in session {short} has the id {id}")).hint(hint))
-}
-
-/// Returns the act of a line (its last, or the call that the address names) and its other acts. If no line is named, this is
-/// the newest line with an act.
-fn at_line(
-    past: &Past<'_>,
-    path: &[&Arc<LogLine>],
-    line: Option<Line>,
-    named: Option<&LineName>,
-    short: &str,
-) -> Result<(Act, Vec<Act>), CommandError> {
-    let found = match line {
-        Some(line) => path.iter().find(|l| l.n == line).map(|l| past.acts(l)),
-        None => path
-            .iter()
-            .rev()
-            .map(|l| past.acts(l))
-            .find(|acts| !acts.is_empty()),
-    };
-    let mut acts = found.unwrap_or_default();
-    if let Some(LineName::First(tool)) = named
-        && let Some(at) = acts.iter().position(|act| past.calls_for(*act, tool))
-    {
-        let act = acts.remove(at);
-        acts.push(act);
-    }
-    let Some(act) = acts.pop() else {
-        let what = match line {
-            Some(line) => format!("nobody acted at @{line}"),
-            None => "nobody acted in this session yet".to_owned(),
-        };
-        return Err(
-            CommandError::usage(what).hint(format!("what the lines hold: steersman log {short}"))
-        );
-    };
-    // Acts without an id are part of the chain already.
-    acts.retain(|other| past.short(*other).0.is_some());
-    Ok((act, acts))
 }
 
 fn rows(step: &Step, because: bool) -> Vec<String> {

@@ -8,11 +8,10 @@ use crate::tell::row::{Form, print};
 use crate::words::talk_width;
 use std::sync::Arc;
 use std::time::Duration;
-use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::feed::FeedItem;
-use steersman::runtime::pending::PendingKind;
 use steersman::runtime::session::Settled;
 use steersman::views::reader::{Reader as _, Stored};
+use steersman::views::screen::rests;
 use steersman::views::story::Story;
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::{Id, Line};
@@ -89,15 +88,6 @@ pub(crate) async fn follow(
         }
         lines.extend(feed.lines().await?);
     }
-}
-
-/// Returns true if a branch waits for nothing but people, events and time: each outstanding effect is one that people are shown.
-fn rests(seen: &Inspection, branch: &BranchView) -> bool {
-    let waits = |effect: &Id| {
-        let mut pending = seen.pending.iter();
-        pending.any(|p| p.effect == *effect && p.kind != PendingKind::Again)
-    };
-    branch.snapshot.effects.keys().all(waits)
 }
 
 impl Rested {

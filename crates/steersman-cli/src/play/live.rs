@@ -278,6 +278,7 @@ mod tests {
     fn each_running_agent_has_a_line_with_the_end_of_its_answer() {
         let global = Global {
             store: None,
+            server: None,
             json: false,
             quiet: false,
             color: Color::Auto,

@@ -2,7 +2,7 @@
 
 use steersman::runtime::session::Settled;
 use steersman::views::cause::Reason;
-use steersman::views::remedy::{Act, of_stop};
+use steersman::views::remedy::{Act, Advice, advice};
 
 /// Returns the command of an act, for a session as people type it.
 pub(crate) fn command(act: Act, session: &str) -> String {
@@ -20,6 +20,12 @@ pub(crate) fn command(act: Act, session: &str) -> String {
     }
 }
 
+/// Returns the sentences of an advice, and the commands that help.
+pub(crate) fn advised(advice: &Advice, session: &str) -> (String, Vec<String>) {
+    let commands = advice.acts.iter().map(|act| command(*act, session));
+    (advice.sentence.clone(), commands.collect())
+}
+
 /// Returns for a session that stopped the cause and remedy as sentences, and the commands that help; nothing for another one.
 /// `first`: what failed first, if that is known.
 pub(crate) fn remedy(
@@ -27,7 +33,5 @@ pub(crate) fn remedy(
     first: Option<&Reason>,
     session: &str,
 ) -> Option<(String, Vec<String>)> {
-    let remedy = of_stop(settled, first)?;
-    let commands = remedy.acts.iter().map(|act| command(*act, session));
-    Some((remedy.sentence(), commands.collect()))
+    Some(advised(&advice(settled, first)?, session))
 }

@@ -70,6 +70,7 @@ mod readme;
 mod real;
 mod reasons;
 mod recorded;
+mod remote;
 mod rerun;
 mod reruns;
 mod run;

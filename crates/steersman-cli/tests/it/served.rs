@@ -462,7 +462,7 @@ async fn the_guide_to_operating_over_http_is_true() {
 #[tokio::test]
 async fn the_guide_to_serving_is_true() {
     let world = World::new();
-    let (_served, all, asked) = plays("serving.md", &world).await;
+    let (served, all, asked) = plays("serving.md", &world).await;
     assert_eq!(asked, 6);
     for block in all.iter().filter(|block| block.fence == "sh") {
         for line in block
@@ -470,7 +470,7 @@ async fn the_guide_to_serving_is_true() {
             .lines()
             .filter(|line| !line.starts_with("steersman serve"))
         {
-            let ran = world.shell(line);
+            let ran = world.shell(&line.replace("http://127.0.0.1:7410", &served.at));
             assert_eq!(ran.code, Some(0), "{line}: {}", ran.err);
         }
     }

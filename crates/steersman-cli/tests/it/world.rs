@@ -43,7 +43,7 @@ impl Ran {
 const PATIENCE: Duration = Duration::from_mins(4);
 
 /// Runs a command. Panics if it does not end.
-fn ran(command: &mut Command) -> Ran {
+pub(crate) fn ran(command: &mut Command) -> Ran {
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

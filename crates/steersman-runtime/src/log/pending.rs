@@ -5,6 +5,8 @@ pub use crate::inbox::PendingId;
 
 use crate::ledger::{Heard, Ledger, Record};
 use crate::store::SessionState;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -401,6 +403,20 @@ fn pending(entry: &Json) -> Option<Pending> {
             known => Some(probe(known)?),
         },
     })
+}
+
+/// The form is that of lists, so that a program which did not read the session knows the wait as well as one that did.
+impl Serialize for Pending {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        entry(self).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Pending {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let written = Json::deserialize(from)?;
+        pending(&written).ok_or_else(|| D::Error::custom("this is no wait of a session"))
+    }
 }
 
 /// Returns the wait of an open effect. `None` if the effect runs or may run.

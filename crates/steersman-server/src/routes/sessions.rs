@@ -149,6 +149,8 @@ struct Which {
     key: Option<String>,
     /// A label: `name:value`.
     label: Option<String>,
+    /// The beginning of the id of the session.
+    prefix: Option<String>,
     /// A filter, as `steersman sessions --where` takes it: `status = waits and vendor = Acme and updated > -7d`.
     #[serde(rename = "where")]
     filter: Option<String>,
@@ -188,6 +190,7 @@ async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value
         network: which.definition.as_deref().map(Into::into),
         key: which.key.as_deref().map(Into::into),
         label,
+        prefix: which.prefix.clone(),
         status: (which.status.iter())
             .flat_map(|all| all.split(','))
             .map(Into::into)

@@ -60,6 +60,7 @@ impl Route {
             .replace("{what}", "1")
             .replace("{line}", "1")
             .replace("{effect}", effect)
+            .replace("{screen}", "show")
             .replace("{search}", "1.1")
             .replace("{name}", "receipt.txt");
         let mut request = caller.request(self.method.clone(), &path);
@@ -192,6 +193,14 @@ async fn lists_have_what_the_token_sees() {
     );
     let session = ann.start("Broken.").await;
     let tenant = world.all("acme").await;
+    let own = tenant.get("/v1/screens/pending").await.is(200);
+    assert_eq!(own["waits"][0]["session"], json!(session), "{own:#}");
+    for stranger in [world.all("other").await, world.all("").await] {
+        let rows = stranger.get("/v1/screens/sessions").await.is(200);
+        assert_eq!(rows["rows"], json!([]), "{rows:#}");
+        let waits = stranger.get("/v1/screens/pending").await.is(200);
+        assert_eq!(waits["waits"], json!([]), "{waits:#}");
+    }
     for (path, sees) in [("/v1/sessions", true), ("/v1/questions", true)] {
         let own = tenant.get(path).await.is(200);
         assert_eq!(

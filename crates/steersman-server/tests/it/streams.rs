@@ -234,6 +234,21 @@ async fn secrets_are_masked_in_pieces_too_unless_the_token_may_see_them() {
             .to_string();
         assert!(!view.contains("lily"), "{path}: {view}");
     }
+    // A screen shows it to nobody, and a context is for those who may see it.
+    for screen in [
+        "show", "log", "effects", "why", "graph", "artifacts", "waits", "follow",
+    ] {
+        for caller in [&all, &masked] {
+            let shown = caller.get(&format!("{place}/screens/{screen}")).await;
+            let shown = shown.is(200).to_string();
+            assert!(!shown.contains("lily"), "{screen}: {shown}");
+        }
+    }
+    let context = format!("{place}/screens/context");
+    all.get(&context).await.is(200);
+    masked.get(&context).await.fails(403, "scope");
+    let none = masked.get(&format!("{place}/screens/fly")).await;
+    none.fails(404, "path");
     ends.notify_one();
     let turn = masked.say(session, "Again?").await;
     assert!(!turn.to_string().contains("lily"), "{turn}");

@@ -2,8 +2,8 @@
 
 use super::ModelCall;
 use crate::shown;
-use crate::words::arguments;
-use serde::Serialize;
+use crate::words::{Word, arguments};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::context::{Content, Explained, Origin, Request, Segment as Rendered};
@@ -15,21 +15,21 @@ use steersman_machine::stored::ids::{Id, Line, Name};
 const EXCERPT: usize = 44;
 
 /// A context: the request of a model call.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Context {
     /// Id of the effect.
-    #[serde(serialize_with = "shown::text")]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub effect: Id,
     /// Id of the agent.
-    #[serde(serialize_with = "shown::text")]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub agent: Id,
     /// The agent and the purpose of the call, as scripts name them.
     pub name: String,
     /// The line that wished the call.
-    #[serde(serialize_with = "shown::line")]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub wished: Line,
     /// The line that took the answer.
-    #[serde(serialize_with = "shown::maybe_line")]
+    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
     pub answered: Option<Line>,
     /// Name of the model in the definition.
     pub model: Name,
@@ -50,7 +50,7 @@ pub struct Context {
 }
 
 /// A part of a context.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Segment {
     /// The part that it belongs to: `system`, `tools`, `history`, `now`.
     pub part: String,
@@ -59,12 +59,12 @@ pub struct Segment {
     /// Content of the segment.
     pub content: Content,
     /// The changes that hooks made in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hooked: Option<HookedSegment>,
 }
 
 /// A part of a context that hooks changed or added.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct HookedSegment {
     /// The hooks, in the order in which they were asked.
     pub by: Vec<Name>,
@@ -73,7 +73,7 @@ pub struct HookedSegment {
 }
 
 /// Tokens of a model call.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Used {
     /// Provider and model that answered.
     pub model: Option<Name>,
@@ -92,21 +92,21 @@ pub struct Used {
 }
 
 /// A context with the origin of each part.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Explanation {
     /// Id of the effect.
-    #[serde(serialize_with = "shown::text")]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub effect: Id,
     /// Id of the agent.
-    #[serde(serialize_with = "shown::text")]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub agent: Id,
     /// The agent and the purpose of the call, as scripts name them.
     pub name: String,
     /// The line that wished the call.
-    #[serde(serialize_with = "shown::line")]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub wished: Line,
     /// The line that took the answer.
-    #[serde(serialize_with = "shown::maybe_line")]
+    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
     pub answered: Option<Line>,
     /// The parts of the request, in order.
     pub segments: Vec<Origins>,
@@ -115,7 +115,7 @@ pub struct Explanation {
 }
 
 /// A part of a context and its origin.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Origins {
     /// The part, in short.
     #[serde(flatten)]
@@ -125,14 +125,14 @@ pub struct Origins {
     /// Variables that the template read.
     pub reads: Vec<Read>,
     /// Lines of the log that it shows.
-    #[serde(serialize_with = "shown::lines")]
+    #[serde(serialize_with = "shown::lines", deserialize_with = "shown::read::lines")]
     pub lines: Vec<Line>,
     /// The policy that changed it, if one did.
     pub policy: Option<Policy>,
 }
 
 /// A part of a context in short.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Piece {
     /// The part that it belongs to: `system`, `tools`, `history`, `now`.
     pub part: String,
@@ -143,30 +143,30 @@ pub struct Piece {
 }
 
 /// A variable that a template read.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Read {
     /// Name of the variable, as far as it was read.
     pub path: String,
     /// Row of the template that names the variable; 0 if no row has the whole name.
     pub line: usize,
     /// The line of the log that wrote the value, if it is known.
-    #[serde(serialize_with = "shown::maybe_line")]
+    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
     pub written: Option<Line>,
 }
 
 /// A policy that changed a part of a context.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Policy {
     /// Name of the policy, such as a tool whose results age.
     pub name: Name,
     /// Boundary of the policy, as a number of exchanges.
     pub at: u32,
     /// The replacement: `stub`, `summary`, `elide`.
-    pub is: &'static str,
+    pub is: Word,
 }
 
 /// A part of the agent's stack that is not in the request.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Gone {
     /// Name of the part: a tool for its call, or `exchanges N to M`.
     pub what: String,
@@ -175,20 +175,20 @@ pub struct Gone {
     /// Boundary of the policy.
     pub at: u32,
     /// First and last line of the part.
-    #[serde(serialize_with = "shown::two_lines")]
+    #[serde(serialize_with = "shown::two_lines", deserialize_with = "shown::read::two_lines")]
     pub lines: (Line, Line),
 }
 
 /// The difference between two contexts of an agent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Change {
     /// The agent and the purpose of the call, as scripts name them.
     pub name: String,
     /// The line of the earlier call.
-    #[serde(serialize_with = "shown::line")]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub before: Line,
     /// The line of the later call.
-    #[serde(serialize_with = "shown::line")]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub now: Line,
     /// Size of the later context in bytes.
     pub bytes: u64,
@@ -205,7 +205,7 @@ pub struct Change {
 }
 
 /// The share of each context that is equal to the previous one, with sums.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Caches {
     /// The calls, in order.
     pub calls: Vec<Cached>,
@@ -220,10 +220,10 @@ pub struct Caches {
 }
 
 /// The share of one context that is equal to the previous one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Cached {
     /// The line that took the answer.
-    #[serde(serialize_with = "shown::line")]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub line: Line,
     /// The agent and the purpose of the call, as scripts name them.
     pub agent: String,
@@ -330,7 +330,7 @@ impl Origins {
         let policy = origin.aged.as_ref().map(|(name, at, is)| Policy {
             name: name.clone(),
             at: *at,
-            is,
+            is: (*is).into(),
         });
         Self {
             piece: Piece::of(segment),

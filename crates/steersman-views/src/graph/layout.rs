@@ -190,7 +190,7 @@ impl<'g> Sheet<'g> {
 
     fn size(&self) -> (f64, f64) {
         let title =
-            width(&self.cluster.name, TITLE) + width(self.cluster.by, SMALL) + 2.0 * PAD + 12.0;
+            width(&self.cluster.name, TITLE) + width(&self.cluster.by, SMALL) + 2.0 * PAD + 12.0;
         let facts = rows(&self.cluster.facts)
             .iter()
             .map(|line| row_width(&line.text))

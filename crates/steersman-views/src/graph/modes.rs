@@ -15,7 +15,7 @@ impl<'n> Drawing<'n> {
             inside,
             Cluster {
                 name: def.name.clone(),
-                by: MODES,
+                by: MODES.into(),
                 facts: facts::of_all_modes(def),
                 inside: Some(inside),
                 items: Vec::new(),

@@ -235,7 +235,7 @@ impl<'n> Drawing<'n> {
             inside,
             Cluster {
                 name: def.name.clone(),
-                by: by(&route.by),
+                by: by(&route.by).into(),
                 facts: Vec::new(),
                 inside: Some(inside),
                 items: Vec::new(),

@@ -117,7 +117,7 @@ fn frame(cluster: &Cluster, area: Area, facts: &[Line], out: &mut String) {
         y + 19.0,
         escaped(&cluster.name),
         y + 19.0,
-        escaped(cluster.by)
+        escaped(&cluster.by)
     );
     let mut line = y + 19.0;
     for fact in facts {

@@ -2,7 +2,6 @@
 
 use super::Screen;
 use crate::commands::effects::summed;
-use crate::commands::sessions;
 use crate::printer::{dim, yellow};
 use crate::words::{self, count, line as one_line, written_out};
 use serde_json::Value as Json;
@@ -19,7 +18,7 @@ impl Screen<'_> {
     pub(super) fn facts(&self) -> Vec<String> {
         let mut rows = Vec::new();
         let mut before = String::new();
-        let of = if self.subject.alone {
+        let of = if self.shown.alone {
             format!(" of {}  ", self.page.branch)
         } else {
             String::new()
@@ -57,10 +56,15 @@ impl Screen<'_> {
             row("rated", rated.join(", "));
         }
         // The other facts are only known for the present.
-        if self.subject.line.is_some() {
+        if self.shown.line.is_some() {
             return rows;
         }
-        for labels in in_rows(&sessions::each_label(&self.subject.seen.info), " ") {
+        let labels = self.page.row.labels.iter();
+        let labels = labels.filter_map(|(name, value)| {
+            let value = value.as_str().filter(|value| !value.is_empty())?;
+            Some(format!("{name}={value}"))
+        });
+        for labels in in_rows(&labels.collect::<Vec<_>>(), " ") {
             row("labels", labels);
         }
         let outcome = self.page.row.outcome.to_string();

@@ -64,7 +64,7 @@ fn title(cluster: &Cluster) -> String {
     let mut rows = vec![format!(
         "<b>{}</b> {}",
         escaped(&cluster.name),
-        escaped(cluster.by)
+        escaped(&cluster.by)
     )];
     rows.extend(facts(&cluster.facts));
     if !cluster.mark.text.is_empty() {
@@ -74,7 +74,7 @@ fn title(cluster: &Cluster) -> String {
 }
 
 fn facts(facts: &[Fact]) -> Vec<String> {
-    let rows = facts.iter().map(|fact| match fact.word {
+    let rows = facts.iter().map(|fact| match &*fact.word {
         "" => fact.text.clone(),
         word => format!("{word}: {}", fact.text),
     });

@@ -43,7 +43,7 @@ fn items(graph: &Graph, cluster: &Cluster, within: Within<'_>, rows: &mut Vec<St
             At::Cluster(inner) => {
                 rows.push(margin.trim_end().to_owned());
                 let inner = &graph.clusters[*inner];
-                head(within, &inner.name, inner.by, &inner.mark, rows);
+                head(within, &inner.name, &inner.by, &inner.mark, rows);
                 facts(within, &inner.facts, rows);
                 arrows(graph, *at, within, rows);
                 items(graph, inner, (&format!("{margin}| "), width), rows);
@@ -125,7 +125,7 @@ fn facts(within: Within<'_>, facts: &[Fact], rows: &mut Vec<String>) {
     for fact in facts {
         let room = width.saturating_sub(margin.len() + WORD + 4).max(LEAST);
         for (k, part) in fold(&fact.text, room).iter().enumerate() {
-            let word = if k == 0 { fact.word } else { "" };
+            let word = if k == 0 { &*fact.word } else { "" };
             let indent = if fact.of_tool { "  " } else { "" };
             let word = format!("{indent}{word}");
             rows.push(format!(

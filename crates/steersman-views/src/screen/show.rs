@@ -1,0 +1,245 @@
+//! The screen of `show`.
+
+use super::{Ask, Screen, ScreenError, Seen, branch_name};
+use crate::cause::Reason;
+use crate::context;
+use crate::elsewhere::{self, Elsewhere};
+use crate::page::{Page, Subject};
+use crate::remedy::{Advice, advice};
+use crate::shown;
+use crate::story::Row;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::stored::by::By;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_runtime::branches::refusal;
+use steersman_runtime::engine::{BranchView, Inspection};
+use steersman_runtime::inbox::Wanted;
+use steersman_runtime::pending::Pending;
+use steersman_runtime::rerun::rerun_of;
+
+/// A session on one page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ShowScreen {
+    /// The time at which it was read, in milliseconds since 1970.
+    pub now: i64,
+    /// The session as people type it.
+    pub short: String,
+    /// The same, with the branch if one was named.
+    pub name: String,
+    /// The page as one document.
+    pub document: Json,
+    /// Money spent, in millionths of the currency.
+    pub micros: u64,
+    /// Money spent by the models of the page, in their order.
+    pub by_model: Vec<u64>,
+    /// True if the cost of every call is known.
+    pub knows_cost: bool,
+    /// The story of each branch that the page shows.
+    pub story: Vec<BranchStory>,
+    /// The branch of the page.
+    #[serde(
+        serialize_with = "shown::text",
+        deserialize_with = "shown::read::text"
+    )]
+    pub branch: Id,
+    /// The current branch.
+    #[serde(
+        serialize_with = "shown::text",
+        deserialize_with = "shown::read::text"
+    )]
+    pub current: Id,
+    /// True if the page is of one branch alone.
+    pub alone: bool,
+    /// The line up to which the page goes; `None` means the present.
+    #[serde(
+        serialize_with = "shown::maybe_line",
+        deserialize_with = "shown::read::maybe_line"
+    )]
+    pub line: Option<Line>,
+    /// The time of the last commit that the page shows.
+    #[serde(
+        serialize_with = "shown::optional_time",
+        deserialize_with = "shown::read::optional_time"
+    )]
+    pub made: Option<Time>,
+    /// Everything that waits.
+    pub pending: Vec<Pending>,
+    /// Effects on other branches that people should know before they decide, by the effect of the question.
+    pub elsewhere: BTreeMap<String, Vec<String>>,
+    /// If the branch stopped: the cause, and what to do.
+    pub stop: Option<Advice>,
+    /// For a rerun that is not live: the session that it reruns.
+    pub reruns: Option<String>,
+    /// True if a context can be shown for the line, or for the branch if no line is named.
+    pub has_context: bool,
+    /// The tool of the newest effect, if a model called it and was asked before its first call.
+    pub called: Option<Name>,
+    /// Other branches with which the session can go on.
+    pub others: Vec<TakeOver>,
+}
+
+/// The story of a branch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BranchStory {
+    /// The branch.
+    #[serde(
+        serialize_with = "shown::text",
+        deserialize_with = "shown::read::text"
+    )]
+    pub branch: Id,
+    /// The rows that the page shows.
+    pub rows: Vec<Row>,
+}
+
+/// The way in which a session goes on with another branch. An adoption is refused if the current branch has changed since the fork; a
+/// rewind leaves those changes behind, but is refused after a simulated effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakeOver {
+    /// The name of the branch.
+    pub branch: String,
+    /// True if the branch is adopted; false if the session is rewound to its end.
+    pub adopts: bool,
+    /// For a rewind: the line after which the current branch is left behind, if the two have one in common.
+    #[serde(
+        serialize_with = "shown::maybe_line",
+        deserialize_with = "shown::read::maybe_line"
+    )]
+    pub leaves: Option<Line>,
+}
+
+impl TakeOver {
+    /// Returns how the session goes on with a branch; `None` if it cannot.
+    pub fn of(seen: &Inspection, branch: &BranchView) -> Option<Self> {
+        let name = branch_name(branch);
+        let adopt = Wanted::Adopt {
+            branch: branch.id,
+            at: None,
+        };
+        if refusal(seen, &adopt.by(By::user())).is_none() {
+            return Some(Self {
+                branch: name,
+                adopts: true,
+                leaves: None,
+            });
+        }
+        let back = Wanted::Rewind {
+            at: branch.head,
+            label: None,
+            say: None,
+        };
+        let back = back.by(By::user()).on(Some(branch.id));
+        if branch.snapshot.first_simulated.is_some() || refusal(seen, &back).is_some() {
+            return None;
+        }
+        Some(Self {
+            branch: name,
+            adopts: false,
+            leaves: seen.ledger.common(branch.id, seen.current),
+        })
+    }
+}
+
+impl ShowScreen {
+    /// Returns the page, with the money that its document has as a fraction.
+    pub fn page(&self) -> Result<Page, serde_json::Error> {
+        let mut page: Page = serde_json::from_value(self.document.clone())?;
+        page.micros = self.micros;
+        for (model, micros) in page.models.iter_mut().zip(&self.by_model) {
+            model.micros = *micros;
+        }
+        Ok(page)
+    }
+
+    /// Returns what people should know of other branches before they decide, by the effect.
+    pub fn elsewhere(&self) -> Elsewhere {
+        let each = self.elsewhere.iter();
+        let each = each.filter_map(|(effect, told)| Some((effect.parse().ok()?, told.clone())));
+        each.collect()
+    }
+}
+
+impl Screen for ShowScreen {
+    const NAME: &'static str = "show";
+
+    async fn of(seen: Seen, ask: &Ask) -> Result<Self, ScreenError> {
+        let line = seen.line(ask)?;
+        let seen = seen.masked();
+        let bound = seen.log.bound(&*seen.reader).await?;
+        let (inspection, branch) = (&seen.inspection, seen.branch());
+        let subject = Subject {
+            seen: inspection,
+            log: &seen.log,
+            bound: &bound,
+            known: &seen.known,
+            branch,
+            alone: seen.is_named,
+            line,
+        };
+        let page = subject.page();
+        let pending: Vec<Pending> = subject.pending().cloned().collect();
+        let elsewhere = elsewhere::told(&seen.log, inspection, &pending);
+        let path = seen.path();
+        let stop = if branch.id == inspection.current {
+            advice(&inspection.settled, Reason::of(inspection).as_ref())
+        } else {
+            advice(&inspection.settled_on(branch), None)
+        };
+        let reruns = rerun_of(&inspection.info).filter(|_| inspection.ledger.is_dry_rerun());
+        let story = subject.story().into_iter();
+        Ok(Self {
+            now: seen.engine.clock().now().0,
+            short: seen.short.clone(),
+            name: seen.name(),
+            micros: page.micros,
+            by_model: page.models.iter().map(|model| model.micros).collect(),
+            knows_cost: subject.knows_cost(),
+            story: story
+                .map(|(branch, rows)| BranchStory { branch, rows })
+                .collect(),
+            branch: branch.id,
+            current: inspection.current,
+            alone: seen.is_named,
+            line,
+            made: subject.made(),
+            elsewhere: elsewhere
+                .into_iter()
+                .map(|(effect, told)| (effect.to_string(), told))
+                .collect(),
+            stop,
+            reruns: reruns.map(|of| of.to_string()),
+            has_context: context::is_known(&path, line),
+            called: called(&page, &path),
+            others: others(&subject),
+            document: serde_json::to_value(&page).unwrap_or_default(),
+            pending,
+        })
+    }
+}
+
+/// Returns the tool of the newest effect, if a model called it and was asked before its first call: only then is the address that names
+/// the tool of use.
+fn called(page: &Page, path: &[&Arc<LogLine>]) -> Option<Name> {
+    let mut effects = page.effects.iter().rev();
+    effects.find_map(|effect| {
+        let line = context::first_call_of_model(path, &effect.tool)?;
+        context::is_known(path, Some(line)).then(|| effect.tool.clone())
+    })
+}
+
+/// Returns the other branches with which the session can go on.
+fn others(subject: &Subject<'_>) -> Vec<TakeOver> {
+    let seen = subject.seen;
+    let open = seen.branches.iter().filter(|branch| {
+        let is_other = branch.id != seen.current && branch.snapshot.scope.is_none();
+        let is_shown = !subject.alone || branch.id == subject.branch.id;
+        let known = seen.ledger.branch(branch.id);
+        let is_adopted = known.is_some_and(|known| known.adopted.is_some());
+        !branch.superseded && is_other && is_shown && !is_adopted
+    });
+    open.filter_map(|branch| TakeOver::of(seen, branch))
+        .collect()
+}
