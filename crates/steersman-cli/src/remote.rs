@@ -5,6 +5,7 @@ use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::place::{meant, shortest};
+use crate::words::operand;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::path::Path;
@@ -320,6 +321,10 @@ impl CommandError {
             Code::Token => error
                 .hint(format!("the token is that of {TOKEN}, otherwise that of `{TOKEN_FILE}` next to the store"))
                 .hint("`steersman token new`, where the server runs, makes one"),
+            Code::Memory => error.hint(format!(
+                "{} lists what there is",
+                operand("steersman memory")
+            )),
             Code::Session => error.hint("`steersman sessions` lists those that there are"),
             Code::Path => error.hint("this server is older than this program: use the same version"),
             _ => {

@@ -8,6 +8,7 @@ use crate::{Permission, Server};
 use axum::Json;
 use serde::Deserialize;
 use serde_json::Value;
+use steersman::views::filter::SelectError;
 use steersman::views::screen::{
     self, Ask, ContextScreen, ListAsk, Missing, Refusal, Screen as _, ScreenError, Seen,
 };
@@ -135,6 +136,14 @@ impl From<ScreenError> for Problem {
         match error {
             ScreenError::Refused(refusal) => refusal.into(),
             ScreenError::Context(error) => error.into(),
+            // The filter is the program's own option there, so its fault is told as it is.
+            ScreenError::Select(SelectError::Filter(error)) => {
+                let problem = Self::new(Code::Query, error.what);
+                match error.help {
+                    Some(help) => problem.help(help),
+                    None => problem,
+                }
+            }
             ScreenError::Select(error) => error.into(),
             ScreenError::Engine(error) => error.into(),
         }
