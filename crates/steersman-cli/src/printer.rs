@@ -49,8 +49,7 @@ impl Printer {
         let named = std::env::var_os("STEERSMAN_STORE").map(std::path::PathBuf::from);
         let store = global.store.as_ref();
         let store = store.filter(|store| named.as_ref() != Some(*store));
-        let store =
-            store.map(|store| format!("--store {} ", quoted(&store.display().to_string())));
+        let store = store.map(|store| format!("--store {} ", quoted(&store.display().to_string())));
         let named = std::env::var(SERVER).ok();
         let server = global.server().filter(|url| named.as_deref() != Some(*url));
         let server = server.map(|url| format!("--server {} ", quoted(url)));

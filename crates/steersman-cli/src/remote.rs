@@ -212,7 +212,9 @@ fn address(typed: &str) -> Result<(String, bool), CommandError> {
     let wrong = |why: &str| CommandError::usage(format!("--server: {why}")).hint(form);
     let url = Url::parse(typed).map_err(|_| wrong("this is not the address of a server"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("the address of a server begins with https:// or http://"));
+        return Err(wrong(
+            "the address of a server begins with https:// or http://",
+        ));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(wrong("an address holds no password")
@@ -246,10 +248,10 @@ fn token(global: &Global, is_here: bool) -> Result<String, CommandError> {
     }
     let make = "`steersman token new`, where the server runs, makes one";
     if !is_here {
-        return Err(
-            CommandError::usage(format!("there is no token for the server: {TOKEN} is not set"))
-                .hint(make),
-        );
+        return Err(CommandError::usage(format!(
+            "there is no token for the server: {TOKEN} is not set"
+        ))
+        .hint(make));
     }
     let store = locate::store(global.store.as_deref())?;
     let file = crate::store::folder(&store)?.map(|folder| folder.join(TOKEN_FILE));
@@ -344,12 +346,24 @@ mod tests {
     #[test]
     fn a_token_is_sent_in_clear_to_this_computer_alone() {
         for (typed, expected) in [
-            ("http://127.0.0.1:7410", Some(("http://127.0.0.1:7410", true))),
+            (
+                "http://127.0.0.1:7410",
+                Some(("http://127.0.0.1:7410", true)),
+            ),
             ("http://127.9.9.9:1/", Some(("http://127.9.9.9:1", true))),
-            ("http://localhost:7410/", Some(("http://localhost:7410", true))),
+            (
+                "http://localhost:7410/",
+                Some(("http://localhost:7410", true)),
+            ),
             ("http://[::1]:7410", Some(("http://[::1]:7410", true))),
-            ("https://desk.example", Some(("https://desk.example", false))),
-            ("https://desk.example/a/", Some(("https://desk.example/a", false))),
+            (
+                "https://desk.example",
+                Some(("https://desk.example", false)),
+            ),
+            (
+                "https://desk.example/a/",
+                Some(("https://desk.example/a", false)),
+            ),
             ("http://desk.example", None),
             ("http://127.0.0.1.example", None),
             ("http://10.0.0.1:7410", None),

@@ -67,7 +67,9 @@ impl Source {
             Self::Store(place) => {
                 let seen = place.look(address).await?;
                 let artifacts = artifacts_in(&seen, &about(address, Ask::default())).await?;
-                let found = artifacts.find(&of.name, Some(of.version)).map_err(refused)?;
+                let found = artifacts
+                    .find(&of.name, Some(of.version))
+                    .map_err(refused)?;
                 Ok(artifacts.content(&found).await.map_err(refused)?.to_vec())
             }
             Self::Server(remote) => {

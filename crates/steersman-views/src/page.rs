@@ -196,17 +196,26 @@ pub struct BranchRow {
     /// True if the branch is superseded: it does not continue, unless it becomes the current one again.
     pub superseded: bool,
     /// If the branch is superseded: its last line that counts.
-    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
+    #[serde(
+        serialize_with = "shown::maybe_line",
+        deserialize_with = "shown::read::maybe_line"
+    )]
     pub left_after: Option<Line>,
     /// True if a person cancelled it, or the agent that forked it no longer waits for it.
     pub cancelled: bool,
     /// True if it began with a rewind.
     pub rewound: bool,
     /// The line in which the call that waited for this branch received its result.
-    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
+    #[serde(
+        serialize_with = "shown::maybe_line",
+        deserialize_with = "shown::read::maybe_line"
+    )]
     pub joined: Option<Line>,
     /// The last line of it that was adopted.
-    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
+    #[serde(
+        serialize_with = "shown::maybe_line",
+        deserialize_with = "shown::read::maybe_line"
+    )]
     pub adopted: Option<Line>,
     /// True for a branch that an agent forked.
     pub of_agent: bool,
@@ -545,7 +554,8 @@ fn name(branch: &BranchView) -> String {
 /// Returns the letters in the stacks of agents, each with its meaning.
 fn legend(agents: &[AgentRow]) -> BTreeMap<String, Word> {
     let letters = agents.iter().flat_map(|agent| agent.letters.split(' '));
-    let known = letters.filter_map(|letter| Some((letter.to_owned(), Word::from(words::letter(letter)?))));
+    let known =
+        letters.filter_map(|letter| Some((letter.to_owned(), Word::from(words::letter(letter)?))));
     known.collect()
 }
 

@@ -354,7 +354,12 @@ pub(crate) async fn taken(
 }
 
 /// Reports a message that stays in the inbox.
-pub(crate) fn waits(printer: &Printer, session: &str, name: &str, why: &str) -> Result<Exit, CommandError> {
+pub(crate) fn waits(
+    printer: &Printer,
+    session: &str,
+    name: &str,
+    why: &str,
+) -> Result<Exit, CommandError> {
     if printer.is_json() {
         printer.json(&json!({ "session": session, "status": "inbox", "why": why }))?;
     }
@@ -367,7 +372,12 @@ pub(crate) fn waits(printer: &Printer, session: &str, name: &str, why: &str) -> 
 }
 
 /// Reports the fate of a message that this process did not take.
-pub(crate) fn noted(printer: &Printer, session: &str, short: &str, fate: &str) -> Result<Exit, CommandError> {
+pub(crate) fn noted(
+    printer: &Printer,
+    session: &str,
+    short: &str,
+    fate: &str,
+) -> Result<Exit, CommandError> {
     if printer.is_json() {
         printer.json(&json!({ "session": session, "status": fate }))?;
     }

@@ -150,12 +150,7 @@ async fn rate_there(
     there.report(&receipt, printer)
 }
 
-fn rated(
-    printer: &Printer,
-    name: &str,
-    version: usize,
-    rating: u8,
-) -> Result<Exit, CommandError> {
+fn rated(printer: &Printer, name: &str, version: usize, rating: u8) -> Result<Exit, CommandError> {
     if printer.is_json() {
         printer.json(&json!({ "artifact": name, "version": version, "rating": rating }))?;
     }
@@ -166,11 +161,7 @@ fn rated(
     Ok(Exit::Answered)
 }
 
-async fn all(
-    shown: &Shown,
-    args: &ArtifactsArgs,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
+async fn all(shown: &Shown, args: &ArtifactsArgs, printer: &Printer) -> Result<Exit, CommandError> {
     let newest = &shown.screen.newest;
     if let Some(folder) = &args.save {
         save_all(shown, folder, printer).await?;
@@ -217,11 +208,7 @@ async fn all(
 }
 
 /// Saves all artifacts. A failure does not stop the others.
-async fn save_all(
-    shown: &Shown,
-    folder: &Path,
-    printer: &Printer,
-) -> Result<(), CommandError> {
+async fn save_all(shown: &Shown, folder: &Path, printer: &Printer) -> Result<(), CommandError> {
     let newest = &shown.screen.newest;
     let mut failed: Vec<CommandError> = Vec::new();
     for version in newest {

@@ -118,7 +118,10 @@ pub(crate) fn takes_over(of: &TakeOver, short: &str) -> (String, String) {
 pub(crate) fn told(effects: &[Behind]) -> Vec<String> {
     let row = |effect: &Behind| {
         let args = words::line(&words::arguments(&effect.args), words::width());
-        format!("{} {}({args}) is {}", effect.effect, effect.tool, effect.word)
+        format!(
+            "{} {}({args}) is {}",
+            effect.effect, effect.tool, effect.word
+        )
     };
     effects.iter().map(row).collect()
 }

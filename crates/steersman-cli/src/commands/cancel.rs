@@ -126,10 +126,8 @@ async fn part(there: &There, name: &str) -> Result<(What, Option<String>), Comma
     match &agents[..] {
         [agent] => Ok((What::Agent, Some(agent.clone()))),
         [] if name.parse::<Id>().is_ok() => Ok((What::Call, Some(name.to_owned()))),
-        [] => Err(
-            CommandError::usage(format!("no agent is named `{name}`"))
-                .hint("a call at a server is named by its id; `steersman log` shows ids"),
-        ),
+        [] => Err(CommandError::usage(format!("no agent is named `{name}`"))
+            .hint("a call at a server is named by its id; `steersman log` shows ids")),
         several => Err(CommandError::usage(format!("`{name}` means more than one"))
             .hint(format!("name one by its id: {}", several.join(", ")))),
     }

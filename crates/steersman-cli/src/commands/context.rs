@@ -61,9 +61,9 @@ pub(crate) async fn run(
     let name = &screen.name;
     match &screen.context {
         ShownContext::Cache(caches) => shown(printer, caches, || cache(printer, caches)),
-        ShownContext::Why(explained, line) => shown(printer, explained, || {
-            why(printer, name, *line, explained)
-        }),
+        ShownContext::Why(explained, line) => {
+            shown(printer, explained, || why(printer, name, *line, explained))
+        }
         ShownContext::Diff(change) => shown(printer, change, || diff(printer, name, change)),
         ShownContext::Whole(context, others) => shown(printer, context, || {
             whole(printer, name, context)?;

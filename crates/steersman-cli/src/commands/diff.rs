@@ -87,7 +87,9 @@ fn whole(text: &str) -> Result<Address, CommandError> {
 
 /// Returns a side as a server takes it, and its name.
 async fn there(remote: &Remote, address: &Address) -> Result<(String, String), CommandError> {
-    let seen: WaitsScreen = remote.screen(address, &about(address, Ask::default())).await?;
+    let seen: WaitsScreen = remote
+        .screen(address, &about(address, Ask::default()))
+        .await?;
     let name = if seen.branch == Id::MAIN.to_string() {
         seen.short
     } else {

@@ -270,7 +270,10 @@ async fn at_server(
         ("--where", args.filter.is_some()),
         ("--trajectories", args.trajectories),
         ("--artifacts", args.artifacts.is_some()),
-        ("--form", args.form.is_some_and(|form| form != Form::Document)),
+        (
+            "--form",
+            args.form.is_some_and(|form| form != Form::Document),
+        ),
     ];
     if let Some((name, _)) = on_stores.into_iter().find(|(_, is_given)| *is_given) {
         return Err(on_a_store(name));

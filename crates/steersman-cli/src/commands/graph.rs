@@ -175,10 +175,7 @@ async fn resolve(target: Option<&str>, global: &Global) -> Result<Target, Comman
 }
 
 /// Finds the session of this name. An ambiguous or malformed name is an error.
-async fn session(
-    target: &str,
-    global: &Global,
-) -> Result<Option<(Source, Address)>, CommandError> {
+async fn session(target: &str, global: &Global) -> Result<Option<(Source, Address)>, CommandError> {
     let Ok(address) = Address::parse(target) else {
         return Ok(None);
     };

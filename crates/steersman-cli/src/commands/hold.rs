@@ -29,7 +29,9 @@ pub(crate) async fn run(
     let (which, act) = (&args.held.which, &args.held.act);
     if let Some(there) = There::of(which, global, &act.own).await? {
         let (orders, given) = (there.remote.client.orders(), Given::default());
-        let receipt = orders.hold(there.id(), &args.held.of_tool(), &given).await?;
+        let receipt = orders
+            .hold(there.id(), &args.held.of_tool(), &given)
+            .await?;
         return there.ordered(&receipt, "held", Some(&end), printer);
     }
     let wanted = Wanted::order(args.held.hold(), "held", Some(&end));

@@ -44,7 +44,8 @@ pub(crate) async fn run(
     let names = names.map(|name| name.rsplit_once(':').map_or(&**name, |(_, name)| name));
     if let Some(there) = There::find(&args.session, global, &args.own, false).await? {
         let given = args.args.as_deref().map(read::<Json>).transpose();
-        let given = given.map_err(|why| CommandError::usage(format!("--args is no JSON: {why}")))?;
+        let given =
+            given.map_err(|why| CommandError::usage(format!("--args is no JSON: {why}")))?;
         let join = Join {
             branches: names.map(str::to_owned).collect(),
             on: Some(args.on.to_string()),

@@ -50,9 +50,7 @@ pub(crate) async fn run(
         return there.report(&receipt, printer);
     }
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
-    let pending = target
-        .pending(effect, HELD, "approval", &args.act)
-        .await?;
+    let pending = target.pending(effect, HELD, "approval", &args.act).await?;
     let act = Act::reject(pending.id(), args.say.as_deref(), by(&args.act));
     target.deliver(act, &args.act.own, printer).await
 }

@@ -32,7 +32,9 @@ pub(crate) async fn run(
             return Err(on_a_store("--budget"));
         }
         let (orders, given) = (there.remote.client.orders(), Given::default());
-        let receipt = orders.release(there.id(), &args.held.of_tool(), &given).await?;
+        let receipt = orders
+            .release(there.id(), &args.held.of_tool(), &given)
+            .await?;
         return there.report(&receipt, printer);
     }
     let wanted = match args.budget {

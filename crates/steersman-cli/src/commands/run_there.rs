@@ -13,9 +13,7 @@ use crate::words;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
 use steersman::views::screen::{Ask, FollowScreen};
-use steersman_client::{
-    Given, Say, SessionsSayAnswer, SessionsStartAnswer, Stands, Start,
-};
+use steersman_client::{Given, Say, SessionsSayAnswer, SessionsStartAnswer, Stands, Start};
 
 /// Begins a session, or goes on with one, and follows it until it rests.
 pub(crate) async fn run(
@@ -38,8 +36,10 @@ pub(crate) async fn run(
     match (&args.resume, input) {
         (Some(session), input) => resume(remote, args, session, input, printer).await,
         (None, Some(input)) => begin(remote, args, input, printer).await,
-        (None, None) => Err(CommandError::usage("a conversation at the terminal works on a store")
-            .hint("say one thing: --input \"...\"; or leave out --server (STEERSMAN_SERVER)")),
+        (None, None) => Err(
+            CommandError::usage("a conversation at the terminal works on a store")
+                .hint("say one thing: --input \"...\"; or leave out --server (STEERSMAN_SERVER)"),
+        ),
     }
 }
 
@@ -154,10 +154,11 @@ async fn definition(remote: &Remote, given: Option<&Path>) -> Result<String, Com
     let names: Vec<&str> = names.filter_map(|one| one["name"].as_str()).collect();
     match &names[..] {
         [only] => Ok((*only).to_owned()),
-        [] => Err(
-            CommandError::usage(format!("{} serves no definition that this token may begin", remote.url))
-                .hint("steersman serve DEFINITION serves one"),
-        ),
+        [] => Err(CommandError::usage(format!(
+            "{} serves no definition that this token may begin",
+            remote.url
+        ))
+        .hint("steersman serve DEFINITION serves one")),
         several => Err(
             CommandError::usage(format!("{} serves several definitions", remote.url))
                 .hint(format!("name one: {}", several.join(", "))),

@@ -64,7 +64,10 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     Filter::parse(args.filter.as_deref())?;
     let Some(source) = Source::existing(global).await? else {
-        return none(&locate::shown(&locate::store(global.store.as_deref())?), printer);
+        return none(
+            &locate::shown(&locate::store(global.store.as_deref())?),
+            printer,
+        );
     };
     let ask = ListAsk {
         filter: args.filter.clone(),
@@ -86,7 +89,11 @@ pub(crate) async fn run(
         }
         return Ok(Exit::Answered);
     }
-    let rows: Vec<Vec<String>> = screen.rows.iter().map(|row| cells(row, screen.now)).collect();
+    let rows: Vec<Vec<String>> = screen
+        .rows
+        .iter()
+        .map(|row| cells(row, screen.now))
+        .collect();
     let left_out = |column: usize| match column {
         WHY | OUTCOMES | LABELS => rows.iter().all(|row| row[column].is_empty()),
         UPDATED | LINE | TOKENS => width() < ALL_COLUMNS,

@@ -66,7 +66,9 @@ impl There {
         };
         drives_nothing(own)?;
         let address = Address::parse(address)?;
-        let seen = remote.screen(&address, &about(&address, Ask::default())).await?;
+        let seen = remote
+            .screen(&address, &about(&address, Ask::default()))
+            .await?;
         Ok(Some(Self {
             remote,
             seen,
@@ -169,7 +171,11 @@ impl There {
     }
 
     /// Reports an act of which the process that drives the session is told.
-    pub(crate) fn report(&self, receipt: &Receipt, printer: &Printer) -> Result<Exit, CommandError> {
+    pub(crate) fn report(
+        &self,
+        receipt: &Receipt,
+        printer: &Printer,
+    ) -> Result<Exit, CommandError> {
         self.taken_by(printer);
         self.noted(receipt, printer)
     }
@@ -201,8 +207,9 @@ pub(crate) fn driving(drive: &Drive) -> Option<&'static str> {
 
 /// Returns the error for an option that only a store has.
 pub(crate) fn on_a_store(name: &str) -> CommandError {
-    CommandError::usage(format!("{name} works on a store"))
-        .hint(format!("leave {name} out, or leave out --server (STEERSMAN_SERVER)"))
+    CommandError::usage(format!("{name} works on a store")).hint(format!(
+        "leave {name} out, or leave out --server (STEERSMAN_SERVER)"
+    ))
 }
 
 /// Returns files as requests have them; `None` if there are none.

@@ -151,7 +151,10 @@ fn commands_that_look_say_at_a_server_what_they_say_on_its_store() {
     let paid = world.run(&[&approve[..], &script].concat());
     assert_eq!(paid.code, Some(0), "{paid:?}");
     // Another session waits.
-    world.write("wait.yaml", "desk: [ { call: { pay: { cents: 7 } } }, Paid. ]\n");
+    world.write(
+        "wait.yaml",
+        "desk: [ { call: { pay: { cents: 7 } } }, Paid. ]\n",
+    );
     let waits = world.run(&["run", "--input", "Pay.", "--script-all", "wait.yaml"]);
     assert_eq!(waits.code, Some(5), "{waits:?}");
     let served = Served::start(&world);
@@ -175,8 +178,15 @@ fn commands_that_look_say_at_a_server_what_they_say_on_its_store() {
         };
         assert_eq!(there, here, "{typed}");
         let is_wrong = LOOKS.iter().position(|look| look == typed).unwrap()
-            >= LOOKS.iter().position(|look| *look == "show nothing").unwrap();
-        assert_eq!(here.0, Some(if is_wrong { 2 } else { 0 }), "{typed}: {here:?}");
+            >= LOOKS
+                .iter()
+                .position(|look| *look == "show nothing")
+                .unwrap();
+        assert_eq!(
+            here.0,
+            Some(if is_wrong { 2 } else { 0 }),
+            "{typed}: {here:?}"
+        );
     }
 }
 
@@ -192,12 +202,19 @@ fn commands_that_act_are_carried_out_by_the_server() {
     let both = |args: &[&str]| {
         let here = alone.run(&[args, &["--script-all", "script.yaml"]].concat());
         let there = at_server(&world, &served, args);
-        assert_eq!((there.code, &there.out), (here.code, &here.out), "{args:?}: {there:?}");
+        assert_eq!(
+            (there.code, &there.out),
+            (here.code, &here.out),
+            "{args:?}: {there:?}"
+        );
         there
     };
     let looked = both(&["run", "--input", "Look."]);
     assert_eq!((looked.code, &*looked.out), (Some(0), "Tea.\n"));
-    assert!(looked.err.contains("called look") || looked.err.contains("look("), "{looked:?}");
+    assert!(
+        looked.err.contains("called look") || looked.err.contains("look("),
+        "{looked:?}"
+    );
     let asked = both(&["send", "last", "Pay."]);
     assert_eq!(asked.code, Some(5), "{asked:?}");
     assert!(asked.err.contains("--as supervisor"), "{asked:?}");
@@ -214,7 +231,10 @@ fn commands_that_act_are_carried_out_by_the_server() {
     let again = at_server(&world, &served, &approve);
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.err.contains("no approval is open"), "{again:?}");
-    assert!(again.err.contains("supervisor"), "who decided it: {again:?}");
+    assert!(
+        again.err.contains("supervisor"),
+        "who decided it: {again:?}"
+    );
 
     for (args, status) in [
         (&["pause", "last"][..], "paused"),
@@ -224,20 +244,37 @@ fn commands_that_act_are_carried_out_by_the_server() {
     ] {
         assert_eq!(done(&world, &served, args)["status"], status, "{args:?}");
     }
-    let said = at_server(&world, &served, &["run", "--resume", "last", "--input", "More?"]);
+    let said = at_server(
+        &world,
+        &served,
+        &["run", "--resume", "last", "--input", "More?"],
+    );
     assert_eq!((said.code, &*said.out), (Some(0), "More.\n"), "{said:?}");
-    let events = at_server(&world, &served, &["run", "--resume", "last", "--input", "On.", "--json"]);
+    let events = at_server(
+        &world,
+        &served,
+        &["run", "--resume", "last", "--input", "On.", "--json"],
+    );
     let events: Vec<Json> = events
         .out
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert!(events.iter().any(|event| event["event"] == "heard"), "{events:?}");
+    assert!(
+        events.iter().any(|event| event["event"] == "heard"),
+        "{events:?}"
+    );
     let last = events.last().unwrap();
-    assert_eq!((&last["event"], &last["answer"]), (&json!("settled"), &json!("Still more.")));
+    assert_eq!(
+        (&last["event"], &last["answer"]),
+        (&json!("settled"), &json!("Still more."))
+    );
 
     // A second session waits for an approval that is rejected, and is cancelled.
-    world.write("script.yaml", "desk: [ { call: { pay: { cents: 7 } } }, As you like., Bye. ]\n");
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { pay: { cents: 7 } } }, As you like., Bye. ]\n",
+    );
     drop(served);
     let served = Served::start(&world);
     let waits = at_server(&world, &served, &["run", "desk", "--input", "Pay."]);
@@ -245,7 +282,11 @@ fn commands_that_act_are_carried_out_by_the_server() {
     let reject = ["reject", "last", "--as", "supervisor", "--say", "No."];
     assert_eq!(done(&world, &served, &reject)["status"], "taken");
     let rested = at_server(&world, &served, &["run", "--resume", "last"]);
-    assert_eq!((rested.code, &*rested.out), (Some(0), "As you like.\n"), "{rested:?}");
+    assert_eq!(
+        (rested.code, &*rested.out),
+        (Some(0), "As you like.\n"),
+        "{rested:?}"
+    );
     let waits = at_server(&world, &served, &["run", "desk", "--input", "Pay."]);
     assert_eq!(waits.code, Some(5), "{waits:?}");
     let over = done(&world, &served, &["cancel", "last"]);
@@ -263,7 +304,11 @@ fn branches_are_opened_and_taken_by_the_server() {
     let both = |args: &[&str]| {
         let here = alone.run(&[args, &["--script-all", "script.yaml"]].concat());
         let there = at_server(&world, &served, args);
-        assert_eq!((there.code, &there.out), (here.code, &here.out), "{args:?}: {there:?}");
+        assert_eq!(
+            (there.code, &there.out),
+            (here.code, &here.out),
+            "{args:?}: {there:?}"
+        );
         assert_eq!(there.code, Some(0), "{there:?}");
         there
     };
@@ -273,21 +318,38 @@ fn branches_are_opened_and_taken_by_the_server() {
     assert!(forked.err.contains("b is a fork of main"), "{forked:?}");
     assert!(forked.err.contains("steersman adopt"), "{forked:?}");
     both(&["diff", "last:b", "last:b"]);
-    assert_eq!(done(&world, &served, &["adopt", "last:b"])["status"], "taken");
+    assert_eq!(
+        done(&world, &served, &["adopt", "last:b"])["status"],
+        "taken"
+    );
     let none = at_server(&world, &served, &["adopt", "last"]);
     assert_eq!(none.code, Some(2), "{none:?}");
     assert!(none.err.contains("names no branch"), "{none:?}");
     let back = done(&world, &served, &["rewind", "last@2", "--label", "c"]);
-    assert_eq!((&back["branch"], &back["current"]), (&json!("c"), &json!(true)), "{back}");
+    assert_eq!(
+        (&back["branch"], &back["current"]),
+        (&json!("c"), &json!(true)),
+        "{back}"
+    );
     assert_eq!(back["status"], "taken", "{back}");
     let no_line = at_server(&world, &served, &["rewind", "last"]);
     assert_eq!(no_line.code, Some(2), "{no_line:?}");
-    let aside = at_server(&world, &served, &["fork", "last", "--label", "d", "--say", "Aside."]);
+    let aside = at_server(
+        &world,
+        &served,
+        &["fork", "last", "--label", "d", "--say", "Aside."],
+    );
     assert_eq!(aside.code, Some(0), "{aside:?}");
-    assert_eq!(done(&world, &served, &["join", "last", "d"])["status"], "taken");
+    assert_eq!(
+        done(&world, &served, &["join", "last", "d"])["status"],
+        "taken"
+    );
     let twice = at_server(&world, &served, &["fork", "last", "--label", "d"]);
     assert_eq!(twice.code, Some(2), "{twice:?}");
-    assert!(twice.err.contains("a branch `d` exists already"), "{twice:?}");
+    assert!(
+        twice.err.contains("a branch `d` exists already"),
+        "{twice:?}"
+    );
 }
 
 /// Runs a command with these variables, which must fail, and returns what it said. No token is in it.
@@ -296,7 +358,10 @@ fn refused(world: &World, env: &[(&str, &str)], args: &[&str]) -> Ran {
     command.envs(env.iter().copied());
     let ran = ran(&mut command);
     assert_ne!(ran.code, Some(0), "{args:?}: {ran:?}");
-    assert!(ran.out.is_empty() && !ran.err.contains("stm_"), "{args:?}: {ran:?}");
+    assert!(
+        ran.out.is_empty() && !ran.err.contains("stm_"),
+        "{args:?}: {ran:?}"
+    );
     ran
 }
 
@@ -306,11 +371,31 @@ fn what_cannot_be_asked_is_refused_with_advice() {
     let served = Served::start(&world);
     let at = ("STEERSMAN_SERVER", &*served.at);
     for (args, exit, told) in [
-        (&["sessions", "--server", "fly"][..], 2, "not the address of a server"),
-        (&["sessions", "--server", "http://desk.example"], 2, "use https://"),
-        (&["sessions", "--server", "https://desk.example"], 2, "STEERSMAN_TOKEN is not set"),
-        (&["sessions", "--server", "https://stm_a_b@desk.example"], 2, "holds no password"),
-        (&["sessions", "--server", "http://127.0.0.1:1"], 4, "no server answers at http://127.0.0.1:1"),
+        (
+            &["sessions", "--server", "fly"][..],
+            2,
+            "not the address of a server",
+        ),
+        (
+            &["sessions", "--server", "http://desk.example"],
+            2,
+            "use https://",
+        ),
+        (
+            &["sessions", "--server", "https://desk.example"],
+            2,
+            "STEERSMAN_TOKEN is not set",
+        ),
+        (
+            &["sessions", "--server", "https://stm_a_b@desk.example"],
+            2,
+            "holds no password",
+        ),
+        (
+            &["sessions", "--server", "http://127.0.0.1:1"],
+            4,
+            "no server answers at http://127.0.0.1:1",
+        ),
     ] {
         let ran = refused(&world, &[], args);
         assert_eq!(ran.code, Some(exit), "{args:?}: {ran:?}");
@@ -318,9 +403,15 @@ fn what_cannot_be_asked_is_refused_with_advice() {
     }
     let unknown = refused(&world, &[at], &["show", "aa0000"]);
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
-    assert!(unknown.err.contains("there is no session `aa0000`"), "{unknown:?}");
+    assert!(
+        unknown.err.contains("there is no session `aa0000`"),
+        "{unknown:?}"
+    );
 
-    let false_token = ("STEERSMAN_TOKEN", "stm_aaaaaaaa_abcdefghijklmnopqrstuvwxyz234567");
+    let false_token = (
+        "STEERSMAN_TOKEN",
+        "stm_aaaaaaaa_abcdefghijklmnopqrstuvwxyz234567",
+    );
     let wrong = refused(&world, &[at, false_token], &["sessions"]);
     assert_eq!(wrong.code, Some(4), "{wrong:?}");
     assert!(wrong.err.contains("the token is not known"), "{wrong:?}");
@@ -330,7 +421,10 @@ fn what_cannot_be_asked_is_refused_with_advice() {
     std::fs::create_dir_all(world.folder.join("none")).unwrap();
     let none = refused(&world, &[at], &["sessions", "--store", "none/sessions.db"]);
     assert_eq!(none.code, Some(2), "{none:?}");
-    assert!(none.err.contains("there is no `none/server.token`"), "{none:?}");
+    assert!(
+        none.err.contains("there is no `none/server.token`"),
+        "{none:?}"
+    );
     // A store that nobody serves has no file with a token.
     let beside = at_server(&world, &served, &["sessions", "--store", elsewhere]);
     assert_eq!(beside.code, Some(2), "{beside:?}");
@@ -342,20 +436,57 @@ fn what_cannot_be_asked_is_refused_with_advice() {
     let mut command = there(&world, &served, &["run", "--input", "Look."]);
     let less = ran(command.env(reads.0, reads.1));
     assert_eq!(less.code, Some(4), "{less:?}");
-    assert!(less.err.contains("the token does not allow `write`"), "{less:?}");
+    assert!(
+        less.err.contains("the token does not allow `write`"),
+        "{less:?}"
+    );
     assert!(!less.err.contains(reads.1), "{less:?}");
 }
 
 /// The commands that work at a server.
 const AT_SERVER: &[&str] = &[
-    "run", "sessions", "show", "log", "context", "effects", "graph", "why", "artifacts", "pending", "send", "answer", "approve",
-    "reject", "resolve", "cancel", "pause", "resume", "hold", "release", "retry", "fork", "join", "adopt", "rewind", "diff",
-    "export", "memory",
+    "run",
+    "sessions",
+    "show",
+    "log",
+    "context",
+    "effects",
+    "graph",
+    "why",
+    "artifacts",
+    "pending",
+    "send",
+    "answer",
+    "approve",
+    "reject",
+    "resolve",
+    "cancel",
+    "pause",
+    "resume",
+    "hold",
+    "release",
+    "retry",
+    "fork",
+    "join",
+    "adopt",
+    "rewind",
+    "diff",
+    "export",
+    "memory",
 ];
 
 /// The commands that need no sessions.
 const ALONE: &[&str] = &[
-    "demo", "new", "check", "test", "simulate", "import", "schema", "lsp", "explain", "completions",
+    "demo",
+    "new",
+    "check",
+    "test",
+    "simulate",
+    "import",
+    "schema",
+    "lsp",
+    "explain",
+    "completions",
 ];
 
 #[test]
@@ -371,7 +502,10 @@ fn commands_that_work_on_a_store_say_so() {
         }
         let ran = ran(world.command(&args).env(at.0, at.1));
         assert_eq!(ran.code, Some(2), "{command}: {ran:?}");
-        assert!(ran.err.contains(&format!("`{name}` works on a store")), "{command}: {ran:?}");
+        assert!(
+            ran.err.contains(&format!("`{name}` works on a store")),
+            "{command}: {ran:?}"
+        );
         assert!(ran.err.contains("STEERSMAN_SERVER"), "{command}: {ran:?}");
     }
     let checked = ran(world.command(&["check", "."]).env(at.0, at.1));

@@ -128,7 +128,10 @@ async fn of_sessions(
 }
 
 fn no_screen() -> Problem {
-    Problem::new(Code::Path, "no command of the program has a screen of this name")
+    Problem::new(
+        Code::Path,
+        "no command of the program has a screen of this name",
+    )
 }
 
 impl From<ScreenError> for Problem {

@@ -236,7 +236,14 @@ async fn secrets_are_masked_in_pieces_too_unless_the_token_may_see_them() {
     }
     // A screen shows it to nobody, and a context is for those who may see it.
     for screen in [
-        "show", "log", "effects", "why", "graph", "artifacts", "waits", "follow",
+        "show",
+        "log",
+        "effects",
+        "why",
+        "graph",
+        "artifacts",
+        "waits",
+        "follow",
     ] {
         for caller in [&all, &masked] {
             let shown = caller.get(&format!("{place}/screens/{screen}")).await;

@@ -29,7 +29,10 @@ pub struct Context {
     #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub wished: Line,
     /// The line that took the answer.
-    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
+    #[serde(
+        serialize_with = "shown::maybe_line",
+        deserialize_with = "shown::read::maybe_line"
+    )]
     pub answered: Option<Line>,
     /// Name of the model in the definition.
     pub model: Name,
@@ -106,7 +109,10 @@ pub struct Explanation {
     #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub wished: Line,
     /// The line that took the answer.
-    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
+    #[serde(
+        serialize_with = "shown::maybe_line",
+        deserialize_with = "shown::read::maybe_line"
+    )]
     pub answered: Option<Line>,
     /// The parts of the request, in order.
     pub segments: Vec<Origins>,
@@ -125,7 +131,10 @@ pub struct Origins {
     /// Variables that the template read.
     pub reads: Vec<Read>,
     /// Lines of the log that it shows.
-    #[serde(serialize_with = "shown::lines", deserialize_with = "shown::read::lines")]
+    #[serde(
+        serialize_with = "shown::lines",
+        deserialize_with = "shown::read::lines"
+    )]
     pub lines: Vec<Line>,
     /// The policy that changed it, if one did.
     pub policy: Option<Policy>,
@@ -150,7 +159,10 @@ pub struct Read {
     /// Row of the template that names the variable; 0 if no row has the whole name.
     pub line: usize,
     /// The line of the log that wrote the value, if it is known.
-    #[serde(serialize_with = "shown::maybe_line", deserialize_with = "shown::read::maybe_line")]
+    #[serde(
+        serialize_with = "shown::maybe_line",
+        deserialize_with = "shown::read::maybe_line"
+    )]
     pub written: Option<Line>,
 }
 
@@ -175,7 +187,10 @@ pub struct Gone {
     /// Boundary of the policy.
     pub at: u32,
     /// First and last line of the part.
-    #[serde(serialize_with = "shown::two_lines", deserialize_with = "shown::read::two_lines")]
+    #[serde(
+        serialize_with = "shown::two_lines",
+        deserialize_with = "shown::read::two_lines"
+    )]
     pub lines: (Line, Line),
 }
 

@@ -38,10 +38,7 @@ pub struct ArtifactRow {
     /// Length of the content, in bytes.
     pub len: u64,
     /// The line of the call that made it.
-    #[serde(
-        serialize_with = "shown::line",
-        deserialize_with = "shown::read::line"
-    )]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub line: Line,
     /// The rating, if somebody rated it.
     pub rating: Option<RatingRow>,

@@ -24,22 +24,13 @@ pub struct BegunScreen {
     /// The name of the branch.
     pub name: String,
     /// The line at which it left the other branch.
-    #[serde(
-        serialize_with = "shown::line",
-        deserialize_with = "shown::read::line"
-    )]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub from: Line,
     /// Its first line.
-    #[serde(
-        serialize_with = "shown::line",
-        deserialize_with = "shown::read::line"
-    )]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub line: Line,
     /// Its last line.
-    #[serde(
-        serialize_with = "shown::line",
-        deserialize_with = "shown::read::line"
-    )]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub head: Line,
     /// True if effects that touch the world are simulated on it.
     pub dry: bool,
@@ -59,10 +50,7 @@ pub struct BegunScreen {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behind {
     /// The effect.
-    #[serde(
-        serialize_with = "shown::text",
-        deserialize_with = "shown::read::text"
-    )]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub effect: Id,
     /// Its tool.
     pub tool: Name,

@@ -1,9 +1,7 @@
 //! The screen of `context`.
 
 use super::{Ask, Missing, Refusal, Screen, ScreenError, Seen};
-use crate::context::{
-    Caches, Change, Context, ContextError, Contexts, Explanation, ModelCall,
-};
+use crate::context::{Caches, Change, Context, ContextError, Contexts, Explanation, ModelCall};
 use crate::reader::Stored;
 use crate::shown;
 use serde::{Deserialize, Serialize};

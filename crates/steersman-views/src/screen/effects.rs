@@ -30,10 +30,7 @@ pub struct EffectsScreen {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EffectRow {
     /// Its id.
-    #[serde(
-        serialize_with = "shown::text",
-        deserialize_with = "shown::read::text"
-    )]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub id: Id,
     /// The class of its tool.
     pub class: String,

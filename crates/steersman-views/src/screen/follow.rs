@@ -32,16 +32,10 @@ pub struct FollowScreen {
     /// The rows of the story since then.
     pub rows: Vec<Row>,
     /// The last line that was read.
-    #[serde(
-        serialize_with = "shown::line",
-        deserialize_with = "shown::read::line"
-    )]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub upto: Line,
     /// The last line of the branch.
-    #[serde(
-        serialize_with = "shown::line",
-        deserialize_with = "shown::read::line"
-    )]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub head: Line,
     /// True if the branch waits for nothing but people, events and time.
     pub rests: bool,

@@ -1,7 +1,7 @@
 //! The screen of `graph`, for a session.
 
-use super::{Ask, Missing, Refusal, Screen, ScreenError, Seen, branch_name, line};
 use super::seen::named_line;
+use super::{Ask, Missing, Refusal, Screen, ScreenError, Seen, branch_name, line};
 use crate::graph::{self, Graph};
 use crate::list::status;
 use serde::{Deserialize, Serialize};

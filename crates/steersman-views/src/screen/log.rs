@@ -21,20 +21,14 @@ pub struct LogScreen {
     /// Their events, if `events` was the form that was asked for; their documents, if it was `lines`.
     pub events: Vec<Json>,
     /// The last line of the branch.
-    #[serde(
-        serialize_with = "shown::line",
-        deserialize_with = "shown::read::line"
-    )]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub head: Line,
     /// The name of the branch.
     pub branch: String,
     /// Number of lines of the session.
     pub all: usize,
     /// The last line that this screen has read.
-    #[serde(
-        serialize_with = "shown::line",
-        deserialize_with = "shown::read::line"
-    )]
+    #[serde(serialize_with = "shown::line", deserialize_with = "shown::read::line")]
     pub upto: Line,
     /// True if there are lines after that one.
     pub has_more: bool,
@@ -44,10 +38,7 @@ pub struct LogScreen {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LineRow {
     /// The time that the line records.
-    #[serde(
-        serialize_with = "shown::time",
-        deserialize_with = "shown::read::time"
-    )]
+    #[serde(serialize_with = "shown::time", deserialize_with = "shown::read::time")]
     pub at: Time,
     /// Durations of what ended in it.
     pub took: Vec<Took>,
@@ -121,9 +112,7 @@ impl Screen for LogScreen {
                     screen.events.push(event.to_json());
                 }
             } else {
-                screen
-                    .lines
-                    .push(views.line(line, &seen.log.texts).into());
+                screen.lines.push(views.line(line, &seen.log.texts).into());
             }
         }
         Ok(screen)

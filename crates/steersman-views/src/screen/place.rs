@@ -113,12 +113,10 @@ pub fn line(name: Option<&LineName>, path: &[&Arc<LogLine>]) -> Result<Option<Li
                 return Err(Refusal::new(Missing::Line, what).hint(hint(tool, path)));
             }
         };
-        return Err(
-            Refusal::new(Missing::Line, what).hint(match lines.last() {
-                Some(last) => format!("its lines go from {} to {last}", lines[0]),
-                None => "it has no lines yet".to_owned(),
-            }),
-        );
+        return Err(Refusal::new(Missing::Line, what).hint(match lines.last() {
+            Some(last) => format!("its lines go from {} to {last}", lines[0]),
+            None => "it has no lines yet".to_owned(),
+        }));
     };
     Ok(Some(line))
 }

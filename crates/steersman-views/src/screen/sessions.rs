@@ -102,9 +102,7 @@ impl Summary {
         }
         let by = counted.into_iter();
         let by = Sums::by(by.map(|info| (info, status(info).to_owned())));
-        let by_status = by
-            .into_iter()
-            .map(|(status, sums)| (status, sums.sessions));
+        let by_status = by.into_iter().map(|(status, sums)| (status, sums.sessions));
         Self {
             sessions: sums.sessions,
             tokens: sums.tokens,

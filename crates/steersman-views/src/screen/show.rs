@@ -41,16 +41,10 @@ pub struct ShowScreen {
     /// The story of each branch that the page shows.
     pub story: Vec<BranchStory>,
     /// The branch of the page.
-    #[serde(
-        serialize_with = "shown::text",
-        deserialize_with = "shown::read::text"
-    )]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub branch: Id,
     /// The current branch.
-    #[serde(
-        serialize_with = "shown::text",
-        deserialize_with = "shown::read::text"
-    )]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub current: Id,
     /// True if the page is of one branch alone.
     pub alone: bool,
@@ -86,10 +80,7 @@ pub struct ShowScreen {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BranchStory {
     /// The branch.
-    #[serde(
-        serialize_with = "shown::text",
-        deserialize_with = "shown::read::text"
-    )]
+    #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub branch: Id,
     /// The rows that the page shows.
     pub rows: Vec<Row>,

@@ -91,12 +91,7 @@ impl Screen for WhyScreen {
     }
 }
 
-fn by_id(
-    past: &Past<'_>,
-    typed: &str,
-    path: &[&Arc<LogLine>],
-    name: &str,
-) -> Result<Act, Refusal> {
+fn by_id(past: &Past<'_>, typed: &str, path: &[&Arc<LogLine>], name: &str) -> Result<Act, Refusal> {
     let hint = format!(
         "`steersman effects {name}` and `steersman log {name}` list ids; a line is {name}@12"
     );
@@ -112,8 +107,7 @@ fn by_id(
     if past.knows_agent(id) {
         return past.newest(id, path).ok_or_else(|| {
             let what = format!("agent {id} did nothing on this branch up to there");
-            Refusal::new(Missing::Act, what)
-                .hint(format!("what was done: steersman show {name}"))
+            Refusal::new(Missing::Act, what).hint(format!("what was done: steersman show {name}"))
         });
     }
     let what = format!("nothing in session {name} has the id {id}");
