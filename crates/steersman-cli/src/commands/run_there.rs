@@ -77,7 +77,7 @@ async fn resume(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     if args.definition.is_some() {
-        return Err(on_a_store("a definition beside --resume"));
+        return Err(on_a_store("a definition together with --resume"));
     }
     let address = Address::parse(session)?;
     let session = remote.session(&address.session).await?;

@@ -197,7 +197,7 @@ const PLACE: &str = ".steersman/sessions.db";
 fn commands_that_act_are_carried_out_by_the_server() {
     let world = world();
     let served = Served::start(&world);
-    // What goes to standard output, and the exit code, are those of a store.
+    // Standard output and the exit code are those of a store.
     let alone = self::world();
     let both = |args: &[&str]| {
         let here = alone.run(&[args, &["--script-all", "script.yaml"]].concat());
