@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 
 const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.";
 
-const EXAMPLES: [&str; 11] = [
+const EXAMPLES: [&str; 12] = [
     "support",
     "react",
     "react-reflect",
@@ -17,6 +17,7 @@ const EXAMPLES: [&str; 11] = [
     "planner",
     "analyst",
     "search",
+    "front-ends",
 ];
 
 #[test]
