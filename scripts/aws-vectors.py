@@ -34,8 +34,8 @@ MODELS = [
 HOSTS = ["bedrock-runtime.us-east-1.amazonaws.com", "127.0.0.1:18096", "gateway.example:8443", "localhost"]
 
 
-def signatures():
-    dice = random.Random(4711)
+def signatures(seed):
+    dice = random.Random(seed)
     word = lambda chars, n: "".join(dice.choice(chars) for _ in range(n))
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
     rows = []
@@ -168,7 +168,7 @@ STREAMS = {
 
 def main():
     FOLDER.mkdir(exist_ok=True)
-    for name, rows in (("signatures", signatures()), ("frames", frames())):
+    for name, rows in (("signatures", signatures(4711)), ("frames", frames())):
         text = "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n"
         (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
     for name, data in STREAMS.items():
@@ -177,4 +177,5 @@ def main():
         (FOLDER / f"{name}.frames").write_bytes(data)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -87,6 +87,15 @@ const ALL: [Counterpart; 17] = [
         budget: Duration::from_secs(30),
     },
     Counterpart {
+        name: "provider-sdks",
+        kind: Kind::Folder {
+            script: "scripts/provider-sdks.sh",
+            variable: "STEERSMAN_PROVIDER_SDKS",
+        },
+        tests: Tests::Ignored("provider_sdks::"),
+        budget: Duration::from_mins(1),
+    },
+    Counterpart {
         name: "mcp-servers",
         kind: Kind::Folder {
             script: "scripts/mcp-servers.sh",

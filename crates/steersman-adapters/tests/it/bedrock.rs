@@ -21,7 +21,7 @@ use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::model::{Model as _, Sink};
 use tokio_util::sync::CancellationToken;
 
-const CLAUDE: &str = "eu.anthropic.claude-haiku-4-5-20251001-v1:0";
+pub(crate) const CLAUDE: &str = "eu.anthropic.claude-haiku-4-5-20251001-v1:0";
 
 pub(crate) fn bedrock(url: &str) -> Bedrock {
     bedrock_as(url, CLAUDE)
@@ -38,7 +38,7 @@ pub(crate) fn bedrock_as(url: &str, model: &str) -> Bedrock {
 
 /// A row of `signatures.json`.
 #[derive(Deserialize)]
-struct Signed {
+pub(crate) struct Signed {
     host: String,
     path: String,
     content_type: String,
@@ -52,11 +52,19 @@ struct Signed {
     authorization: String,
 }
 
+pub(crate) const SIGNATURES: &str = include_str!("bedrock/signatures.json");
+
 #[test]
 fn signatures_are_those_of_botocore() {
-    let rows: Vec<Signed> = serde_json::from_str(include_str!("bedrock/signatures.json")).unwrap();
+    signs_alike(
+        "kept",
+        &serde_json::from_str::<Vec<Signed>>(SIGNATURES).unwrap(),
+    );
+}
+
+pub(crate) fn signs_alike(from: &str, rows: &[Signed]) {
     assert_eq!(rows.len(), 50);
-    for row in &rows {
+    for row in rows {
         let post = Post {
             host: &row.host,
             path: &row.path,
@@ -69,7 +77,7 @@ fn signatures_are_those_of_botocore() {
             token: row.token.as_deref(),
         };
         let made = authorization(post, keys, &row.region, &row.service, &row.time);
-        assert_eq!(made, row.authorization, "{}", row.path);
+        assert_eq!(made, row.authorization, "{from}: {}", row.path);
     }
 }
 
@@ -261,7 +269,7 @@ fn what_came_goes_back_as_it_came() {
 }
 
 /// A conversation with every kind of content.
-fn long() -> Request {
+pub(crate) fn long() -> Request {
     Request {
         params: params(&[
             ("max_tokens", json!(64)),
@@ -385,7 +393,7 @@ fn choices_and_outputs_are_encoded() {
 }
 
 /// A stream of Amazon's messages with its proper end.
-fn frames(bytes: &[u8]) -> Reply {
+pub(crate) fn frames(bytes: &[u8]) -> Reply {
     let kind = [("content-type", "application/vnd.amazon.eventstream")];
     Reply::with(200, &kind, bytes)
 }
@@ -437,14 +445,17 @@ async fn a_signed_call_is_sent_and_its_answer_read() {
     assert!(!sent.body.contains("wJalr"));
 }
 
-#[tokio::test]
-async fn an_api_key_is_sent_alone_and_a_whole_answer_read() {
-    let whole = json!({ "output": { "message": { "role": "assistant", "content": [
+pub(crate) fn whole() -> Json {
+    json!({ "output": { "message": { "role": "assistant", "content": [
         { "reasoningContent": { "reasoningText": { "text": "hm", "signature": "s" } } }, { "text": "All at once." },
         { "toolUse": { "toolUseId": "a", "name": "add", "input": { "a": 1 } } }] } },
-        "stopReason": "tool_use", "usage": { "inputTokens": 3, "outputTokens": 4, "totalTokens": 7 } });
+        "stopReason": "tool_use", "usage": { "inputTokens": 3, "outputTokens": 4, "totalTokens": 7 } })
+}
+
+#[tokio::test]
+async fn an_api_key_is_sent_alone_and_a_whole_answer_read() {
     let server = Listener::new(vec![
-        Reply::json(200, &whole.to_string()),
+        Reply::json(200, &whole().to_string()),
         Reply::json(200, "{}"),
     ])
     .await;

@@ -239,18 +239,20 @@ async fn the_call_may_name_another_address_and_model() {
     assert_eq!(request.json()["model"], "other");
 }
 
+/// An answer that does not stream.
+pub(crate) const WHOLE: &str = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi","tool_calls":[
+    {"id":"a","type":"function","function":{"name":"add","arguments":"{}"}}]},"finish_reason":"tool_calls"}],
+    "usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
+
 #[tokio::test]
 async fn a_whole_answer_is_taken_where_a_stream_was_asked_for() {
-    let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi","tool_calls":[
-        {"id":"a","type":"function","function":{"name":"add","arguments":"{}"}}]},"finish_reason":"tool_calls"}],
-        "usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
     let nonsense = [
         "[]",
         "nonsense",
         r#"{"choices":[]}"#,
         r#"{"error":{"message":"busy","code":503}}"#,
     ];
-    let mut replies = vec![Reply::json(200, body)];
+    let mut replies = vec![Reply::json(200, WHOLE)];
     replies.extend(nonsense.iter().map(|body| Reply::json(200, body)));
     let server = Listener::new(replies).await;
     let chat = chat(&server.url);

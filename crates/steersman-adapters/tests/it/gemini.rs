@@ -320,7 +320,7 @@ async fn structured_output_stands_in_for_tools() {
 }
 
 /// The credentials of a service account. The key was made for this test, and opens nothing.
-fn account(tokens: &str) -> String {
+pub(crate) fn account(tokens: &str) -> String {
     let der = STANDARD.encode(include_bytes!("gemini/account.der"));
     let lines: Vec<&str> = der
         .as_bytes()
@@ -337,7 +337,7 @@ fn account(tokens: &str) -> String {
     .to_string()
 }
 
-async fn ask_with(model: &Gemini, key: &str) -> Result<String, String> {
+pub(crate) async fn ask_with(model: &Gemini, key: &str) -> Result<String, String> {
     let call = call_of(request(vec![user("Hi")]), Some(key));
     let (seen, cancel) = (Seen::default(), CancellationToken::new());
     let answer = model.call(&call, &seen, &cancel).await;
@@ -347,17 +347,17 @@ async fn ask_with(model: &Gemini, key: &str) -> Result<String, String> {
     }
 }
 
-fn hello() -> Reply {
+pub(crate) fn hello() -> Reply {
     Reply::stream(&[include_str!("gemini/text.sse")])
 }
 
-fn token(token: &str, seconds: u64) -> Reply {
+pub(crate) fn token(token: &str, seconds: u64) -> Reply {
     let got = json!({ "access_token": token, "expires_in": seconds, "token_type": "Bearer" });
     Reply::json(200, &got.to_string())
 }
 
 /// Reads the fields of a form.
-fn form(body: &str) -> std::collections::BTreeMap<String, String> {
+pub(crate) fn form(body: &str) -> std::collections::BTreeMap<String, String> {
     let url = reqwest::Url::parse(&format!("http://form/?{body}")).unwrap();
     url.query_pairs()
         .map(|(k, v)| (k.into_owned(), v.into_owned()))

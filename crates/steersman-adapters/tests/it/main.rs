@@ -28,6 +28,7 @@ mod others;
 mod owners;
 mod pairing;
 mod pieces;
+mod provider_sdks;
 mod put_back;
 mod quirks;
 mod real;

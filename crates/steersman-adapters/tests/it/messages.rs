@@ -240,6 +240,12 @@ async fn a_call_is_sent_and_its_answer_read() {
     assert_eq!(sent.json()["stream"], true);
 }
 
+/// An answer that does not stream.
+pub(crate) fn whole() -> Json {
+    json!({ "type": "message", "role": "assistant", "stop_reason": "end_turn",
+        "content": [{ "type": "text", "text": "All at once." }], "usage": { "input_tokens": 3, "output_tokens": 4 } })
+}
+
 #[tokio::test]
 async fn failures_keep_their_class() {
     let error = |kind: &str, message: &str| {
@@ -281,10 +287,8 @@ async fn failures_keep_their_class() {
     }
     assert!(!got.contains("sk-test-key"), "{got}");
     insta::assert_snapshot!(got);
-    let whole = json!({ "type": "message", "role": "assistant", "stop_reason": "end_turn",
-        "content": [{ "type": "text", "text": "All at once." }], "usage": { "input_tokens": 3, "output_tokens": 4 } });
     let server = Listener::new(vec![
-        Reply::json(200, &whole.to_string()),
+        Reply::json(200, &whole().to_string()),
         Reply::json(200, "{}"),
     ])
     .await;
