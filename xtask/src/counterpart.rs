@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 17] = [
+const ALL: [Counterpart; 18] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -183,6 +183,15 @@ const ALL: [Counterpart; 17] = [
             variable: "STEERSMAN_TYPESCRIPT",
         },
         tests: Tests::Ignored("typescript_client::"),
+        budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "chromium",
+        kind: Kind::Folder {
+            script: "scripts/chromium.sh",
+            variable: "STEERSMAN_CHROMIUM",
+        },
+        tests: Tests::Ignored("chromium::"),
         budget: Duration::from_mins(1),
     },
     Counterpart {

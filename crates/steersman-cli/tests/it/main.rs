@@ -19,6 +19,7 @@ mod branches;
 mod budgets;
 mod changed;
 mod check;
+mod chromium;
 mod clients;
 mod coder;
 mod contexts;

@@ -37,15 +37,12 @@ impl Served {
     }
 
     pub(crate) fn listening(world: &World, listen: &str) -> Self {
-        let args = [
-            "serve",
-            "--json",
-            "--quiet",
-            "--listen",
-            listen,
-            "--script-all",
-            "script.yaml",
-        ];
+        Self::with(world, &["--listen", listen, "--script-all", "script.yaml"])
+    }
+
+    /// A server with these arguments.
+    pub(crate) fn with(world: &World, more: &[&str]) -> Self {
+        let args = [&["serve", "--json", "--quiet"][..], more].concat();
         let mut command = world.command(&args);
         let mut child = command
             .stdout(Stdio::piped())
