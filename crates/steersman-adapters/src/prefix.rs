@@ -73,7 +73,7 @@ pub(crate) fn keep<T: Telling>(kept: Kept<T>, encodings: &Encodings) {
 /// Returns true if a segment is no step of the conversation.
 fn is_beside(segment: &Segment) -> bool {
     match &segment.content {
-        Content::System(_) | Content::User(_) | Content::Tools(_) => true,
+        Content::System(_) | Content::User(_) | Content::File(_) | Content::Tools(_) => true,
         Content::Assistant { .. } | Content::Result { .. } => false,
     }
 }

@@ -35,6 +35,7 @@ pub fn tools(request: &Request) -> impl Iterator<Item = &ToolSpec> {
             Content::Tools(list) => list.as_slice(),
             Content::System(_)
             | Content::User(_)
+            | Content::File(_)
             | Content::Assistant { .. }
             | Content::Result { .. } => &[],
         })
@@ -46,7 +47,9 @@ pub fn tell(request: &Request, style: Style) -> Request {
     let offered = offered(request);
     let segments = request.segments.iter().filter_map(|segment| {
         let content = match &segment.content {
-            Content::System(_) | Content::User(_) => return Some(Arc::clone(segment)),
+            Content::System(_) | Content::User(_) | Content::File(_) => {
+                return Some(Arc::clone(segment));
+            }
             Content::Tools(_) if offered.is_empty() => return None,
             Content::Tools(_) => Content::System(prompt(request, &offered, style)),
             Content::Assistant { text, calls, .. } => Content::Assistant {

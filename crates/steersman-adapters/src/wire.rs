@@ -5,6 +5,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod fault;
+pub(crate) mod files;
 pub mod frames;
 mod left;
 mod reading;

@@ -2,6 +2,7 @@
 
 mod above;
 mod effects;
+mod files;
 mod filled;
 mod kind;
 mod modes;
@@ -57,6 +58,7 @@ pub(crate) fn check(
         check.permissions();
         check.routes();
         check.modes();
+        check.unseen_files();
     }
     check.found
 }

@@ -379,6 +379,7 @@ fn searchable(content: &Content) -> String {
             text.chain(calls).collect::<Vec<_>>().join("\n")
         }
         Content::Result { name, text, .. } => format!("{name}: {text}"),
+        Content::File(file) => format!("{}: {}, {} bytes", file.name, file.media, file.len),
     }
 }
 

@@ -96,6 +96,7 @@ static PAGES: &[(&str, &str)] = &[
     ("W0410", include_str!("explain/W0410.md")),
     ("W0411", include_str!("explain/W0411.md")),
     ("W0412", include_str!("explain/W0412.md")),
+    ("W0413", include_str!("explain/W0413.md")),
     ("W0420", include_str!("explain/W0420.md")),
     ("W0421", include_str!("explain/W0421.md")),
     ("W0440", include_str!("explain/W0440.md")),

@@ -8,6 +8,7 @@
 mod again;
 mod beside;
 mod compact;
+mod files;
 mod history;
 pub(crate) mod hooked;
 mod notes;
@@ -21,7 +22,7 @@ mod units;
 mod why;
 
 use crate::network::{
-    AgentDef, Before, CallStyle, ContextRender, ModelAgent, Network, Part, Seen, ToolChoice,
+    AgentDef, Before, CallStyle, ContextRender, ModelAgent, Network, Part, Seen, Takes, ToolChoice,
     ViewDef,
 };
 use crate::questions::{Purpose, ToolSpec};
@@ -38,6 +39,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+pub use files::{FilePart, for_model};
 pub(crate) use history::called;
 pub use hooked::before_model;
 pub use notes::{Spoken, Transcript};
@@ -127,6 +129,8 @@ pub enum Content {
     Tools(Vec<ToolSpec>),
     /// Text of a person, a caller or the engine.
     User(String),
+    /// A file that came with the message before it.
+    File(FilePart),
     /// An answer of the model.
     Assistant {
         /// Text of the answer.
@@ -272,7 +276,8 @@ pub fn request(
     cache: &mut RenderCache,
 ) -> Result<Request, EvalError> {
     let request = unedited(cx, history, snapshot, agent, cache)?;
-    Ok(hooked::edited(cx, history, snapshot, agent, request))
+    let request = hooked::edited(cx, history, snapshot, agent, request);
+    Ok(files::bounded(cx, snapshot, agent, request))
 }
 
 /// The request of [`request`] as it is before hooks change it.
@@ -335,15 +340,19 @@ fn render(
     if cache.mode != state.mode {
         (cache.system, cache.tools) = (None, None);
         let before = def.model(cache.mode.as_ref());
-        if before.is_some_and(|before| before.context.render != model.context.render) {
+        if before.is_some_and(|before| {
+            before.context.render != model.context.render
+                || cx.network.takes(&before.model) != cx.network.takes(&model.model)
+        }) {
             cache.units = units::Units::default();
             cache.summary = None;
         }
         cache.mode.clone_from(&state.mode);
     }
     let around = route::surroundings(cx, snapshot, agent);
+    let takes = cx.network.takes(&model.model);
     if let Some(around) = &around {
-        if around.view.of != Seen::Own {
+        if around.view.of != Seen::Own || !takes.is_none() {
             let above = snapshot.agent(around.above);
             let talk = cache.talk.get_or_insert_default();
             talk.follow(history, around.above, above.stack.last);
@@ -364,6 +373,7 @@ fn render(
         base: &base,
         trace: &trace,
         form: &model.context.render,
+        takes,
     };
     let mut laid = Laid::default();
     for part in &model.context.parts {
@@ -375,7 +385,7 @@ fn render(
                 compact::shown(&at, cache, laid.end())?;
                 let seen = around.as_ref().zip(cache.talk.as_ref());
                 history::render(&at, seen, &mut cache.units)?;
-                history::pinned(&at, &mut cache.units, laid.end())?;
+                history::pinned(&at, seen, &mut cache.units, laid.end())?;
                 if laid.own {
                     cache.units.extend(0, &mut laid.behind);
                 }
@@ -438,6 +448,8 @@ struct At<'a> {
     trace: &'a Trace,
     /// Templates for the parts of the conversation.
     form: &'a ContextRender,
+    /// The files that the agent's model takes.
+    takes: &'a Takes,
 }
 
 impl At<'_> {

@@ -30,7 +30,9 @@ pub use approve::{Approve, OnTimeout};
 pub use doubt::{ANYBODY, OnDoubt, ProbeElse};
 pub use mcp::{McpAt, McpDef, McpEffect, ServerUse, wire_name};
 pub use memory::MemoryDef;
-pub use model::{AUTO, CallStyle, LOCAL, ModelDef, ModelRetry, Provider, SCRIPTED};
+pub use model::{
+    AUTO, CallStyle, FileKind, LOCAL, ModelDef, ModelRetry, Provider, SCRIPTED, Takes,
+};
 pub use modes::{ExitsWhen, FINISH, Mode, ModeExit, Modes};
 pub use offer::{Chooser, Offer, ToolUse};
 pub use person::{PersonDef, Silence};

@@ -13,10 +13,12 @@ use steersman_machine::stored::commit::{
 use steersman_machine::stored::engine::Caller;
 use steersman_machine::stored::ids::{Bodies, Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{
-    Call, CallResult, Cause, Class, End, How, Interaction, Number, Origin, Target, Write,
+    Artifact, Call, CallResult, Cause, Class, End, How, Interaction, Number, Origin, Target, Write,
 };
+use steersman_machine::stored::outcome::NewArtifact;
 use steersman_machine::stored::parts::{Part, Parts};
 use steersman_machine::view::Cx;
+use steersman_machine::view::artifact::came_with;
 
 /// Compiles a definition to a network.
 ///
@@ -202,6 +204,17 @@ impl Draft {
     /// Pushes a message of any origin.
     pub fn said(&mut self, agent: Id, from: Origin, body: Body) {
         self.push(agent, Interaction::UserMessage { from, body });
+    }
+    /// Records a file that came with a text, as an artifact of this agent.
+    pub fn came(&mut self, scope: Id, with: Body, file: &NewArtifact) {
+        self.commit.changes.push(Change::Artifact(Artifact {
+            scope,
+            call: came_with(with),
+            name: (&*file.name).into(),
+            media: (&*file.media).into(),
+            hash: file.hash,
+            len: file.len,
+        }));
     }
     /// Pushes an answer of the model.
     pub fn answer(&mut self, agent: Id, text: Option<&str>) {

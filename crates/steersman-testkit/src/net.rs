@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use steersman_machine::network::{
     AgentDef, Approve, Asks, CallStyle, Chooser, Context, ContextRender, Does, Fallback, Limits,
     ModelAgent, ModelDef, ModelRetry, Network, Offer, OnFailed, Part, PersonDef, Provider, Record,
-    Render, Requires, Route, RouteBy, Rule, RuleTo, Source, ToolChoice, ToolDef, ToolUse, Turns,
-    Unusable, ViewDef, Wait, WaitOn,
+    Render, Requires, Route, RouteBy, Rule, RuleTo, Source, Takes, ToolChoice, ToolDef, ToolUse,
+    Turns, Unusable, ViewDef, Wait, WaitOn,
 };
 use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::{Digest, Name};
@@ -91,6 +91,7 @@ impl Draft {
             window: None,
             params: BTreeMap::new(),
             calls: CallStyle::Auto,
+            takes: Takes::default(),
             fallback: Vec::new(),
             retry: ModelRetry::default(),
             rate: None,

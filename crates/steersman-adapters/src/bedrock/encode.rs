@@ -5,6 +5,7 @@
 
 use crate::messages;
 use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::context::Request;
 use steersman_machine::network::ToolChoice;
@@ -59,7 +60,9 @@ pub fn encode(request: &Request, model: &str) -> Json {
         let content = blocks(turn["content"].take());
         json!({ "role": turn["role"], "content": content })
     });
-    body.insert("messages".to_owned(), turns.collect());
+    let mut turns: Json = turns.collect();
+    name_documents(&mut turns);
+    body.insert("messages".to_owned(), turns);
     let mut system = blocks(told["system"].take());
     let mut tools = Vec::new();
     for tool in list(told["tools"].take()) {
@@ -181,8 +184,10 @@ impl Kind {
 
     /// Writes a block of Messages in the words of Converse, with the mark behind it.
     fn block(self, mut block: Json) -> Vec<Json> {
-        let is_marked = self.caches && block.get("cache_control").is_some();
         let text = |key: &str| block[key].as_str().unwrap_or_default();
+        // Nova keeps texts; only Claude keeps files, too.
+        let is_kept = self.caches_tools || !matches!(text("type"), "image" | "document");
+        let is_marked = self.caches && is_kept && block.get("cache_control").is_some();
         let written = match text("type") {
             "text" => Some(json!({ "text": text("text") })),
             "tool_use" => {
@@ -191,6 +196,16 @@ impl Kind {
                 Some(json!({ "toolUse": { "toolUseId": id, "name": name, "input": input } }))
             }
             "tool_result" => Some(self.result(&block)),
+            "image" => {
+                let (format, source) = content(&mut block);
+                Some(json!({ "image": { "format": format, "source": source } }))
+            }
+            "document" => {
+                let name = text("title").to_owned();
+                let (format, source) = content(&mut block);
+                let document = json!({ "format": format, "name": name, "source": source });
+                Some(json!({ "document": document }))
+            }
             "thinking" if !text("signature").is_empty() => {
                 let kept = json!({ "text": text("thinking"), "signature": text("signature") });
                 Some(json!({ "reasoningContent": { "reasoningText": kept } }))
@@ -221,6 +236,47 @@ impl Kind {
             result["status"] = json!("error");
         }
         json!({ "toolResult": result })
+    }
+}
+
+/// Returns the format and the content of a file.
+fn content(block: &mut Json) -> (String, Json) {
+    let media = block["source"]["media_type"].as_str().unwrap_or_default();
+    let (_, format) = media.split_once('/').unwrap_or_default();
+    let format = format.to_owned();
+    (format, json!({ "bytes": block["source"]["data"].take() }))
+}
+
+/// Gives documents the names that the provider accepts: letters, digits, single blanks, hyphens and brackets, each name once in a
+/// request.
+fn name_documents(turns: &mut Json) {
+    let mut known = BTreeSet::new();
+    let turns = turns.as_array_mut().into_iter().flatten();
+    let blocks = turns.filter_map(|turn| turn["content"].as_array_mut());
+    for block in blocks.flatten() {
+        let Some(document) = block.get_mut("document") else {
+            continue;
+        };
+        let plain = document_name(document["name"].as_str().unwrap_or_default());
+        let mut name = plain.clone();
+        let mut count = 1;
+        while !known.insert(name.clone()) {
+            count += 1;
+            name = format!("{plain} {count}");
+        }
+        document["name"] = json!(name);
+    }
+}
+
+/// Returns the name of a file without its ending and without characters that the provider refuses.
+fn document_name(file: &str) -> String {
+    let (name, _) = file.rsplit_once('.').unwrap_or((file, ""));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-()[]".contains(c);
+    let plain = name.replace(|c: char| !is_plain(c), " ");
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    match words.join(" ") {
+        name if name.is_empty() => "document".to_owned(),
+        name => name,
     }
 }
 

@@ -4,10 +4,11 @@ use super::quirks::Quirks;
 use super::stream::OPAQUE;
 use crate::prefix::{self, MESSAGES, Telling};
 use crate::strict;
+use crate::wire::files::{self, carried};
 use crate::wire::{BEGIN, GO_ON};
 use serde_json::{Map, Value as Json, json};
-use steersman_machine::context::{CallSpec, Content, Request, Segment};
-use steersman_machine::network::ToolChoice;
+use steersman_machine::context::{CallSpec, Content, FilePart, Request, Segment};
+use steersman_machine::network::{FileKind, ToolChoice};
 use steersman_machine::questions::ToolSpec;
 use steersman_runtime::model::Encodings;
 
@@ -185,6 +186,10 @@ impl Telling for Told {
             }
             Content::Tools(list) => self.tools.extend(list.iter().map(tool)),
             Content::User(text) => self.say("user", text),
+            Content::File(file) => match part(file) {
+                Ok(part) => self.attach(part),
+                Err(text) => self.say("user", &text),
+            },
             Content::Assistant {
                 text,
                 calls,
@@ -292,14 +297,35 @@ impl Told {
         }
         let join = self.dialect.alternate;
         let last = self.open.last_mut();
-        if let Some(last) = last.filter(|last| join && last["role"] == role)
-            && let Some(before) = last["content"].as_str()
-        {
-            last["content"] = Json::from(format!("{before}\n\n{text}"));
+        if let Some(last) = last.filter(|last| join && last["role"] == role) {
+            files::join(&mut last["content"], Json::from(text), TEXT);
             return;
         }
         self.add(json!({ "role": role, "content": text }));
     }
+
+    /// Appends a part to the last message, if that is the user's.
+    fn attach(&mut self, part: Json) {
+        match self.open.last_mut().filter(|last| last["role"] == "user") {
+            Some(last) => files::parts(&mut last["content"], TEXT).push(part),
+            None => self.add(json!({ "role": "user", "content": [part] })),
+        }
+    }
+}
+
+/// Type of a part that is a text.
+pub(super) const TEXT: &str = "text";
+
+/// Returns a file as a part of a message, or the text in its place.
+fn part(file: &FilePart) -> Result<Json, String> {
+    let carried = carried(file)?;
+    let url = carried.url();
+    Ok(match carried.kind {
+        FileKind::Image => json!({ "type": "image_url", "image_url": { "url": url } }),
+        FileKind::Pdf => {
+            json!({ "type": "file", "file": { "filename": file.name, "file_data": url } })
+        }
+    })
 }
 
 fn user(text: &str) -> Json {

@@ -3,6 +3,8 @@
 //! instead, and a required call is checked in the answer. Only the name of `max_tokens` is adapted; any other parameter of
 //! `params` that a server refuses is an error of the definition.
 
+use super::encode::TEXT;
+use crate::wire::files;
 use serde_json::{Map, Value as Json, json};
 
 /// Elements that one server refuses for one model.
@@ -135,8 +137,7 @@ fn say_first(map: &mut Map<String, Json>, text: &str, as_user: bool) {
         .filter(|first| first["role"] == "system")
     {
         Some(first) => {
-            let before = first["content"].as_str().unwrap_or_default();
-            first["content"] = Json::from(format!("{before}\n\n{text}"));
+            files::join(&mut first["content"], Json::from(text), TEXT);
         }
         None => messages.insert(0, json!({ "role": role, "content": text })),
     }
@@ -154,9 +155,7 @@ fn as_user(map: &mut Map<String, Json>) {
         }
         match out.last_mut() {
             Some(last) if last["role"] == "user" && message["role"] == "user" => {
-                let text =
-                    |message: &Json| message["content"].as_str().unwrap_or_default().to_owned();
-                last["content"] = Json::from(format!("{}\n\n{}", text(last), text(&message)));
+                files::join(&mut last["content"], message["content"].take(), TEXT);
             }
             _ => out.push(message),
         }

@@ -6,10 +6,11 @@
 use super::stream::KEY;
 use crate::strict;
 use crate::wire::answer::{Part, arguments, in_order};
+use crate::wire::files::carried;
 use crate::wire::{BEGIN, GO_ON};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
-use steersman_machine::context::{CallSpec, Content, Request};
+use steersman_machine::context::{CallSpec, Content, FilePart, Request};
 use steersman_machine::network::ToolChoice;
 use steersman_machine::questions::ToolSpec;
 
@@ -160,6 +161,7 @@ impl Told {
             Content::System(text) if self.turns.is_empty() => self.system.extend(part(text)),
             // The protocol has one system prompt, at the beginning; later system texts are sent as the user's.
             Content::System(text) | Content::User(text) => self.say(Of::User, part(text)),
+            Content::File(file) => self.say(Of::User, file_part(file)),
             Content::Tools(list) => self.tools.extend(list.iter().map(tool)),
             Content::Assistant {
                 text,
@@ -272,6 +274,20 @@ fn merged(mut part: Json, with: Map<String, Json>) -> Json {
 /// Returns a text as a part; `None` if it is empty, since the protocol refuses empty parts.
 fn part(text: &str) -> Option<Json> {
     (!text.trim().is_empty()).then(|| json!({ "text": text }))
+}
+
+/// Returns a file as a part, or the text in its place. The provider takes no GIF.
+fn file_part(file: &FilePart) -> Option<Json> {
+    match carried(file) {
+        Ok(carried) if carried.media == "image/gif" => {
+            part(&file.not_shown("this provider takes no image/gif"))
+        }
+        Ok(carried) => {
+            let data = json!({ "mimeType": carried.media, "data": carried.data });
+            Some(json!({ "inlineData": data }))
+        }
+        Err(text) => part(&text),
+    }
 }
 
 fn tool(spec: &ToolSpec) -> Json {

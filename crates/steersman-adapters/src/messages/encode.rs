@@ -7,12 +7,13 @@
 use super::stream::KEY;
 use crate::prefix::{self, MESSAGES, Telling};
 use crate::wire::answer::{Ids, Part as Said, arguments, in_order};
+use crate::wire::files::carried;
 use crate::wire::{BEGIN, GO_ON};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use steersman_machine::context::{CallSpec, Content, Request, Segment};
-use steersman_machine::network::{Part, ToolChoice};
+use steersman_machine::context::{CallSpec, Content, FilePart, Request, Segment};
+use steersman_machine::network::{FileKind, Part, ToolChoice};
 use steersman_machine::questions::ToolSpec;
 use steersman_runtime::model::Encodings;
 
@@ -168,6 +169,7 @@ impl Telling for Told {
             Content::System(text) | Content::User(text) => {
                 say(&mut self.open, "user", block(text));
             }
+            Content::File(file) => say(&mut self.open, "user", file_block(file)),
             Content::Tools(list) => self.tools.extend(list.iter().map(tool)),
             Content::Assistant {
                 text,
@@ -320,6 +322,19 @@ fn say(
 /// Returns a text as a block; `None` if it is empty, since the protocol refuses empty texts.
 fn block(text: &str) -> Option<Json> {
     (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+/// Returns a file as a block, or the text in its place.
+fn file_block(file: &FilePart) -> Option<Json> {
+    let carried = match carried(file) {
+        Ok(carried) => carried,
+        Err(text) => return block(&text),
+    };
+    let source = json!({ "type": "base64", "media_type": carried.media, "data": carried.data });
+    Some(match carried.kind {
+        FileKind::Image => json!({ "type": "image", "source": source }),
+        FileKind::Pdf => json!({ "type": "document", "source": source, "title": file.name }),
+    })
 }
 
 fn tool(spec: &ToolSpec) -> Json {

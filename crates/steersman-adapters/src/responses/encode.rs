@@ -6,9 +6,10 @@
 use super::stream::KEY;
 use crate::strict;
 use crate::wire::answer::{Ids, Part, arguments, in_order};
+use crate::wire::files::{self, carried};
 use serde_json::{Map, Value as Json, json};
-use steersman_machine::context::{CallSpec, Content, Request};
-use steersman_machine::network::ToolChoice;
+use steersman_machine::context::{CallSpec, Content, FilePart, Request};
+use steersman_machine::network::{FileKind, ToolChoice};
 use steersman_machine::questions::ToolSpec;
 
 /// Longest id of a call that the provider accepts, in bytes.
@@ -23,6 +24,7 @@ pub fn encode(request: &Request, model: &str, has_reasoning: bool) -> Json {
         match &segment.content {
             Content::System(text) => say(&mut input, "system", text, &Map::new()),
             Content::User(text) => say(&mut input, "user", text, &Map::new()),
+            Content::File(file) => attach(&mut input, file),
             Content::Tools(list) => tools.extend(list.iter().map(tool)),
             Content::Assistant {
                 text,
@@ -101,6 +103,23 @@ fn say(input: &mut Vec<Json>, role: &str, text: &str, with: &Map<String, Json>) 
         fields.extend(with.clone());
     }
     input.push(message);
+}
+
+/// Appends a file to the last message, if that is the user's; or the text in its place.
+fn attach(input: &mut Vec<Json>, file: &FilePart) {
+    let carried = match carried(file) {
+        Ok(carried) => carried,
+        Err(text) => return say(input, "user", &text, &Map::new()),
+    };
+    let url = carried.url();
+    let part = match carried.kind {
+        FileKind::Image => json!({ "type": "input_image", "image_url": url }),
+        FileKind::Pdf => json!({ "type": "input_file", "filename": file.name, "file_data": url }),
+    };
+    match input.last_mut().filter(|last| last["role"] == "user") {
+        Some(last) => files::parts(&mut last["content"], "input_text").push(part),
+        None => input.push(json!({ "role": "user", "content": [part] })),
+    }
 }
 
 /// Appends the items of an answer, in their original order, if it is known.

@@ -15,6 +15,7 @@ mod command;
 mod command_files;
 mod cuts;
 mod embeddings;
+mod files;
 mod gemini;
 mod http;
 #[cfg(unix)]

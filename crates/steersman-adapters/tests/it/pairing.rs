@@ -510,7 +510,7 @@ fn nothing_is_lost(faults: &mut Faults, said: &[&str], request: &Request) {
     let texts = contents.filter_map(|content| match content {
         Content::System(text) | Content::User(text) | Content::Result { text, .. } => Some(text),
         Content::Assistant { text, .. } => text.as_ref(),
-        Content::Tools(_) => None,
+        Content::Tools(_) | Content::File(_) => None,
     });
     for text in texts.filter(|text| !text.trim().is_empty()) {
         let there = said.iter().any(|said| said.contains(text.as_str()));

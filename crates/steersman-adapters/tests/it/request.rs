@@ -19,7 +19,10 @@ pub(crate) fn request(contents: Vec<Content>) -> Request {
         let part = match &content {
             Content::System(_) => Part::System,
             Content::Tools(_) => Part::Tools,
-            Content::User(_) | Content::Assistant { .. } | Content::Result { .. } => Part::History,
+            Content::User(_)
+            | Content::File(_)
+            | Content::Assistant { .. }
+            | Content::Result { .. } => Part::History,
         };
         let text = serde_json::to_vec(&content).unwrap();
         Arc::new(Segment {

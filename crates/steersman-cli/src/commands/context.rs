@@ -11,7 +11,7 @@ use steersman::views::context::{
     Caches, Change, Context, ContextError, Explanation, Origins, Piece,
 };
 use steersman::views::screen::{Ask, Called, ContextScreen, ShownContext};
-use steersman_machine::context::Content;
+use steersman_machine::context::{Content, FilePart};
 
 pub(crate) const LISTED: &str = "Show what the model saw at a line";
 
@@ -128,6 +128,13 @@ fn whole(printer: &Printer, short: &str, context: &Context) -> Result<(), Comman
         )),
         None => printer.talk(dim("Not sent yet, or no answer came.")),
     }
+    let mut contents = context.segments.iter().map(|segment| &segment.content);
+    if let Some(Content::File(file)) = contents.find(|of| matches!(of, Content::File(_))) {
+        printer.next(
+            format!("steersman artifacts {short} {}", short_digest(file)),
+            "prints the file; --save FILE keeps it",
+        );
+    }
     Ok(())
 }
 
@@ -182,6 +189,16 @@ fn content(printer: &Printer, content: &Content, note: &str) -> Result<(), Comma
             printer.data(head("user"))?;
             printer.data(indent(text))
         }
+        Content::File(file) => {
+            printer.data(head("file"))?;
+            printer.data(format!(
+                "  {}  {}, {} bytes, {}",
+                bold(&file.name),
+                file.media,
+                digits(file.len),
+                dim(&short_digest(file))
+            ))
+        }
         Content::Assistant { text, calls, .. } => {
             printer.data(head("assistant"))?;
             if let Some(text) = text {
@@ -208,6 +225,13 @@ fn content(printer: &Printer, content: &Content, note: &str) -> Result<(), Comma
             printer.data(indent(text))
         }
     }
+}
+
+/// Returns the beginning of a file's digest, which is enough for `artifacts`.
+fn short_digest(file: &FilePart) -> String {
+    let mut digest = file.digest();
+    digest.truncate("blake3:".len() + 16);
+    digest
 }
 
 fn indent(text: &str) -> String {

@@ -12,6 +12,7 @@ mod agui_clients;
 mod answered;
 mod approved;
 mod artifacts;
+mod attached;
 mod atwork;
 mod bank;
 mod blocks;

@@ -173,6 +173,15 @@ impl Diagnostic {
             None => diagnostic.help("`by: NAME` at the entry names the people who may edit it"),
         }
     }
+    pub(crate) fn unseen_file(at: At, file: &str, agent: &str) -> Self {
+        Self::new(
+            "W0413",
+            at,
+            format!("`{agent}` cannot look into the file `{file}`: its model takes no files, and it has no tools"),
+        )
+        .note("its message names the file, and that is all that it learns of it")
+        .help("`takes: [image, pdf]` at the model, if it takes them; or `tools: [artifacts]` at the agent")
+    }
     pub(crate) fn no_last_rule(at: At) -> Self {
         Self::new("W0403", at, "the last rule has a condition")
             .note("where no rule holds, the session finishes with the cause `no_rule`")

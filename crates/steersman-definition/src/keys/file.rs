@@ -3,7 +3,7 @@
 use super::agent::{Agent, Context, Limits};
 use super::kinds::{
     Any, Data, Expr, Few, Flag, List, Long, Many, Map, Millis, Money, Name, Names, Or, Path, Rate,
-    Real, Template, Text, Type, Whole, Word, Words, each, words,
+    Real, Size, Template, Text, Type, Whole, Word, Words, each, words,
 };
 use super::section;
 use super::test::{Grade, Test};
@@ -11,7 +11,10 @@ use super::tool::{Render, Tool};
 use crate::hosted::PROVIDERS;
 use crate::source::Key;
 use steersman_machine::network::budget::{OnSpent, Per};
-use steersman_machine::network::{AUTO, CallStyle, LOCAL, ModelRetry as Retry, Provider, SCRIPTED};
+use steersman_machine::network::{
+    AUTO, CallStyle, FileKind, LOCAL, ModelRetry as Retry, Provider, SCRIPTED,
+};
+use steersman_machine::stored::bounds::SHOWN_FILE;
 use steersman_machine::stored::interaction::Class;
 
 words! {
@@ -59,6 +62,7 @@ impl ProviderWord {
 words! {
     Per: Hour = "hour", Day = "day", Week = "week", Month = "month";
     OnSpent: Wait = "wait", Fail = "fail";
+    FileKind: Image = "image", Pdf = "pdf";
     CallStyle: Auto = "auto", Native = "native", Structured = "structured", Text = "text";
 }
 
@@ -143,9 +147,20 @@ section! {
         fallback: List<'a, Name<'a>>, "Models that are asked in its place, in this order, when it cannot answer.", names Model;
         retry: ModelRetry<'a> | "tried 5 times, then waited for 24 h", "What is done while its place does not answer.";
         calls: Word<'a, CallStyle> = CallStyle::default(), "How tools are told and called.";
+        takes: Takes<'a> | "nothing: a message names its files",
+            "Which files of messages the model gets: `image` (PNG, JPEG, GIF, WebP), `pdf`. Each follows its message as a part of its own.";
         rate: Rate<'a, true> | "none",
             "How often it is asked at most: `5/s`, `100/min`, `100/min, 40000 tokens/min`. All sessions of a process share one limiter per provider and key.";
         price: Price<'a> | "of the built-in table, where the provider's own address is asked", "What a million tokens cost.";
+    }
+
+    /// The files of messages that a model gets.
+    Takes<'a>: "Takes", "what a model takes", short [Many<'a, Word<'a, FileKind>>, Long<Self>] kinds {
+        kinds: Many<'a, Word<'a, FileKind>> | "none", "Kinds of files: `image` (PNG, JPEG, GIF, WebP), `pdf`.";
+        largest: Size<'a> = SHOWN_FILE,
+            "Size of a file at most. In place of a larger one the model reads why it is not shown. All files of a request have 20 MiB together; the newest come first.";
+        instead: Template<'a> | "nothing: the message names the file",
+            "Told in place of a file of another kind, with `name`, `media` and `bytes`.";
     }
 
     /// Reaction to a model that does not answer.

@@ -20,7 +20,7 @@ use steersman_machine::network::texts;
 use steersman_machine::network::texts::{Sentence, Texts, Words};
 use steersman_machine::network::{
     AgentDef, Config, EventDef, ModelDef, ModelRetry, Network, PersonDef, Provider, Record, Secret,
-    SecretSource, Silence, StartDef,
+    SecretSource, Silence, StartDef, Takes,
 };
 use steersman_machine::stored::ids::{Digest, Name};
 use steersman_machine::values::expression::{Expr, Template};
@@ -263,6 +263,7 @@ impl Lower<'_> {
             window: model.window().and_then(Valued::value),
             params: params(model.params()),
             calls: model.calls().value,
+            takes: self.takes(model.takes()),
             fallback: self.fallback(model.fallback()),
             retry: ModelRetry {
                 times: retry.times().value,
@@ -270,6 +271,20 @@ impl Lower<'_> {
             },
             rate: model.rate().and_then(kinds::Rate::rate),
             price: model.price().and_then(price),
+        }
+    }
+
+    /// Returns the files of messages that a model gets.
+    fn takes(&mut self, written: Option<keys::Takes<'_>>) -> Takes {
+        let Some(written) = written else {
+            return Takes::default();
+        };
+        let kinds = each(written.kinds()).filter_map(Valued::value);
+        let instead = written.instead();
+        Takes {
+            kinds: kinds.collect(),
+            largest: written.largest().value as u64,
+            instead: instead.and_then(|text| self.sentence(texts::INSTEAD, text.node())),
         }
     }
 

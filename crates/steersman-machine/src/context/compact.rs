@@ -3,7 +3,7 @@
 use super::history::head;
 use super::units::{Chain, What};
 use super::{At, Content, History, Kept, Laid, RenderCache, Request, Segment, policies};
-use crate::network::{ContextRender, Part, ToolChoice};
+use crate::network::{ContextRender, Part, Takes, ToolChoice};
 use crate::questions::Purpose;
 use crate::snapshot::Snapshot;
 use crate::stored::bounds;
@@ -72,6 +72,7 @@ pub(super) fn request(
         trace: &Trace::default(),
         // A summary is made of what the log has.
         form: &ContextRender::default(),
+        takes: Takes::none(),
     };
     let state = snapshot.agent(agent);
     let (model, system) = writer(cx, snapshot, agent, policy, &base)?;

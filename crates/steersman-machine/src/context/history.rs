@@ -2,10 +2,10 @@
 //! answer that made the calls.
 
 use super::policies::{self, Age, BEFORE_SUMMARY};
-use super::route::{Surroundings, told};
+use super::route::{Surroundings, repeated, told};
 use super::talk::Talk;
 use super::units::{Chain, Head, Rendered, Unit, Units, What};
-use super::{At, CallSpec, Content, History, Kept, RenderCache, Segment};
+use super::{At, CallSpec, Content, History, RenderCache, Segment};
 use crate::network::{Aging, Beyond, Part, Seen};
 use crate::questions::judgement::told as review_text;
 use crate::snapshot::Snapshot;
@@ -44,12 +44,18 @@ pub(super) fn render(
     units.release(unanswered);
     while let Some((number, unit)) = units.due() {
         let mut rendered = at.unit(&unit, told_to(&unit))?;
-        if let What::Message { from, body } = &unit.what
-            && rendered.0.is_empty()
-            && units.holds(number, unanswered)
-        {
-            let text = told_to(&unit).unwrap_or_else(|| at.message(from, *body));
-            rendered.0 = vec![Segment::new(Part::History, Content::User(text))];
+        if let What::Message { from, body } = &unit.what {
+            if rendered.0.is_empty() && units.holds(number, unanswered) {
+                let text = told_to(&unit).unwrap_or_else(|| at.message(from, *body));
+                rendered.0 = vec![Segment::new(Part::History, Content::User(text))];
+            }
+            // A file is shown where its message is.
+            if !rendered.0.is_empty() {
+                let files = at.files(&at.said_in(from, *body, seen), &mut rendered.1);
+                let files = files.into_iter();
+                let files = files.map(|content| Segment::new(Part::History, content));
+                rendered.0.extend(files);
+            }
         }
         units.rendered(number, rendered);
     }
@@ -72,6 +78,7 @@ pub(super) fn head(snapshot: &Snapshot, agent: Id) -> Head {
 /// Renders messages before the boundary that the agent still has to answer. They stay in the context until they are answered.
 pub(super) fn pinned(
     at: &At<'_>,
+    seen: Option<(&Surroundings<'_>, &Talk)>,
     units: &mut Units,
     segments: &mut Vec<Arc<Segment>>,
 ) -> Result<(), EvalError> {
@@ -83,9 +90,9 @@ pub(super) fn pinned(
         .copied()
         .filter(|body| !units.has_message(*body))
         .collect();
-    units
-        .pinned
-        .retain(|(body, kept)| wanted.contains(body) && at.base.unchanged(&kept.reads, at.trace));
+    units.pinned.retain(|(body, (_, reads))| {
+        wanted.contains(body) && at.base.unchanged(reads, at.trace)
+    });
     for body in wanted {
         if !units.pinned.iter().any(|(known, _)| *known == body) {
             let from = match state.input.serving {
@@ -95,11 +102,13 @@ pub(super) fn pinned(
             let mut reads = Vec::new();
             let content = at.user(&from, body, None, &mut reads)?;
             let content = content.unwrap_or_else(|| Content::User(at.message(&from, body)));
-            let segment = Some(Segment::new(Part::History, content));
-            units.pinned.push((body, Kept { segment, reads }));
+            let files = at.files(&at.said_in(&from, body, seen), &mut reads);
+            let contents = std::iter::once(content).chain(files);
+            let shown = contents.map(|content| Segment::new(Part::History, content));
+            units.pinned.push((body, (shown.collect(), reads)));
         }
         let known = units.pinned.iter().find(|(known, _)| *known == body);
-        segments.extend(known.and_then(|(_, kept)| kept.segment.clone()));
+        segments.extend(known.iter().flat_map(|(_, (shown, _))| shown.iter().cloned()));
     }
     Ok(())
 }
@@ -177,6 +186,23 @@ enum Aged {
 impl At<'_> {
     fn text(&self, body: Body) -> Arc<str> {
         self.history.text(body)
+    }
+
+    /// Returns the texts that are shown with a message, if files may have come with them: its own, and the messages from outside
+    /// that a call to a member repeats.
+    fn said_in(
+        &self,
+        from: &Origin,
+        body: Body,
+        seen: Option<(&Surroundings<'_>, &Talk)>,
+    ) -> Vec<Body> {
+        let mut said = vec![body];
+        if let (Origin::Call(call), Some((around, talk))) = (from, seen)
+            && !self.takes.is_none()
+        {
+            said.extend(repeated(talk, around, *call));
+        }
+        said
     }
 
     /// Renders a unit. `told` is the text of a call to a member that sees the other members.

@@ -31,7 +31,7 @@ fn said(content: &Content) -> Option<(TextOf, &str)> {
         Content::User(text) => Some((TextOf::User, text)),
         Content::Assistant { text, .. } => Some((TextOf::Assistant, text.as_deref()?)),
         Content::Result { text, .. } => Some((TextOf::Result, text)),
-        Content::Tools(_) => None,
+        Content::Tools(_) | Content::File(_) => None,
     }
 }
 
@@ -102,7 +102,7 @@ fn with(content: &Content, text: &str) -> Content {
             text.clone_into(of);
         }
         Content::Assistant { text: of, .. } => *of = Some(text.to_owned()),
-        Content::Tools(_) => {}
+        Content::Tools(_) | Content::File(_) => {}
     }
     content
 }

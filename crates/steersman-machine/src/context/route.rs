@@ -7,7 +7,7 @@ use crate::questions::ask::{About, Question};
 use crate::questions::summary;
 use crate::snapshot::{Place, Snapshot};
 use crate::stored::bounds::HEARD;
-use crate::stored::ids::{Id, Line, Name};
+use crate::stored::ids::{Body, Id, Line, Name};
 use crate::values::expression::EvalError;
 use crate::view::{Cx, View};
 use std::fmt::Write as _;
@@ -195,6 +195,21 @@ pub(super) fn told(
         }
         None => lines,
     })
+}
+
+/// Returns the messages from outside that the message of a call to a member repeats.
+pub(super) fn repeated(talk: &Talk, around: &Surroundings<'_>, call: Id) -> Vec<Body> {
+    if around.view.of == Seen::Own {
+        return talk.asked_before(call).into_iter().collect();
+    }
+    let seen = talk.seen(
+        call,
+        &around.view,
+        around.summary.as_deref(),
+        around.since(),
+    );
+    let entries = seen.entries.iter();
+    entries.filter_map(|entry| entry.from_outside()).collect()
 }
 
 /// Returns a system prompt with the texts before and after it.

@@ -1,6 +1,6 @@
 //! The segments of a request as a persistent vector: a clone and a segment at the end cost the same at any length.
 
-use super::{Content, Segment};
+use super::{Content, FilePart, Segment};
 use crate::stored::ids::Digest;
 use imbl::Vector;
 use imbl::shared_ptr::DefaultSharedPtr;
@@ -24,6 +24,15 @@ struct Link {
     digest: Digest,
     /// Size of these segments in bytes.
     bytes: u64,
+    /// The files among them.
+    files: Files,
+}
+
+/// Sizes of files together.
+#[derive(Copy, Clone, Debug, Default)]
+struct Files {
+    bytes: u64,
+    tokens: u64,
 }
 
 impl Segments {
@@ -39,9 +48,15 @@ impl Segments {
             }
             None => &segment.digest.0,
         };
+        let mut files = before.map_or_else(Files::default, |link| link.files);
+        if let Content::File(file) = &segment.content {
+            files.bytes = files.bytes.saturating_add(file.len);
+            files.tokens = files.tokens.saturating_add(file.tokens());
+        }
         let link = Link {
             digest: Digest::of(chained),
             bytes: before.map_or(0, |link| link.bytes) + segment.len,
+            files,
         };
         self.0.push_back(Linked { segment, link });
     }
@@ -90,6 +105,30 @@ impl Segments {
     /// Returns the size of all segments in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes_of(self.len())
+    }
+
+    /// Returns the files among the segments, in order.
+    pub fn files(&self) -> impl Iterator<Item = &FilePart> {
+        let all = if self.has_files() { self.len() } else { 0 };
+        self.iter().take(all).filter_map(|segment| match &segment.content {
+            Content::File(file) => Some(file),
+            _ => None,
+        })
+    }
+
+    /// Returns true if there are files among the segments.
+    pub fn has_files(&self) -> bool {
+        self.file_tokens() > 0
+    }
+
+    /// Returns the size of the contents of all files in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.0.last().map_or(0, |last| last.link.files.bytes)
+    }
+
+    /// Returns the number of tokens that all files count as ([`FileKind::tokens`](crate::network::FileKind::tokens)).
+    pub fn file_tokens(&self) -> u64 {
+        self.0.last().map_or(0, |last| last.link.files.tokens)
     }
 
     /// Returns the size of the first `count` segments in bytes; of all if there are fewer.

@@ -20,6 +20,14 @@ impl Entry {
     fn is_said(&self) -> bool {
         matches!(self.what, What::Said(_))
     }
+
+    /// Returns the text, if it is a message from outside.
+    pub(super) fn from_outside(&self) -> Option<Body> {
+        match (&self.who, &self.what) {
+            (Who::Outside(_), What::Said(body)) => Some(*body),
+            _ => None,
+        }
+    }
 }
 
 /// The party that sent the message or made the call.
@@ -293,6 +301,14 @@ impl Talk {
         };
         let shown = (from..self.said.len()).map(|n| &*self.entries[self.said[n]]);
         (summary, shown)
+    }
+
+    /// Returns the newest message from outside before a call.
+    pub(super) fn asked_before(&self, call: Id) -> Option<Body> {
+        let turn = self.turns.iter().rev().find(|turn| turn.call == call)?;
+        let newest_first = (0..turn.before).rev();
+        let mut asked = newest_first.filter_map(|n| self.entries[n].from_outside());
+        asked.next()
     }
 
     /// Returns the part of the conversation that a member sees at a call: everything since its last turn. With a summary

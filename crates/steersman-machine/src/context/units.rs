@@ -98,7 +98,7 @@ pub(super) struct Units {
     /// For each message the number of its newest unit.
     messages: OrdMap<Body, u64>,
     /// Messages before the boundary that the agent still has to answer. They stay in the context.
-    pub(super) pinned: Vec<(Body, super::Kept)>,
+    pub(super) pinned: Vec<(Body, Rendered)>,
     /// Messages that a template leaves out, and that stay as long as the agent has to answer them.
     held: Vec<u64>,
     /// Line of the last push that was read.

@@ -114,6 +114,7 @@ pub fn explain(
     let mut origins: Vec<Origin> = origins.chain(question).collect();
     let absent = all.absent(history);
     let request = super::hooked::edited(cx, history, snapshot, agent, request);
+    let request = super::files::bounded(cx, snapshot, agent, request);
     origins.resize(request.segments.len(), Origin::default());
     Ok(Explained {
         request,
@@ -211,15 +212,21 @@ impl All<'_> {
         let mut of_units = Vec::new();
         for unit in units {
             let kept = unit.kept.as_ref().expect("filtered a moment ago");
-            for segment in &kept.0 {
-                of_units.push(self.origin(unit, &segment.content, &kept.1));
+            for (n, segment) in kept.0.iter().enumerate() {
+                of_units.push(match unit.what {
+                    What::Message { body, .. } if n > 0 => file_of(body),
+                    _ => self.origin(unit, &segment.content, &kept.1),
+                });
             }
         }
         let pinned = self.cache.units.pinned.iter();
-        let pinned = pinned.filter(|(_, kept)| kept.segment.is_some());
-        let pinned = pinned.map(|(body, kept)| Origin {
-            lines: vec![body.line()],
-            ..self.formed("user", |render| &render.user, &kept.reads)
+        let pinned = pinned.flat_map(|(body, (shown, reads))| {
+            let message = Origin {
+                lines: vec![body.line()],
+                ..self.formed("user", |render| &render.user, reads)
+            };
+            let files = shown.iter().skip(1).map(move |_| file_of(*body));
+            std::iter::once(message).chain(files)
         });
         let covered = policies::sum(self.snapshot.agent(self.agent), COMPACT).covered;
         let summary = self.cache.summary.iter();
@@ -430,6 +437,14 @@ impl All<'_> {
             }
         }
         absent
+    }
+}
+
+/// Returns the origin of a file that came with a message.
+fn file_of(message: Body) -> Origin {
+    Origin {
+        lines: vec![message.line()],
+        ..Origin::default()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Models of a definition.
 
-#[cfg(doc)]
 use super::Network;
 use crate::stored::ids::Name;
 use crate::values::expression::Template;
@@ -30,6 +29,8 @@ pub struct ModelDef {
     pub params: BTreeMap<String, Json>,
     /// The way in which the model is offered tools and calls them.
     pub calls: CallStyle,
+    /// The files of messages that the model gets.
+    pub takes: Takes,
     /// Fallback models, in the order in which they are asked.
     pub fallback: Vec<Name>,
     /// Number of attempts of a call, and the time for which the call then waits for the end of an outage.
@@ -64,6 +65,81 @@ impl ModelDef {
         self.model.as_ref()?.text()
     }
 }
+
+/// The files of messages that a model gets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Takes {
+    /// Kinds of files that it gets. Empty means that it gets none.
+    pub kinds: Vec<FileKind>,
+    /// Maximum size of a file in bytes.
+    pub largest: u64,
+    /// Text in place of a file of another kind, with the names of [`INSTEAD`](super::texts::INSTEAD). `None` means that the message
+    /// alone names the file.
+    pub instead: Option<Template>,
+}
+
+/// The model gets no files.
+static NONE: Takes = Takes {
+    kinds: Vec::new(),
+    largest: 0,
+    instead: None,
+};
+
+impl Takes {
+    /// Returns the settings of a model that gets no files.
+    pub fn none() -> &'static Self {
+        &NONE
+    }
+
+    /// Returns true if requests to the model are the same with and without files.
+    pub fn is_none(&self) -> bool {
+        self.kinds.is_empty() && self.instead.is_none()
+    }
+}
+
+impl Network {
+    /// Returns the files of messages that a model gets.
+    pub fn takes(&self, model: &str) -> &Takes {
+        self.models.get(model).map_or(&NONE, |model| &model.takes)
+    }
+}
+
+/// A kind of file that models take.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A picture: PNG, JPEG, GIF or WebP.
+    Image,
+    /// A PDF document.
+    Pdf,
+}
+
+impl FileKind {
+    /// Returns the kind of a media type, such as `image/png`. `None` means that no model gets such a file.
+    pub fn of(media: &str) -> Option<Self> {
+        let bare = media.split(';').next().unwrap_or_default().trim();
+        match bare.to_ascii_lowercase().as_str() {
+            "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Some(Self::Image),
+            "application/pdf" => Some(Self::Pdf),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of tokens that a file of this kind and size counts as before its provider has counted them.
+    ///
+    /// An image counts 1,600 tokens, about as many as providers count at most for one of usual size. A PDF counts one token for
+    /// each 32 bytes, and as much as an image at least: providers read the text and a picture of each page.
+    pub fn tokens(self, bytes: u64) -> u64 {
+        match self {
+            Self::Image => IMAGE_TOKENS,
+            Self::Pdf => bytes.div_ceil(PDF_BYTES).max(IMAGE_TOKENS),
+        }
+    }
+}
+
+/// Assumed number of tokens of an image.
+const IMAGE_TOKENS: u64 = 1_600;
+/// Assumed number of bytes of a PDF for one token.
+const PDF_BYTES: u64 = 32;
 
 /// Protocol and provider of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -157,6 +157,18 @@ pub(crate) const REVIEW_CALL: &Sentence = &sentence(
     "Judge this call of a tool.\n\nWhat was asked for:\n{{ task }}\n\nThe call:\n{{ draft }}",
     "A reviewer with the parameter `message`: about a call of a tool.",
 );
+pub(crate) const NOT_SHOWN: &Sentence = &sentence(
+    "not_shown",
+    "[`{{ name }}` is not shown: {{ why }}.]",
+    "A model: a file of a kind that it takes is too large, or all files of its request together are.",
+);
+/// The names that the text in place of a file has (`takes: { instead: .. }`). It is no sentence of the engine, which says nothing
+/// then.
+pub const INSTEAD: &Sentence = &sentence(
+    "instead",
+    "{{ name }} {{ media }} {{ bytes }}",
+    "A model: a file is of a kind that it does not take.",
+);
 /// All sentences, in the order of the reference.
 pub const ALL: &[&Sentence] = &[
     APPROVE,
@@ -185,6 +197,7 @@ pub const ALL: &[&Sentence] = &[
     VERDICT,
     REVIEW,
     REVIEW_CALL,
+    NOT_SHOWN,
 ];
 
 impl Sentence {

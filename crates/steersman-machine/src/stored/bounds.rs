@@ -84,6 +84,14 @@ pub const ARTIFACT: usize = 32 << 20;
 /// Most artifacts that come in with one message or event.
 pub const FILES: usize = 16;
 
+/// Largest file that a model gets if its definition sets no other size, in bytes: the smallest bound among the providers, which
+/// Bedrock has for images, is 3.75 MB.
+pub const SHOWN_FILE: usize = 3_584 << 10;
+
+/// Maximum size, in bytes, of all files of one request to a model together. In base64 this is less than the 32 MB that the
+/// strictest provider for whole requests takes.
+pub const SHOWN_FILES: usize = 20 << 20;
+
 /// Most parts of one body. A reference to an artifact takes some 300 bytes at most, and stays in its line.
 pub const PARTS: usize = 32;
 

@@ -206,9 +206,12 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
+/// Text that replaces an erased text.
+pub const ERASED: &str = "[erased]";
+
 /// Texts that the snapshot and the stacks name. The owner of the log implements it.
 pub trait Bodies {
-    /// Returns the parts of a body: one text, or several parts. An erased body is the text `[erased]`.
+    /// Returns the parts of a body: one text, or several parts. An erased body is the text [`ERASED`].
     fn parts(&self, body: Body) -> Parts;
 
     /// Returns a body as one text. Artifacts among its parts are named in it.

@@ -54,13 +54,17 @@ pub fn is_from_outside(call: Id) -> bool {
     call.k() > Id::LAST / 2
 }
 
-/// Returns the names of the artifacts that came with a text, sorted by scope and name.
-pub(crate) fn attached(snapshot: &Snapshot, body: Body) -> Vec<Name> {
+/// Returns the artifacts that came with a text, sorted by scope and name.
+pub(crate) fn came(snapshot: &Snapshot, body: Body) -> impl Iterator<Item = &Artifact> {
     let with = came_with(body);
     let all = snapshot.artifacts.values().flatten();
-    all.filter(|artifact| artifact.call == with)
-        .map(|artifact| artifact.name.clone())
-        .collect()
+    all.filter(move |artifact| artifact.call == with)
+}
+
+/// Returns the names of the artifacts that came with a text, sorted by scope and name.
+pub(crate) fn attached(snapshot: &Snapshot, body: Body) -> Vec<Name> {
+    let came = came(snapshot, body);
+    came.map(|artifact| artifact.name.clone()).collect()
 }
 
 /// Returns the reason why one message may not bring these contents, or `None` if it may.

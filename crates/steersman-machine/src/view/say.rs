@@ -36,7 +36,7 @@ pub(crate) fn say_in(
 }
 
 /// Fills in the names of built-in words. A value stays as it is, even if it contains `{{ }}`.
-fn filled(words: &str, values: &[(&str, &str)]) -> String {
+pub(crate) fn filled(words: &str, values: &[(&str, &str)]) -> String {
     let mut pieces = words.split("{{ ");
     let mut filled = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {

@@ -90,6 +90,7 @@ pub(super) fn print(request: &Request) -> String {
                 writeln!(out, "tools {names:?}")
             }
             Content::User(text) => writeln!(out, "user {text:?}"),
+            Content::File(file) => writeln!(out, "file {} {} {}", file.name, file.media, file.len),
             Content::Assistant { text, calls, .. } => {
                 let _ = write!(out, "assistant {:?}", text.as_deref().unwrap_or(""));
                 for call in calls {
@@ -151,7 +152,7 @@ pub(super) fn valid(request: &Request) {
                     .unwrap_or_else(|| panic!("an orphan result\n{}", print(request)));
                 assert_eq!((&call.0, &call.1), (label, name));
             }
-            Content::System(_) | Content::Tools(_) | Content::User(_) => {
+            Content::System(_) | Content::Tools(_) | Content::User(_) | Content::File(_) => {
                 assert!(
                     owed.is_empty(),
                     "something between call and result\n{}",

@@ -9,6 +9,7 @@ mod codec;
 mod codes;
 mod context;
 mod expression;
+mod files;
 mod history;
 mod judges;
 mod lengthy;

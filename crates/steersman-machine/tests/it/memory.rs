@@ -67,7 +67,7 @@ fn said(request: &Request) -> String {
                 format!("assistant: {}", text.as_deref().unwrap_or_default())
             }
             Content::Result { text, .. } => format!("result: {text}"),
-            Content::Tools(_) => continue,
+            Content::Tools(_) | Content::File(_) => continue,
         };
         writeln!(out, "{line}").expect("a string takes it");
     }

@@ -59,7 +59,7 @@ fn faults(rules: &Rules, request: &Request) -> Vec<String> {
     let (mut owed, mut seen): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for segment in &request.segments {
         match &segment.content {
-            Content::System(_) | Content::Tools(_) => {}
+            Content::System(_) | Content::Tools(_) | Content::File(_) => {}
             Content::User(text) => {
                 if rules.right_behind && !owed.is_empty() {
                     fault(format!("a message between a call and its result: {text}"));
@@ -139,7 +139,7 @@ fn turns(request: &Request) -> Vec<&'static str> {
     for segment in &request.segments {
         let side = match &segment.content {
             Content::System(_) | Content::Tools(_) => continue,
-            Content::User(_) | Content::Result { .. } => "user",
+            Content::User(_) | Content::File(_) | Content::Result { .. } => "user",
             Content::Assistant { .. } => "assistant",
         };
         if turns.is_empty() && side == "assistant" {

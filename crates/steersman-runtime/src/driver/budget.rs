@@ -170,7 +170,9 @@ pub(super) fn expected(request: &Request, sent: u64) -> u64 {
 
 /// Returns the estimated number of tokens that a call sends.
 pub(super) fn sent(request: &Request) -> u64 {
-    request.segments.bytes().div_ceil(BYTES)
+    let segments = &request.segments;
+    let texts = segments.bytes().div_ceil(BYTES);
+    texts.saturating_add(segments.file_tokens())
 }
 
 /// Returns the requested maximum length of the answer, in tokens.

@@ -23,8 +23,8 @@ use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::interaction::How;
 use steersman_machine::stored::outcome::{Failure, Mapped, Outcome};
 use steersman_machine::tick::effect::{Offered, ToolWork, Work};
-use steersman_machine::view::mapping;
 use steersman_machine::view::mapping::{Fault, Raw};
+use steersman_machine::view::{Cx, mapping};
 
 impl Job<'_, '_> {
     /// Begins an attempt of an effect that may begin.
@@ -182,7 +182,9 @@ impl Job<'_, '_> {
             encodings: Encodings::default(),
         };
         let (limiter, ask) = self.gate_of(&bound, &call.request, &call.transport);
+        let has_files = call.request.segments.has_files();
         let task = AskModel {
+            files: has_files.then(|| self.artifacts(id)),
             model,
             limiter,
             ask,
@@ -284,13 +286,17 @@ impl Job<'_, '_> {
         }
     }
 
-    /// Returns the request under the parameters of a fallback model.
+    /// Returns the request under the parameters of a fallback model, with the files that this one takes.
     fn asked_of(&self, id: Id, request: Request, name: &Name) -> Request {
         let network = self.network();
         let out = &self.d.effects.outs()[&id];
-        let agent = self.d.branches.live()[&out.branch]
-            .snapshot
-            .agent(out.wish.agent);
+        let snapshot = &self.d.branches.live()[&out.branch].snapshot;
+        let agent = snapshot.agent(out.wish.agent);
+        let cx = Cx {
+            network,
+            bodies: &*self.seen.past,
+        };
+        let request = context::for_model(&cx, snapshot, out.wish.agent, request, name);
         let params = match request.purpose {
             // Calls that are not an agent's own steps do not use that agent's parameters.
             Purpose::Extract | Purpose::Summary | Purpose::Compact => {

@@ -2,6 +2,7 @@
 
 use super::budget::Bill;
 use super::parts::{Node, Seat};
+use crate::artifact::Artifacts;
 use crate::bind::ManifestHash;
 use crate::budgets::Shares;
 use crate::engine::{Engine, EngineError};
@@ -353,6 +354,8 @@ pub(crate) struct AskModel {
     pub(crate) judged: Option<Judged>,
     /// Place for the milliseconds for which its limiter keeps it back, if somebody wants to know.
     pub(crate) waited: Option<Arc<AtomicU64>>,
+    /// The contents of the files of its request, if there are any.
+    pub(crate) files: Option<Artifacts>,
 }
 
 /// A call of a tool.

@@ -10,6 +10,7 @@ use crate::engine::{Engine, Judge, Timeouts};
 use crate::feed::FeedItem;
 use crate::limiter::{Ask, Ended, Limiter, Permit, Refused};
 use crate::model::{Delta, Report, Sink};
+use crate::store::StoreError;
 use crate::toolset::{Hear, Heard, ToolRun, Toolset};
 use futures::FutureExt;
 use std::collections::VecDeque;
@@ -113,7 +114,8 @@ pub(super) fn ask_model(
     } = at;
     let AskModel {
         model,
-        call,
+        mut call,
+        files,
         limiter,
         ask,
         shares,
@@ -129,6 +131,12 @@ pub(super) fn ask_model(
         answered(Err(failure))
     };
     answering(to.clone(), panicked, async move {
+        if let Some(files) = files {
+            call.request = match files.filled(&call.request).await {
+                Ok(request) => request,
+                Err(error) => return Some(answered(Err(unread(&error)))),
+            };
+        }
         let taken = match shares.take(clock.now()).await {
             Ok(taken) => taken,
             Err(failure) => return Some(answered(Err(failure))),
@@ -416,6 +424,12 @@ async fn let_through(
         clock.sleep(millis).await;
     }
     slot
+}
+
+/// Returns the failure of a call whose files cannot be read.
+fn unread(error: &StoreError) -> Failure {
+    let message = format!("a file of the request cannot be read from the store: {error}");
+    Failure::new(FailureCode::Failed, message)
 }
 
 /// Returns the failure of a call that the limiter did not let through.

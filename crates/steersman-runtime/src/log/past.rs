@@ -18,8 +18,7 @@ use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Time};
 use steersman_machine::stored::interaction::Interaction;
 use steersman_machine::stored::parts::Parts;
 
-/// Text that replaces an erased text.
-pub const ERASED: &str = "[erased]";
+pub use steersman_machine::stored::ids::ERASED;
 
 /// Default bound of a session's past in memory, in bytes.
 pub const DEFAULT_BOUND: usize = 8 * 1024 * 1024;

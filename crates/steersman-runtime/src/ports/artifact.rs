@@ -3,8 +3,9 @@
 use crate::retrieval::{IndexError, Retrieval};
 use crate::store::{Coming, Store, StoreError};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use steersman_machine::context::Request;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::interaction::Artifact;
@@ -112,6 +113,19 @@ impl Artifacts {
             coming: coming.clone(),
             ..self
         }
+    }
+
+    /// Returns a request with the contents of its files. A file whose content was erased stays without one.
+    pub(crate) async fn filled(&self, request: &Request) -> Result<Request, StoreError> {
+        let mut contents = BTreeMap::new();
+        for file in request.segments.files() {
+            if !contents.contains_key(&file.hash) {
+                let content = self.blob(&file.hash).await?;
+                contents.insert(file.hash, content);
+            }
+        }
+        let content = |hash: &[u8; 32]| contents.get(hash).cloned().flatten();
+        Ok(request.clone().with_contents(content))
     }
 
     async fn blob(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {

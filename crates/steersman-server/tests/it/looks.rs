@@ -156,7 +156,7 @@ async fn views_tell_what_happened_and_why() {
 
 #[tokio::test]
 async fn files_come_with_a_message_and_become_artifacts() {
-    let world = World::new("desk: [ One., Two. ]").await;
+    let world = World::new("desk: [ One., Two., Three. ]").await;
     let all = world.all("").await;
     let session = all.start("Hello.").await;
     let place = format!("/v1/sessions/{session}");
@@ -177,4 +177,25 @@ async fn files_come_with_a_message_and_become_artifacts() {
         .await
         .fails(400, "body");
     assert!(why.contains("files[0]"), "{why}");
+    // A model that takes images gets one, and its context names it by its digest.
+    let file = json!({ "text": "Look.", "files": [{ "name": "cat.png", "base64": "iVBORw==" }] });
+    let request = all
+        .request(Method::POST, &format!("{place}/messages"))
+        .json(&file);
+    Answer::of(request.header("prefer", "wait=30"))
+        .await
+        .is(200);
+    let contexts = all.get(&format!("{place}/contexts")).await.is(200);
+    let last = contexts["items"].as_array().unwrap().last().unwrap();
+    let effect = last["effect"].as_str().unwrap();
+    let whole = all.get(&format!("{place}/contexts/{effect}")).await.is(200);
+    let shown = whole["segments"].as_array().unwrap().last().unwrap();
+    let artifacts = all.get(&format!("{place}/artifacts")).await.is(200);
+    let artifacts = artifacts["items"].as_array().unwrap();
+    let cat = artifacts.iter().find(|of| of["name"] == "cat.png").unwrap();
+    assert_eq!(
+        shown["content"]["File"],
+        json!({ "artifact": "cat.png", "media_type": "image/png", "bytes": 4, "blake3": cat["hash"] }),
+        "{whole:#}"
+    );
 }

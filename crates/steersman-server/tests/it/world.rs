@@ -17,6 +17,7 @@ steersman: 1
 name: desk
 description: Settles complaints.
 secrets: { word: { env: WORD } }
+models: { default: { takes: image } }
 tools:
   refund:
     native: 1

@@ -14,7 +14,7 @@ use steersman_machine::stored::commit::{
     About, Admission, Admitted, Binding, Commit, LedgerEntry, Release, Why,
 };
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
-use steersman_machine::stored::outcome::{Came, NewWrite, Outcome};
+use steersman_machine::stored::outcome::{Came, NewArtifact, NewWrite, Outcome};
 use steersman_machine::tick::effect::{
     Cancelled, Judge, Offered, Opened, Said, Start, ToolWork, Work,
 };
@@ -96,6 +96,15 @@ impl World {
             return self.start(None, Some(text));
         }
         let said = self.said(text);
+        self.offer(branch, vec![Offered::Message(said)])
+    }
+
+    /// Sends a message that brings files.
+    pub fn bring(&mut self, branch: Id, text: &str, came: &[NewArtifact]) -> Result<Took, Fault> {
+        let said = Said {
+            came: came.to_vec(),
+            ..self.said(text)
+        };
         self.offer(branch, vec![Offered::Message(said)])
     }
 

@@ -442,6 +442,7 @@ fn excerpt(segment: &Rendered) -> String {
             parts.join(" ")
         }
         Content::Result { name, text, .. } => format!("= {name} {text}"),
+        Content::File(file) => format!("{} {}, {} bytes", file.name, file.media, file.len),
     };
     let row: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if row.chars().count() <= EXCERPT {

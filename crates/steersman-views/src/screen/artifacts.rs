@@ -137,7 +137,7 @@ impl Screen for ArtifactsScreen {
                 let version = ask.form.as_deref().map(str::parse::<usize>).transpose();
                 let version = version
                     .map_err(|_| Refusal::new(Missing::Form, "a version is a number from 1"))?;
-                let found = artifacts.find(of, version).map_err(refused)?;
+                let found = find(&artifacts, of, version)?;
                 Some(ArtifactRow::from(&found))
             }
         };
@@ -149,6 +149,28 @@ impl Screen for ArtifactsScreen {
             found,
         })
     }
+}
+
+/// Finds a version by the name of its artifact, or by the beginning of its digest, as `context` names a file.
+fn find(artifacts: &Artifacts, of: &str, version: Option<usize>) -> Result<Version, ScreenError> {
+    let found = artifacts.find(of, version);
+    let digits = of.strip_prefix("blake3:");
+    let is_unknown = matches!(found, Err(ArtifactError::Unknown { .. }));
+    let Some(digits) = digits.filter(|_| is_unknown) else {
+        return found.map_err(refused);
+    };
+    let digits = digits.to_ascii_lowercase();
+    let mut same = artifacts.versions();
+    same.retain(|version| hex(&version.hash).starts_with(&digits));
+    let Some(newest) = same.pop() else {
+        let told = format!("no artifact has the digest `{of}`");
+        return Err(Refusal::new(Missing::Artifact, told).into());
+    };
+    if same.iter().any(|other| other.hash != newest.hash) {
+        let told = format!("several artifacts have a digest like `{of}`; give more of its digits");
+        return Err(Refusal::new(Missing::Artifact, told).into());
+    }
+    Ok(newest)
 }
 
 fn refused(error: ArtifactError) -> ScreenError {

@@ -3,8 +3,8 @@
 use super::Span;
 use crate::reader::Reader;
 use serde_json::{Value as Json, json};
-use steersman_machine::context::{Content, RenderCache, request};
-use steersman_machine::network::Network;
+use steersman_machine::context::{Content, FilePart, RenderCache, request};
+use steersman_machine::network::{FileKind, Network};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Commit, LogLine};
 use steersman_machine::stored::ids::{Body, Id};
@@ -91,6 +91,7 @@ fn asked(span: &mut Span, reader: &dyn Reader, network: &Network, before: &Snaps
                     })
                 })),
                 Content::User(text) => messages.push(message("user", vec![part(text)])),
+                Content::File(file) => messages.push(message("user", vec![part_of(file)])),
                 Content::Assistant { text, calls, .. } => {
                     let calls = calls.iter().map(|call| {
                         json!({
@@ -122,6 +123,22 @@ fn message(role: &str, parts: Vec<Json>) -> Json {
 
 fn part(text: &str) -> Json {
     json!({ "type": "text", "content": text })
+}
+
+/// Returns a file without its content: it is named by the digest under which the session's store has it.
+fn part_of(file: &FilePart) -> Json {
+    let modality = match file.kind() {
+        Some(FileKind::Image) => "image",
+        Some(FileKind::Pdf) | None => "document",
+    };
+    json!({
+        "type": "file",
+        "modality": modality,
+        "mime_type": file.media,
+        "file_id": file.digest(),
+        "name": file.name,
+        "bytes": file.len,
+    })
 }
 
 fn parsed(text: &str) -> Json {

@@ -1,7 +1,7 @@
 //! The definition, its values, models, servers and events.
 
 use super::{
-    Builder, CallStyle, Class, Context, Counted, Grade, Hook, Json, Keys, Limits, Map, Names,
+    Builder, CallStyle, Class, Context, Counted, FileKind, Grade, Hook, Json, Keys, Limits, Map, Names,
     OnSpent, Per, Plain, Recorded, Refresh, Render, Serialize, ServerClass, Span, Test, Type, data,
     keys, method, section, short,
 };
@@ -83,8 +83,18 @@ section! {
         "Models that are asked in its place, in this order, when it cannot answer." fallback "fallback" texts;
         "What is done while its place does not answer." retry "retry" into(ModelRetry);
         "How tools are told and called." calls "calls" word(CallStyle);
+        "Which files of messages the model gets: `image` (PNG, JPEG, GIF, WebP), `pdf`. Each follows its message as a part of its own." takes "takes" into(Takes);
         "How often it is asked at most: `5/s`, `100/min`, `100/min, 40000 tokens/min`. All sessions of a process share one limiter per provider and key." rate "rate" text;
         "What a million tokens cost." price "price" into(Price);
+    }
+}
+
+section! {
+    /// The files of messages that a model gets.
+    Takes = "Takes" short(kinds: word FileKind) {
+        "Kinds of files: `image` (PNG, JPEG, GIF, WebP), `pdf`." kinds "kinds" words(FileKind);
+        "Size of a file at most. In place of a larger one the model reads why it is not shown. All files of a request have 20 MiB together; the newest come first." largest "largest" text;
+        "Told in place of a file of another kind, with `name`, `media` and `bytes`." instead "instead" text;
     }
 }
 

@@ -38,6 +38,11 @@ words! {
 }
 
 words! {
+    /// A kind of files that a model takes.
+    FileKind { Image = "image", Pdf = "pdf" }
+}
+
+words! {
     /// The step that follows a task that is done.
     GoOn { Request = "request", ByModel = "by_model", None = "none" }
 }

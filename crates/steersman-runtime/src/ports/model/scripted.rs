@@ -380,12 +380,12 @@ impl ScriptedModel {
                 .iter()
                 .map(|a| a.name.len() + a.args.len())
                 .sum::<usize>();
-        let seen = call.request.segments.bytes();
+        let segments = &call.request.segments;
         Ok(Answer {
             text,
             asks,
             usage: Usage {
-                input: seen.div_ceil(4),
+                input: segments.bytes().div_ceil(4) + segments.file_tokens(),
                 output: (said as u64).div_ceil(4),
                 micros: Some(0),
                 ..Usage::default()
@@ -589,8 +589,8 @@ impl Models for ScriptedModel {
     }
 }
 
-/// `request` in the templates of a script: `system`, `tools` (names), `messages` (`role`, `text`) and `last`, the text of the
-/// last message.
+/// `request` in the templates of a script: `system`, `tools` (names), `messages` (`role`, `text`), `last`, the text of the last
+/// message, and `files` (`artifact`, `media_type`, `bytes`, `blake3`).
 struct RequestScope(minijinja::Value);
 
 impl Scope for RequestScope {
@@ -600,12 +600,14 @@ impl Scope for RequestScope {
 }
 
 fn minijinja_request(request: &Request) -> minijinja::Value {
-    let (mut system, mut tools, mut messages) = (String::new(), Vec::new(), Vec::new());
+    let (mut system, mut tools) = (String::new(), Vec::new());
+    let (mut messages, mut files) = (Vec::new(), Vec::new());
     for segment in &request.segments {
         match &segment.content {
             Content::System(text) => system.push_str(text),
             Content::Tools(specs) => tools.extend(specs.iter().map(|t| t.name.clone())),
             Content::User(text) => messages.push(json!({ "role": "user", "text": text })),
+            Content::File(file) => files.push(json!(file)),
             Content::Assistant { text, .. } => {
                 messages.push(json!({ "role": "assistant", "text": text }));
             }
@@ -616,7 +618,7 @@ fn minijinja_request(request: &Request) -> minijinja::Value {
     }
     let last = messages.last().map_or(Json::Null, |m| m["text"].clone());
     from_json(json!({
-        "system": system, "tools": tools, "messages": messages, "last": last,
+        "system": system, "tools": tools, "messages": messages, "last": last, "files": files,
     }))
 }
 
