@@ -110,10 +110,12 @@ impl Segments {
     /// Returns the files among the segments, in order.
     pub fn files(&self) -> impl Iterator<Item = &FilePart> {
         let all = if self.has_files() { self.len() } else { 0 };
-        self.iter().take(all).filter_map(|segment| match &segment.content {
-            Content::File(file) => Some(file),
-            _ => None,
-        })
+        self.iter()
+            .take(all)
+            .filter_map(|segment| match &segment.content {
+                Content::File(file) => Some(file),
+                _ => None,
+            })
     }
 
     /// Returns true if there are files among the segments.
