@@ -26,7 +26,7 @@ pub(crate) struct ArtifactsArgs {
     /// SESSION[:BRANCH][@LINE]; with a line those that there were then.
     #[arg(default_value = "last")]
     address: String,
-    /// Print this one, by its name, or by its digest (`blake3:`) as `context` shows it.
+    /// Print this one; also by the digest that `context` shows.
     name: Option<String>,
     /// This version of it, from 1 [default: the newest].
     #[arg(long, value_name = "N")]
