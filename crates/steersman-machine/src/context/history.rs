@@ -2,7 +2,7 @@
 //! answer that made the calls.
 
 use super::policies::{self, Age, BEFORE_SUMMARY};
-use super::route::{Surroundings, repeated, told};
+use super::route::{Surroundings, given, told};
 use super::talk::Talk;
 use super::units::{Chain, Head, Rendered, Unit, Units, What};
 use super::{At, CallSpec, Content, History, RenderCache, Segment};
@@ -200,7 +200,7 @@ impl At<'_> {
         if let (Origin::Call(call), Some((around, talk))) = (from, seen)
             && !self.takes.is_none()
         {
-            said.extend(repeated(talk, around, *call));
+            said.extend(given(talk, around, *call));
         }
         said
     }

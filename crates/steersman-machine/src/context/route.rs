@@ -198,7 +198,7 @@ pub(super) fn told(
 }
 
 /// Returns the messages from outside that the message of a call to a member repeats.
-pub(super) fn repeated(talk: &Talk, around: &Surroundings<'_>, call: Id) -> Vec<Body> {
+pub(super) fn given(talk: &Talk, around: &Surroundings<'_>, call: Id) -> Vec<Body> {
     if around.view.of == Seen::Own {
         return talk.asked_before(call).into_iter().collect();
     }

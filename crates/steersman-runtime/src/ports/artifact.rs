@@ -117,12 +117,12 @@ impl Artifacts {
 
     /// Returns a request with the contents of its files. A file whose content was erased stays without one.
     pub(crate) async fn filled(&self, request: &Request) -> Result<Request, StoreError> {
+        let hashes = request.segments.files().map(|file| file.hash);
+        let hashes: BTreeSet<[u8; 32]> = hashes.collect();
         let mut contents = BTreeMap::new();
-        for file in request.segments.files() {
-            if !contents.contains_key(&file.hash) {
-                let content = self.blob(&file.hash).await?;
-                contents.insert(file.hash, content);
-            }
+        for hash in hashes {
+            let content = self.blob(&hash).await?;
+            contents.insert(hash, content);
         }
         let content = |hash: &[u8; 32]| contents.get(hash).cloned().flatten();
         Ok(request.clone().with_contents(content))
