@@ -30,8 +30,16 @@ fn conversation() -> Vec<Content> {
         two_tools(),
         user(ASKED),
         file("cat.png", "image/png", Some(b"\x89PNG")),
-        file("my terms_1.pdf", "application/pdf; version=1.7", Some(b"%PDF-")),
-        assistant(Some("A cat."), &[("call_a", "add", "{\"a\":1,\"b\":2}")], None),
+        file(
+            "my terms_1.pdf",
+            "application/pdf; version=1.7",
+            Some(b"%PDF-"),
+        ),
+        assistant(
+            Some("A cat."),
+            &[("call_a", "add", "{\"a\":1,\"b\":2}")],
+            None,
+        ),
         result("call_a", "add", "3", false),
         user(AGAIN),
         file("wave.gif", "image/gif", Some(b"GIF8")),
@@ -42,7 +50,8 @@ fn conversation() -> Vec<Content> {
 }
 
 const ASKED: &str = "What is this?\n[Attached: `cat.png` (image/png, 4 bytes), `my terms_1.pdf` (application/pdf, 5 bytes)]";
-const AGAIN: &str = "[Attached: `wave.gif` (image/gif, 4 bytes), `my terms 1.pdf` (application/pdf, 5 bytes)]";
+const AGAIN: &str =
+    "[Attached: `wave.gif` (image/gif, 4 bytes), `my terms 1.pdf` (application/pdf, 5 bytes)]";
 const GONE: &str = "[`gone.png` is not shown: its content was erased.]";
 
 /// The contents of the user's messages, in order.
@@ -71,7 +80,12 @@ fn chat_completions() {
     let body = chat(&request, "m", &Dialect::OPENAI);
     assert_eq!(
         said(&body["messages"], "content"),
-        [first.clone(), json!(second), json!(GONE), json!("Compare them.")]
+        [
+            first.clone(),
+            json!(second),
+            json!(GONE),
+            json!("Compare them.")
+        ]
     );
     // Where roles alternate, the texts are parts of the same message.
     let body = chat(&request, "m", &Dialect::COMPATIBLE);
@@ -112,7 +126,8 @@ fn messages_of_anthropic() {
     let blocks = said.iter_mut().filter_map(Json::as_array_mut).flatten();
     let marks = blocks.filter_map(|block| block.as_object_mut()?.shift_remove("cache_control"));
     assert_eq!(marks.count(), 2);
-    let source = |media: &str, data: &str| json!({ "type": "base64", "media_type": media, "data": data });
+    let source =
+        |media: &str, data: &str| json!({ "type": "base64", "media_type": media, "data": data });
     assert_eq!(
         said,
         [
@@ -137,7 +152,8 @@ fn messages_of_anthropic() {
 fn contents_of_gemini() {
     let body = gemini::encode::encode(&request(conversation()), "gemini-3.8-flash");
     let said = said(&body["contents"], "parts");
-    let data = |media: &str, data: &str| json!({ "inlineData": { "mimeType": media, "data": data } });
+    let data =
+        |media: &str, data: &str| json!({ "inlineData": { "mimeType": media, "data": data } });
     assert_eq!(
         said[0],
         json!([
@@ -189,7 +205,10 @@ fn converse_of_bedrock() {
         ]
     );
     // Only Claude keeps files in its cache.
-    let last = request(vec![user("What?"), file("cat.png", "image/png", Some(b"\x89PNG"))]);
+    let last = request(vec![
+        user("What?"),
+        file("cat.png", "image/png", Some(b"\x89PNG")),
+    ]);
     let points = |model: &str| {
         let body = bedrock::encode::encode(&last, model);
         body.to_string().matches("cachePoint").count()
@@ -201,7 +220,11 @@ fn converse_of_bedrock() {
 #[test]
 fn the_beginning_of_a_request_is_encoded_once() {
     let all = conversation();
-    let kept = [Encodings::default(), Encodings::default(), Encodings::default()];
+    let kept = [
+        Encodings::default(),
+        Encodings::default(),
+        Encodings::default(),
+    ];
     for count in 1..=all.len() {
         let request: Request = request(all[..count].to_vec());
         for (dialect, kept) in [Dialect::OPENAI, Dialect::COMPATIBLE].iter().zip(&kept) {
@@ -221,7 +244,12 @@ fn files_stay_where_a_request_is_told_otherwise() {
     let request = request(conversation());
     for style in [Style::Structured, Style::Text] {
         let body = chat(&tell(&request, style), "m", &Dialect::COMPATIBLE);
-        assert_eq!(body.to_string().matches("data:image/png;base64,iVBORw==").count(), 1);
+        assert_eq!(
+            body.to_string()
+                .matches("data:image/png;base64,iVBORw==")
+                .count(),
+            1
+        );
     }
     let mut quirks = Quirks::default();
     let body = chat(&request, "m", &Dialect::COMPATIBLE);

@@ -156,18 +156,29 @@ fn a_picture_reaches_the_model_and_a_killed_process_asks_with_the_same_bytes() {
     );
     let shown = world.run(&["context", "last"]);
     let short = format!("blake3:{}", &digest[..16]);
-    assert!(shown.out.contains(&format!("cat.png  image/png, 14 bytes, {short}")), "{shown:?}");
+    assert!(
+        shown
+            .out
+            .contains(&format!("cat.png  image/png, 14 bytes, {short}")),
+        "{shown:?}"
+    );
     assert!(shown.err.contains(&short), "{shown:?}");
     let saved = world.run(&["artifacts", "last", &short, "--save", "out.png"]);
     assert_eq!(saved.code, Some(0), "{saved:?}");
     assert_eq!(std::fs::read(world.folder.join("out.png")).unwrap(), CAT);
     let unknown = world.run(&["artifacts", "last", "blake3:0000"]);
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
-    assert!(unknown.err.contains("no artifact has the digest"), "{unknown:?}");
+    assert!(
+        unknown.err.contains("no artifact has the digest"),
+        "{unknown:?}"
+    );
 
     // A trace has the part, and not the content.
     let traced = world.run(&["export", "last", "--form", "otlp", "--trace-content"]);
-    assert!(traced.out.contains(&format!("blake3:{digest}")), "{traced:?}");
+    assert!(
+        traced.out.contains(&format!("blake3:{digest}")),
+        "{traced:?}"
+    );
     assert!(!traced.out.contains(CAT_BASE64), "{traced:?}");
 
     // What follows is appended, and the picture is sent again.

@@ -90,9 +90,9 @@ pub(super) fn pinned(
         .copied()
         .filter(|body| !units.has_message(*body))
         .collect();
-    units.pinned.retain(|(body, (_, reads))| {
-        wanted.contains(body) && at.base.unchanged(reads, at.trace)
-    });
+    units
+        .pinned
+        .retain(|(body, (_, reads))| wanted.contains(body) && at.base.unchanged(reads, at.trace));
     for body in wanted {
         if !units.pinned.iter().any(|(known, _)| *known == body) {
             let from = match state.input.serving {
@@ -108,7 +108,11 @@ pub(super) fn pinned(
             units.pinned.push((body, (shown.collect(), reads)));
         }
         let known = units.pinned.iter().find(|(known, _)| *known == body);
-        segments.extend(known.iter().flat_map(|(_, (shown, _))| shown.iter().cloned()));
+        segments.extend(
+            known
+                .iter()
+                .flat_map(|(_, (shown, _))| shown.iter().cloned()),
+        );
     }
     Ok(())
 }

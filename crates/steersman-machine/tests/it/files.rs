@@ -68,7 +68,13 @@ fn asked(world: &World, agent: &str, cache: &mut RenderCache) -> Request {
         request.expect("templates render")
     };
     let (warm, fresh) = (of(cache), of(&mut RenderCache::default()));
-    assert_eq!(warm.digest, fresh.digest, "{}\n{}", print(&warm), print(&fresh));
+    assert_eq!(
+        warm.digest,
+        fresh.digest,
+        "{}\n{}",
+        print(&warm),
+        print(&fresh)
+    );
     warm
 }
 
@@ -87,7 +93,8 @@ fn a_file_follows_its_message_and_counts_by_its_kind() {
     let mut world = world(with_model("default"), &all());
     let mut cache = RenderCache::default();
     let first = asked(&world, "desk", &mut cache);
-    let files = "History: file photo.png image/png 1200\nHistory: file terms.pdf application/pdf 96000\n";
+    let files =
+        "History: file photo.png image/png 1200\nHistory: file terms.pdf application/pdf 96000\n";
     let shown = print(&first);
     assert!(
         shown.ends_with(&format!("History: user \"{ATTACHED}\"\n{files}")),
@@ -96,7 +103,11 @@ fn a_file_follows_its_message_and_counts_by_its_kind() {
     let segments = &first.segments;
     assert_eq!(segments.file_bytes(), 97_200);
     assert_eq!(segments.file_tokens(), 1_600 + 3_000);
-    assert_eq!(FileKind::Pdf.tokens(1), 1_600, "as much as an image at least");
+    assert_eq!(
+        FileKind::Pdf.tokens(1),
+        1_600,
+        "as much as an image at least"
+    );
     // The content is no part of what the digests cover.
     let content: Arc<[u8]> = b"x".as_slice().into();
     let filled = first.clone().with_contents(|_| Some(content.clone()));
@@ -117,9 +128,8 @@ fn a_file_follows_its_message_and_counts_by_its_kind() {
     assert_eq!(explained.origins.len(), second.segments.len());
     let at = |wanted: &str| {
         let mut segments = second.segments.iter();
-        let at = segments.position(
-            |s| matches!(&s.content, Content::File(file) if file.name == wanted),
-        );
+        let at =
+            segments.position(|s| matches!(&s.content, Content::File(file) if file.name == wanted));
         &explained.origins[at.unwrap()]
     };
     assert_eq!(at("photo.png").lines, at("terms.pdf").lines);
@@ -185,7 +195,9 @@ fn the_newest_files_are_shown_if_all_are_too_large_together() {
     let mut requests = Vec::new();
     for (name, len) in [("a.png", 9 << 20), ("b.png", 10 << 20), ("c.png", 8 << 20)] {
         world.thinks(MAIN, "desk", "Yes.", &[]).unwrap();
-        world.bring(MAIN, "This one.", &[file(name, "image/png", len)]).unwrap();
+        world
+            .bring(MAIN, "This one.", &[file(name, "image/png", len)])
+            .unwrap();
         requests.push(asked(&world, "desk", &mut cache));
     }
     let names = |request: &Request| -> Vec<String> {
@@ -209,7 +221,10 @@ fn a_file_is_gone_where_its_message_is() {
     let definition = DESK.replace("You help.", "You help., context: { keep_exchanges: 1 }");
     let mut world = world(Arc::new(network(&definition)), &all());
     let mut cache = RenderCache::default();
-    assert_eq!(asked(&world, "desk", &mut cache).segments.files().count(), 2);
+    assert_eq!(
+        asked(&world, "desk", &mut cache).segments.files().count(),
+        2
+    );
     for _ in 0..3 {
         world.thinks(MAIN, "desk", "A cat.", &[]).unwrap();
         world.say(MAIN, "And now?").unwrap();
@@ -250,13 +265,22 @@ fn members_of_a_route_see_the_files_of_the_messages_that_they_are_given() {
         let mut world = World::new(Arc::new(network(&definition)));
         world.start(None, Some("Hello.")).unwrap();
         for member in ["first", "second"] {
-            assert!(!asked(&world, member, &mut RenderCache::default()).segments.has_files());
+            assert!(
+                !asked(&world, member, &mut RenderCache::default())
+                    .segments
+                    .has_files()
+            );
             world.thinks(MAIN, member, "Hi.", &[]).unwrap();
         }
         world.bring(MAIN, "What is this?", &[photo()]).unwrap();
         for member in ["first", "second"] {
             let request = asked(&world, member, &mut RenderCache::default());
-            assert_eq!(request.segments.files().count(), 1, "{view} {member}: {}", print(&request));
+            assert_eq!(
+                request.segments.files().count(),
+                1,
+                "{view} {member}: {}",
+                print(&request)
+            );
             world.thinks(MAIN, member, "A cat.", &[]).unwrap();
         }
     }
@@ -268,7 +292,10 @@ fn what_came_with_an_erased_text_is_not_shown() {
     let desk = log.start("desk", "Hello.");
     let mut body = None;
     log.line(|l| {
-        let said = l.say(desk, "What is this?\n[Attached: `photo.png` (image/png, 1200 bytes)]");
+        let said = l.say(
+            desk,
+            "What is this?\n[Attached: `photo.png` (image/png, 1200 bytes)]",
+        );
         l.came(desk, said, &photo());
         // The same content under the same name is one file.
         l.came(desk, said, &photo());
@@ -278,5 +305,9 @@ fn what_came_with_an_erased_text_is_not_shown() {
     assert!(shown(&log).ends_with("bytes)]\"\nHistory: file photo.png image/png 1200\n"));
     let body: Body = body.unwrap();
     log.erase(body);
-    assert!(shown(&log).ends_with("History: user \"[erased]\"\n"), "{}", shown(&log));
+    assert!(
+        shown(&log).ends_with("History: user \"[erased]\"\n"),
+        "{}",
+        shown(&log)
+    );
 }

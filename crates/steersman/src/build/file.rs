@@ -1,9 +1,9 @@
 //! The definition, its values, models, servers and events.
 
 use super::{
-    Builder, CallStyle, Class, Context, Counted, FileKind, Grade, Hook, Json, Keys, Limits, Map, Names,
-    OnSpent, Per, Plain, Recorded, Refresh, Render, Serialize, ServerClass, Span, Test, Type, data,
-    keys, method, section, short,
+    Builder, CallStyle, Class, Context, Counted, FileKind, Grade, Hook, Json, Keys, Limits, Map,
+    Names, OnSpent, Per, Plain, Recorded, Refresh, Render, Serialize, ServerClass, Span, Test,
+    Type, data, keys, method, section, short,
 };
 
 keys! {

@@ -160,10 +160,14 @@ agents: { clerk: { system: You look. } }
         file("cat.png", "image/png"),
         file("terms.pdf", "application/pdf"),
     );
-    session.say_with("Look.", &[cat.clone(), terms]).await.unwrap();
+    session
+        .say_with("Look.", &[cat.clone(), terms])
+        .await
+        .unwrap();
     let turn = session.settled().await.unwrap();
     assert!(matches!(turn, Turn::Answer(_)), "{turn:?}");
-    let attached = "[Attached: `cat.png` (image/png, 7 bytes), `terms.pdf` (application/pdf, 9 bytes)]";
+    let attached =
+        "[Attached: `cat.png` (image/png, 7 bytes), `terms.pdf` (application/pdf, 9 bytes)]";
     assert_eq!(
         std::mem::take(&mut *noted.lock().unwrap()),
         [
