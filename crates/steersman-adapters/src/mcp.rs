@@ -5,12 +5,14 @@
 //! a connection that fails repeatedly is not tried for a while. Nothing here repeats a call.
 //!
 //! Everything that a server may send has a bound: a message 16 MiB, its list of tools as in [`manifest`], a call its timeout.
-//! Requests of the server are answered: there are no roots here, no model for it, and no person to ask.
+//! Requests of the server are answered: there are no roots here and no model for it, and a person is asked ([`asks`]).
 
+mod asks;
 mod client;
 mod connect;
 mod content;
 mod files;
+mod linked;
 mod outcome;
 mod pipe;
 mod stream;
@@ -19,14 +21,15 @@ use crate::masked::Mask;
 use crate::schema::Schemas;
 use crate::transport::{Clients, Redirects};
 use crate::wire::TRACE;
+use asks::Asker;
 use client::{Client, Hears};
 use connect::Place;
 use outcome::{not_performed, unknown};
 use pipe::Said;
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, PaginatedRequestParams,
-    PingRequest, RequestMetaObject, ServerResult, Tool,
+    CallToolRequest, CallToolRequestParams, ClientRequest, InputRequiredResult, InputResponses,
+    JsonObject, PaginatedRequestParams, PingRequest, RequestMetaObject, ServerResult, Tool,
 };
 use rmcp::service::{PeerRequestOptions, RunningService, ServiceError};
 use serde_json::Value as Json;
@@ -42,7 +45,9 @@ use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::Scope;
 use steersman_machine::view::mapping::{Fault, Raw};
-use steersman_runtime::toolset::{Asked, Hear, Heard, ListMark, ServerAsk, ToolRun, Toolset};
+use steersman_runtime::toolset::{
+    Asked, Hear, Heard, Leave, ListMark, STEP_RESULT, ServerAsk, ToolRun, Toolset,
+};
 use steersman_runtime::{Boxed, Env, process_env};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -56,6 +61,8 @@ const ALIVE: Duration = Duration::from_secs(5);
 const KEPT: usize = 64;
 /// Maximum number of pages of a list of tools.
 const PAGES: usize = 64;
+/// Maximum number of requests of one call, each but the last of which is answered by a request for input.
+const ROUNDS: u32 = 10;
 /// Pause after a connection that brought no answer; doubled after each further one.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause.
@@ -113,8 +120,17 @@ impl Live {
         self.service.is_closed() || self.service.is_transport_closed()
     }
 
+    /// Returns true if each request stands alone: there is no session that a server could forget, and a result may ask for input.
+    fn has_rounds(&self) -> bool {
+        let info = self.service.peer().peer_info();
+        info.is_some_and(|info| !info.protocol_version.has_initialize())
+    }
+
     /// Returns true if the server still knows the session, or does not say.
     async fn is_known(&self) -> bool {
+        if self.has_rounds() {
+            return true;
+        }
         let ping = ClientRequest::PingRequest(PingRequest::default());
         let options = PeerRequestOptions::with_timeout(ALIVE);
         let asked = self.service.peer().send_request_with_option(ping, options);
@@ -223,7 +239,8 @@ impl McpTools {
         run: &ToolRun,
         (server, tool): (&McpDef, &ToolDef),
         (cancel, mask): (&CancellationToken, &Mask),
-        (sends, hear): (&Notify, Hears),
+        (sends, hears): (&Notify, Hears),
+        asker: &Arc<Asker>,
     ) -> Raw {
         let Source::Mcp {
             tool: name, output, ..
@@ -252,45 +269,140 @@ impl McpTools {
             None => return cancelled_before(),
         };
         sends.notify_one();
-        let request = request(run, name);
+        let call = Call {
+            run,
+            name,
+            output: output.as_ref(),
+            is_http: is_http(server),
+            live: &live,
+            slot: &slot,
+            cancel,
+            mask,
+            hears,
+            asker,
+        };
+        if live.has_rounds() {
+            return Box::pin(self.rounds(&call)).await;
+        }
+        match self.round(&call, More::default()).await {
+            Round::Over(raw) => raw,
+            // The server may have done a part of its work before it asked, and the answer does not say whether it did.
+            Round::Asks(_) => unknown(
+                Code::Failed,
+                "the server asks for more input in a way that this version of the protocol does not have, and what it did before is not known",
+            ),
+        }
+    }
+
+    /// Makes a call as requests that each stand alone: a result may ask for input, and the next request brings it. Each request is a
+    /// step of the call, so a later attempt goes on after the last one that was answered.
+    async fn rounds(&self, call: &Call<'_>) -> Raw {
+        let mut more = More::default();
+        for n in 1..=ROUNDS {
+            let leave = match &call.run.steps {
+                Some(steps) => Some(steps.clone().begin(format!("request {n}").into()).await),
+                None => None,
+            };
+            let asks = match leave {
+                Some(Leave::Ended(Ok(json))) => match serde_json::from_str(&json) {
+                    Ok(asks) => asks,
+                    Err(error) => {
+                        let message = format!("the recorded answer to request {n}: {error}");
+                        return unknown(Code::Misfit, message);
+                    }
+                },
+                Some(Leave::Ended(Err(fault))) => return of_round(n, Raw::NotPerformed(fault)),
+                Some(Leave::Refused(fault)) => return Raw::Unknown(fault),
+                Some(Leave::Begin(begun)) => match self.round(call, more).await {
+                    Round::Over(raw) => {
+                        if let Raw::NotPerformed(fault) = &raw {
+                            // If it is not recorded, the next attempt does not know, and that is so in any case.
+                            let _ = begun.end(Err(fault.clone())).await;
+                        }
+                        return of_round(n, raw);
+                    }
+                    Round::Asks(asks) => {
+                        let json = serde_json::to_string(&asks).unwrap_or_default();
+                        if json.len() > STEP_RESULT {
+                            let message =
+                                format!("the server asks in more than {STEP_RESULT} bytes");
+                            return unknown(Code::Failed, message);
+                        }
+                        if let Err(fault) = begun.end(Ok(json)).await {
+                            return Raw::Unknown(fault);
+                        }
+                        *asks
+                    }
+                },
+                None => match self.round(call, more).await {
+                    Round::Over(raw) => return of_round(n, raw),
+                    Round::Asks(asks) => *asks,
+                },
+            };
+            let (state, has_questions) =
+                (asks.request_state.clone(), asks.input_requests.is_some());
+            more = match call.asker.answers(asks).await {
+                Ok(given) => More {
+                    given: has_questions.then_some(given),
+                    state,
+                },
+                Err(why) => return unknown(Code::Failed, format!("the server {why}")),
+            };
+        }
+        let message = format!("the server asked for more input {ROUNDS} times");
+        unknown(Code::Failed, message)
+    }
+
+    /// Sends one request of a call, and waits for its answer.
+    async fn round(&self, call: &Call<'_>, more: More) -> Round {
+        let Call {
+            run,
+            live,
+            cancel,
+            mask,
+            asker,
+            ..
+        } = *call;
+        let request = request(run, call.name, more);
+        let client = live.service.service();
+        let may_ask = client.asking().sends(asker);
         let peer = live.service.peer();
         let sent = peer.send_request_with_option(request.0, request.1).await;
         let Ok(mut sent) = sent else {
             let tail = live.said.last_words(mask).await;
             let message = format!("the connection has just ended{tail}");
-            return not_performed(message, Some(0));
+            return Round::Over(not_performed(message, Some(0)));
         };
-        let following = live
-            .service
-            .service()
-            .follow(sent.progress_token.clone(), hear);
+        may_ask.was_sent(&sent.id);
+        let following = client.follow(sent.progress_token.clone(), call.hears.clone());
         let answer = cancel.run_until_cancelled(&mut sent.rx).await;
-        drop(following);
+        drop((following, may_ask));
         let Some(answer) = answer else {
             // A server that reads no more messages notices the cancel when the connection ends.
             let told = sent.cancel(Some("cancelled".to_owned()));
             let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
             let printed = live.said.printed(mask);
-            return unknown(Code::Cancelled, format!("{ON_THE_WAY}{printed}"));
+            let cancelled = unknown(Code::Cancelled, format!("{ON_THE_WAY}{printed}"));
+            return Round::Over(cancelled);
         };
         let raw = match answer {
             Ok(Ok(ServerResult::CallToolResult(result))) => {
-                let schemas = &self.schemas;
-                let schema = output.as_ref().map(|schema| (schema, schemas));
-                outcome::result(result, schema, is_http(server), &run.work.makes, mask).await
+                let linked = linked::read(live, &result, cancel, mask).await;
+                let schema = call.output.map(|schema| (schema, &self.schemas));
+                let how = (call.is_http, linked);
+                outcome::result(result, schema, how, &run.work.makes, mask).await
             }
-            // The server may have done a part of its work before it asked, and the answer does not say whether it did.
-            Ok(Ok(ServerResult::InputRequiredResult(_))) => unknown(
-                Code::Failed,
-                "the server asks for more input, which is not supported here, and what it did before is not known",
-            ),
+            Ok(Ok(ServerResult::InputRequiredResult(asks))) => {
+                call.slot.0.lock().await.unanswered = 0;
+                return Round::Asks(Box::new(asks));
+            }
             Ok(Ok(_)) => unknown(Code::Failed, "its answer is not a result of a call"),
             Ok(Err(ServiceError::McpError(error))) => {
                 outcome::fault(ServiceError::McpError(error), "", mask)
             }
             Ok(Err(error)) => {
                 if outcome::is_expired(&error) {
-                    slot.forget(&live).await;
+                    call.slot.forget(live).await;
                 }
                 outcome::fault(error, &live.said.last_words(mask).await, mask)
             }
@@ -300,9 +412,9 @@ impl McpTools {
             }
         };
         if !live.has_ended() {
-            slot.0.lock().await.unanswered = 0;
+            call.slot.0.lock().await.unanswered = 0;
         }
-        raw
+        Round::Over(raw)
     }
 
     async fn listing(
@@ -422,9 +534,56 @@ async fn listed(tool: Tool, mask: &Mask) -> Result<Listed, String> {
     Ok(listed)
 }
 
-fn request(run: &ToolRun, tool: &Arc<str>) -> (ClientRequest, PeerRequestOptions) {
+/// A call on a connection.
+struct Call<'a> {
+    run: &'a ToolRun,
+    /// Name of the tool, as the server knows it.
+    name: &'a Arc<str>,
+    /// The schema of its results.
+    output: Option<&'a Arc<str>>,
+    is_http: bool,
+    live: &'a Live,
+    slot: &'a Slot,
+    cancel: &'a CancellationToken,
+    mask: &'a Mask,
+    hears: Hears,
+    asker: &'a Arc<Asker>,
+}
+
+/// The input that a request of a call brings, after the server asked for it.
+#[derive(Default)]
+struct More {
+    given: Option<InputResponses>,
+    /// What the server wants back unchanged.
+    state: Option<String>,
+}
+
+/// The answer to a request of a call.
+enum Round {
+    Over(Raw),
+    Asks(Box<InputRequiredResult>),
+}
+
+/// Returns the outcome of a call whose n-th request ended so. What the server did before it asked is not known, so a call with several
+/// requests is not proved not to have happened.
+fn of_round(n: u32, raw: Raw) -> Raw {
+    match raw {
+        Raw::NotPerformed(fault) if n > 1 => Raw::Unknown(Fault {
+            message: format!(
+                "{}; the server had asked for input before, and what it did until then is not known",
+                fault.message
+            ),
+            ..fault
+        }),
+        raw => raw,
+    }
+}
+
+fn request(run: &ToolRun, tool: &Arc<str>, more: More) -> (ClientRequest, PeerRequestOptions) {
     let arguments = serde_json::from_str::<JsonObject>(&run.work.args).unwrap_or_default();
-    let params = CallToolRequestParams::new(tool.to_string()).with_arguments(arguments);
+    let mut params = CallToolRequestParams::new(tool.to_string()).with_arguments(arguments);
+    params.input_responses = more.given;
+    params.request_state = more.state;
     let mut options = PeerRequestOptions::no_options();
     let mut meta = RequestMetaObject::new();
     if run.work.class == Class::Idempotent {
@@ -533,12 +692,13 @@ impl Toolset for McpTools {
             let hears: Hears = Arc::new(move |progress| hear(Heard::Progress(progress)));
             // The start of a server has a limit of its own.
             let sends = Notify::new();
+            let asker = Asker::new(run.steps.clone(), mask.clone());
             let is_late = async {
                 sends.notified().await;
-                tokio::time::sleep(limit).await;
+                asker.time_passes(limit).await;
             };
             let parts = ((&ends, &mask), (&sends, hears));
-            let call = Box::pin(self.call(run, (server, tool), parts.0, parts.1));
+            let call = Box::pin(self.call(run, (server, tool), parts.0, parts.1, &asker));
             tokio::pin!(call);
             // After a cancel the call informs the server and reports what is known.
             let raw = tokio::select! {

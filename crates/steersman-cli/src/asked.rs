@@ -119,10 +119,11 @@ pub(crate) fn frame(
         }
     }
     if !pending.needs.is_empty() {
-        let needs = format!(
-            "if it happened, its result is needed: {}",
-            pending.needs.join(", ")
-        );
+        let why = match pending.kind {
+            PendingKind::Question => "it wants",
+            _ => "if it happened, its result is needed",
+        };
+        let needs = format!("{why}: {}", pending.needs.join(", "));
         for text in fold(&needs, wide - 4) {
             row(&text, &|t| t.to_owned());
         }
@@ -318,12 +319,21 @@ pub(crate) fn commands(session: &str, pending: &Pending) -> Vec<String> {
                     .take(OPTIONS)
                     .collect()
             };
-            if options.is_empty() {
-                return vec![format!("steersman answer {session} {id} \"...\"{role}")];
-            }
             let answer =
                 |said: &&str| format!("steersman answer {session} {id}{role} {}", operand(said));
-            options.iter().map(answer).collect()
+            let mut all: Vec<String> = options.iter().map(answer).collect();
+            if all.is_empty() {
+                all.push(match pending.needs.len() {
+                    2.. => format!("steersman answer {session} {id} '{{...}}'{role}"),
+                    _ => format!("steersman answer {session} {id} \"...\"{role}"),
+                });
+            }
+            // It is the question of a server: consent with the defaults of its fields, or decline.
+            if pending.hold.is_some() {
+                all.push(format!("steersman approve {session} {id}{role}"));
+                all.push(format!("steersman reject {session} {id}{role}"));
+            }
+            all
         }
         PendingKind::Doubt => {
             let done = done(&pending.needs);

@@ -214,7 +214,16 @@ impl<'a> Play<'a> {
                 Some(Stood::Settled(settled)) => {
                     self.rest().await?;
                     self.live.rests();
-                    return self.stay(settled).await;
+                    let settled = match self.stay(settled).await? {
+                        Ended::Settled(settled) => settled,
+                        ended => return Ok(ended),
+                    };
+                    if !self.must_stay(&settled).await? {
+                        return Ok(Ended::Settled(settled));
+                    }
+                    if let Some(ended) = self.stays_for_answer(settled).await? {
+                        return Ok(ended);
+                    }
                 }
                 Some(Stood::At(line)) => {
                     self.rest().await?;

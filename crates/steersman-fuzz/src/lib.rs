@@ -11,6 +11,7 @@
 mod arguments;
 mod definitions;
 mod expressions;
+mod fields;
 mod lines;
 mod mutate;
 mod orders;
@@ -39,13 +40,14 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     definitions::TARGET,
     lines::TARGET,
     streams::TARGET,
     arguments::TARGET,
     expressions::TARGET,
     orders::TARGET,
+    fields::TARGET,
 ];
 
 /// Time limit for one input in a debug build on a busy machine. Nearly all take less than a hundredth of it.

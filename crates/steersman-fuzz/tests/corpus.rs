@@ -77,6 +77,11 @@ fn expressions_end_within_their_bounds() {
 }
 
 #[test]
+fn answers_have_the_fields_that_a_server_asks_for() {
+    holds("fields");
+}
+
+#[test]
 fn orders_break_no_session() {
     holds("orders");
 }

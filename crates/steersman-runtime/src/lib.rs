@@ -91,7 +91,9 @@ pub mod rerun;
 mod tools;
 
 pub use engine::{erase, known, memory, redefine, schedule, servers, session, step};
-pub use log::{beside, bind, branches, conformance, feed, ledger, load, past, pending, secrets};
+pub use log::{
+    beside, bind, branches, conformance, feed, fields, ledger, load, past, pending, secrets,
+};
 pub use ports::budgets;
 #[doc(hidden)]
 pub use ports::files;

@@ -248,6 +248,7 @@ impl Question {
             text: shared(pending.text),
             options: all(pending.options),
             show: all(pending.show),
+            needs: all(pending.needs),
             because: pending.because.as_deref().map(text),
             probe: pending.probe.map(|probe| ProbeState {
                 said: probe.said.map(shared),

@@ -1,28 +1,36 @@
 //! The client side of a connection: requests and notifications of a server while it works.
 
+use super::asks::Asking;
 use rmcp::ClientHandler;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion, ServerJsonRpcMessage, ServerNotification,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerJsonRpcMessage,
+    ServerNotification,
 };
-use rmcp::service::{NotificationContext, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::service::{NotificationContext, RequestContext, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_runtime::toolset::Progress;
 
-/// Transport that counts announced changes of the tool list before any later message is handled.
+/// Transport that counts announced changes of the tool list before any later message is handled, and tells when the connection ends.
 pub(super) struct Watched<T> {
     inner: T,
     changes: Arc<AtomicU64>,
+    asking: Asking,
 }
 
 impl<T> Watched<T> {
-    /// Wraps a transport; announced changes are counted in `changes`.
-    pub(super) fn new(inner: T, changes: Arc<AtomicU64>) -> Self {
-        Self { inner, changes }
+    /// Wraps the transport of a client; announced changes are counted in `changes`.
+    pub(super) fn new(inner: T, changes: Arc<AtomicU64>, client: &Client) -> Self {
+        Self {
+            inner,
+            changes,
+            asking: client.asking.clone(),
+        }
     }
 }
 
@@ -38,6 +46,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let message = self.inner.receive().await;
+        if message.is_none() {
+            self.asking.ends();
+        }
         // Not counted by a handler: handlers of notifications run concurrently with later answers.
         if let Some(ServerJsonRpcMessage::Notification(told)) = &message
             && let ServerNotification::ToolListChangedNotification(_) = told.notification
@@ -55,11 +66,12 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
 /// Receives the progress of a call.
 pub(super) type Hears = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// Our side of a connection. It offers nothing: a request for a person's input is declined, a request for a model gets "no such
-/// method", and the list of roots is empty.
+/// Our side of a connection. It offers forms for people: see [`asks`](super::asks). A request for a model gets "no such method", and
+/// the list of roots is empty.
 #[derive(Clone, Default)]
 pub(super) struct Client {
     calls: Arc<Mutex<Calls>>,
+    asking: Asking,
 }
 
 /// Maximum number of progress reports that are kept for calls that are not followed yet.
@@ -75,6 +87,11 @@ struct Calls {
 impl Client {
     fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the calls that may ask a person.
+    pub(super) fn asking(&self) -> &Asking {
+        &self.asking
     }
 
     /// Passes on the progress of a call, including early reports, until the returned value is dropped.
@@ -109,9 +126,29 @@ impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("steersman", env!("CARGO_PKG_VERSION"));
         let mut config = ClientConfig::new(ClientCapabilities::default(), us);
+        let form = FormElicitationCapability::new();
+        config.capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
         // The newest version of the protocol that begins with the `initialize` request.
         config.protocol_version = ProtocolVersion::V_2025_11_25;
         config
+    }
+
+    async fn create_elicitation(
+        &self,
+        asked: ElicitRequestParams,
+        cx: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let Some(asker) = self.asking.of(&cx.meta).await else {
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        };
+        let given = tokio::select! {
+            biased;
+            given = asker.asks(asked, false) => given,
+            // The server gave its question up, or has ended, and hears no answer.
+            () = cx.ct.cancelled() => ElicitResult::new(ElicitationAction::Cancel),
+            () = self.asking.until_end() => ElicitResult::new(ElicitationAction::Cancel),
+        };
+        Ok(given)
     }
 
     async fn on_progress(

@@ -10,9 +10,11 @@ use crate::masked::Mask;
 use crate::transport::Clients;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::service::ClientInitializeError;
+use rmcp::model::{ErrorCode, ProtocolVersion};
+use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientLifecycleMode, RoleClient};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -93,19 +95,17 @@ impl Place {
     ) -> Result<Live, NoConnection> {
         let (said, changes) = (Said::default(), Arc::<AtomicU64>::default());
         let greets = async {
-            Ok::<_, NoConnection>(match self {
-                Self::Http { url, headers } => {
-                    let transport = http(url, headers, clients).map_err(permanent)?;
-                    let watched = Watched::new(transport, changes.clone());
-                    rmcp::serve_client(Client::default(), watched).await
-                }
-                Self::Process { argv, env, folder } => {
-                    let command = command(argv, env, folder).map_err(permanent)?;
-                    let pipe = Pipe::start(command, said.clone()).map_err(permanent)?;
-                    let watched = Watched::new(pipe, changes.clone());
-                    rmcp::serve_client(Client::default(), watched).await
-                }
-            })
+            let by = ClientLifecycleMode::Initialize;
+            let greeted = self.greets(clients, (&said, &changes), by).await?;
+            if !greeted.as_ref().is_err_and(wants_no_greeting) {
+                return Ok(greeted);
+            }
+            let by = ClientLifecycleMode::Discover {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            };
+            let found = self.greets(clients, (&said, &changes), by).await?;
+            // The first error says more if the server does not speak this version either.
+            Ok::<_, NoConnection>(if found.is_ok() { found } else { greeted })
         };
         let Ok(service) = tokio::time::timeout(limit, greets).await else {
             let tail = said.last_words(mask).await;
@@ -127,6 +127,48 @@ impl Place {
             Err(error) => Err(no_greeting(&error, &said, mask).await),
         }
     }
+}
+
+type Greeted = Result<RunningService<RoleClient, Client>, ClientInitializeError>;
+
+impl Place {
+    /// Opens a transport, and begins the conversation in this way.
+    async fn greets(
+        &self,
+        clients: &Clients,
+        (said, changes): (&Said, &Arc<AtomicU64>),
+        by: ClientLifecycleMode,
+    ) -> Result<Greeted, NoConnection> {
+        let client = Client::default();
+        Ok(match self {
+            Self::Http { url, headers } => {
+                let transport = http(url, headers, clients).map_err(permanent)?;
+                let watched = Watched::new(transport, changes.clone(), &client);
+                rmcp::serve_client_with_lifecycle(client, watched, by).await
+            }
+            Self::Process { argv, env, folder } => {
+                let command = command(argv, env, folder).map_err(permanent)?;
+                let pipe = Pipe::start(command, said.clone()).map_err(permanent)?;
+                let watched = Watched::new(pipe, changes.clone(), &client);
+                rmcp::serve_client_with_lifecycle(client, watched, by).await
+            }
+        })
+    }
+}
+
+/// Returns true if a server refused the greeting in a way that servers do which speak only versions without one (from 2026-07-28
+/// on).
+fn wants_no_greeting(error: &ClientInitializeError) -> bool {
+    let ClientInitializeError::JsonRpcError(error) = error else {
+        return false;
+    };
+    matches!(
+        error.code,
+        ErrorCode::METHOD_NOT_FOUND
+            | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+            | ErrorCode::INVALID_REQUEST
+            | ErrorCode::INVALID_PARAMS
+    )
 }
 
 /// Makes the reason for a fault that another attempt would not mend.

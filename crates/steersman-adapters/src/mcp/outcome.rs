@@ -12,13 +12,14 @@
 //! ```
 
 use super::content::{self, Piece};
+use super::linked::Linked;
 use super::pipe::UNREADABLE;
 use crate::masked::Mask;
 use crate::schema::Schemas;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::ServiceError;
-use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, Resource, ResourceContents};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpError};
 use serde_json::Value as Json;
@@ -46,17 +47,17 @@ pub(super) fn unknown(code: Code, message: impl Into<String>) -> Raw {
 }
 
 /// Turns a server's result into an outcome, checked against the tool's declared schema. `rounded`: the result was parsed by a
-/// library that rounds whole numbers beyond 64 bits.
+/// library that rounds whole numbers beyond 64 bits. `linked`: the resources that the result links to.
 pub(super) async fn result(
     result: CallToolResult,
     output: Option<(&Arc<str>, &Schemas)>,
-    rounded: bool,
+    (rounded, linked): (bool, Linked),
     makes: &str,
     mask: &Mask,
 ) -> Raw {
     let failed = result.is_error == Some(true);
     let structured = result.structured_content;
-    let (mut text, mut pieces) = read(result.content);
+    let (mut text, mut pieces) = read(result.content, linked);
     if !failed && structured.is_none() && text.len() > TEXT_MAX {
         let piece = Piece {
             name: Some("text.txt".to_owned()),
@@ -158,7 +159,7 @@ fn of_text(text: String) -> Json {
 }
 
 /// Splits a result into its text and its other content.
-fn read(blocks: Vec<ContentBlock>) -> (String, Vec<Piece>) {
+fn read(blocks: Vec<ContentBlock>, mut linked: Linked) -> (String, Vec<Piece>) {
     let (mut parts, mut content) = (Vec::new(), Vec::new());
     for block in blocks {
         match block {
@@ -173,15 +174,72 @@ fn read(blocks: Vec<ContentBlock>) -> (String, Vec<Piece>) {
                 parts.extend(resource(&mut content, embedded.resource));
             }
             ContentBlock::ResourceLink(link) => {
-                let media = link
-                    .mime_type
-                    .map_or_else(String::new, |m| format!(", {m}"));
-                parts.push(format!("(resource {}: {}{media})", link.name, link.uri));
+                let came = linked.remove(&link.uri);
+                parts.push(link_of(&mut content, link, came));
             }
             _ => parts.push("(content of a kind that is not known here)".to_owned()),
         }
     }
     (parts.join("\n"), content)
+}
+
+/// Describes a link, and adds the contents of its resource. `came`: `None` if it was not asked for, or is there already.
+fn link_of(
+    content: &mut Vec<Piece>,
+    link: Resource,
+    came: Option<Result<Vec<ResourceContents>, String>>,
+) -> String {
+    let Resource {
+        uri,
+        name,
+        mime_type,
+        ..
+    } = link;
+    let media = mime_type
+        .as_ref()
+        .map_or_else(String::new, |m| format!(", {m}"));
+    let contents = match came {
+        None => return format!("(resource {name}: {uri}{media})"),
+        Some(Err(why)) => return format!("(resource {name}: {uri}{media}; not read: {why})"),
+        Some(Ok(contents)) => contents,
+    };
+    let mut said = format!("(resource {name}: {uri}{media}; an artifact)");
+    let is_one = contents.len() == 1;
+    for one in contents {
+        let named = |of: &str| Some(if is_one { name.clone() } else { last_part(of) });
+        let bad = match one {
+            ResourceContents::TextResourceContents {
+                uri,
+                mime_type: own,
+                text,
+                ..
+            } => {
+                let media = own.or_else(|| mime_type.clone());
+                content.push(Piece {
+                    name: named(&uri),
+                    media: media.unwrap_or_else(|| "text/plain".to_owned()),
+                    bytes: text.as_bytes().into(),
+                });
+                None
+            }
+            ResourceContents::BlobResourceContents {
+                uri,
+                mime_type: own,
+                blob,
+                ..
+            } => {
+                let media = own.or_else(|| mime_type.clone());
+                let media = media.unwrap_or_else(|| "application/octet-stream".to_owned());
+                attach(content, named(&uri), media, &blob)
+            }
+            _ => Some("(a resource of a kind that is not known here)".to_owned()),
+        };
+        if let Some(bad) = bad {
+            said.push('\n');
+            said.push_str(&bad);
+        }
+    }
+    said
 }
 
 fn resource(content: &mut Vec<Piece>, resource: ResourceContents) -> Option<String> {

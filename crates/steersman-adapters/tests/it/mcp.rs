@@ -1,5 +1,6 @@
 //! MCP servers that misbehave, over both transports.
 
+pub(crate) mod asks;
 mod follow;
 mod http;
 
@@ -291,6 +292,54 @@ async fn what_is_no_text_stands_beside_the_result() {
             ("s.picture-21.1-2-notes.txt", "text/plain", b"remember")
         ]
     );
+}
+
+/// Linked resources are read from the server that names them, and nowhere else; the result stays whatever becomes of them.
+#[tokio::test]
+async fn what_a_result_links_to_is_read_from_its_server() {
+    let diary = Diary::new("links");
+    let network = scripted(&diary, "linked", "links", "");
+    let raw = McpTools::default()
+        .run(&call(&network), &CancellationToken::new())
+        .await;
+    let Raw::Made {
+        result: text,
+        made: content,
+        ..
+    } = raw
+    else {
+        panic!("{}", shown(&raw));
+    };
+    assert_eq!(
+        text,
+        "Two files.\n(resource a.txt: file:///a.txt, text/plain; an artifact)\n(resource dot: file:///dot.png; an artifact)\n\
+         (resource gone: file:///gone; not read: the server refused: there is no such file (-32002))\n\
+         (resource vast: file:///vast; not read: it has 99999999 bytes; a resource may have 8388608, and all of a result 33554432)"
+    );
+    let seen: Vec<_> = content
+        .iter()
+        .map(|c| (&*c.name, &*c.media, &*c.bytes))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("s.links-21.1-1-a.txt", "text/plain", &b"remember"[..]),
+            ("s.links-21.1-2-dot", "image/png", b"hi")
+        ]
+    );
+    assert_eq!(
+        diary.lines("read"),
+        3,
+        "one that is too large is not asked for"
+    );
+    // A server that offers no resources is not asked.
+    let diary = Diary::new("no-links");
+    let said = once(&McpTools::default(), &scripted(&diary, "", "links", "")).await;
+    assert!(
+        said.contains("(resource a.txt: file:///a.txt, text/plain)"),
+        "{said}"
+    );
+    assert_eq!(diary.lines("read"), 0);
 }
 
 #[tokio::test]

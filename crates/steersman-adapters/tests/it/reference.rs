@@ -2,6 +2,7 @@
 //! `scripts/mcp-servers.sh`, set `STEERSMAN_MCP_SERVERS=FOLDER`, and run the tests with `--ignored`. `cargo xtask ci`
 //! installs them.
 
+use crate::mcp::asks::Person;
 use crate::tools::{env, network, run_of, shown};
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::{Network, Source};
 use steersman_machine::values::expression::Names;
 use steersman_machine::view::mapping::Raw;
-use steersman_runtime::toolset::{Asked, Heard, ServerAsk, Toolset};
+use steersman_runtime::toolset::{Asked, Heard, ServerAsk, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
 fn place() -> PathBuf {
@@ -75,7 +76,16 @@ impl Bound {
     }
 
     async fn raw(&self, tool: &str, args: Json) -> Raw {
+        self.asks(tool, args, json!({})).await
+    }
+
+    /// Calls a tool of a server that asks a person, who gives these fields and consents to the defaults of all others.
+    async fn asks(&self, tool: &str, args: Json, gives: Json) -> Raw {
         let run = run_of(&self.network, tool, json!({ "args": args }), &env(&[]));
+        let run = ToolRun {
+            steps: Some(Person::consents(gives)),
+            ..run
+        };
         self.tools.run(&run, &CancellationToken::new()).await
     }
 
@@ -142,6 +152,24 @@ async fn everything(s: &Bound) {
         panic!("it gives a resource");
     };
     assert_eq!(content.len(), 1);
+    // Links are read from the server: one gives a text and the other other content.
+    let Raw::Made { made: content, .. } =
+        s.raw("s.get-resource-links", json!({ "count": 2 })).await
+    else {
+        panic!("it links to resources");
+    };
+    assert_eq!(content.len(), 2);
+    assert!(content.iter().all(|one| !one.bytes.is_empty()));
+    let form = s.asks(
+        "s.trigger-elicitation-request",
+        json!({}),
+        json!({ "name": "Ada" }),
+    );
+    let form = shown(&form.await);
+    assert!(
+        form.contains("- Name: Ada") && form.contains("- Favorite Integer: 42"),
+        "{form}"
+    );
     let wrong = s.call("s.get-sum", json!({ "a": "two" })).await;
     assert!(!wrong.starts_with("done"), "{wrong}");
     // Progress of a call, while another call runs.
@@ -229,10 +257,9 @@ async fn files_memory_and_time() {
 }
 
 /// The scenarios of the suite for clients that this client does not take part in: OAuth, which it does not do (a key is given
-/// in `headers`), and forms that a server wants filled in, which it declines, since nobody is asked for them. `docs/guides/mcp.md`
-/// says so.
+/// in `headers`). `docs/guides/mcp.md` says so.
 fn is_left_out(scenario: &str) -> bool {
-    scenario.starts_with("auth/") || scenario == "elicitation-sep1034-client-defaults"
+    scenario.starts_with("auth/")
 }
 
 #[tokio::test]

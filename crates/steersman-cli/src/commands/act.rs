@@ -269,7 +269,13 @@ pub(crate) fn only<'p>(
     kinds: &[PendingKind],
     what: &str,
 ) -> Result<&'p Pending, CommandError> {
-    let open: Vec<&Pending> = all.iter().filter(|p| kinds.contains(&p.kind)).collect();
+    // A question of an agent has no hold, and is answered; one of a server may also be approved or rejected.
+    let decides = kinds.contains(&PendingKind::Approval);
+    let is_of = |p: &&Pending| {
+        let may_be = p.kind != PendingKind::Question || p.hold.is_some() || !decides;
+        kinds.contains(&p.kind) && may_be
+    };
+    let open: Vec<&Pending> = all.iter().filter(is_of).collect();
     let list = |of: &[&Pending]| {
         let all: Vec<String> = of
             .iter()

@@ -35,11 +35,12 @@ pub(crate) struct ApproveArgs {
     act: Acting,
 }
 
-/// Kinds of holds that `approve` ends.
+/// Kinds of holds that `approve` ends. The server of a tool that asks gets the defaults of its fields.
 const GRANTED: &[PendingKind] = &[
     PendingKind::Approval,
     PendingKind::Repeat,
     PendingKind::Budget,
+    PendingKind::Question,
 ];
 
 pub(crate) async fn run(

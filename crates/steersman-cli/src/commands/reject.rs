@@ -30,6 +30,7 @@ const HELD: &[PendingKind] = &[
     PendingKind::Approval,
     PendingKind::Repeat,
     PendingKind::Budget,
+    PendingKind::Question,
 ];
 
 pub(crate) async fn run(

@@ -461,6 +461,9 @@ async fn ask(
             "  [a]pprove  [r]eject  [l]ater > "
         }
         PendingKind::Doubt => "  it [d]id happen  it did [n]ot  nobody [k]nows  [l]ater > ",
+        PendingKind::Question if pending.hold.is_some() => {
+            "  answer, approve or reject (empty: later) > "
+        }
         PendingKind::Question => "  answer (empty: later) > ",
         PendingKind::Input => "  hidden (empty: later) > ",
         PendingKind::Event
@@ -488,6 +491,12 @@ async fn ask(
         let by = by.clone();
         let acted = match (pending.kind, typed) {
             (PendingKind::Question, "") => return Ok(false),
+            (PendingKind::Question, "approve") if pending.hold.is_some() => {
+                session.approve(of, by).await
+            }
+            (PendingKind::Question, "reject") if pending.hold.is_some() => {
+                session.act(Act::reject(of, None, by)).await
+            }
             (PendingKind::Question, text) => session.answer(of, text, by).await,
             (_, "l" | "later" | "") => return Ok(false),
             (PendingKind::Doubt, "d") => {

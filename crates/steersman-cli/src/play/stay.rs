@@ -1,13 +1,16 @@
-//! Waits for a while if the session waits only for a model that does not answer.
+//! Waits for a while if the session waits only for a model that does not answer, and for as long as a server asks in the middle of a
+//! call that must not be repeated.
 
 use super::{Ended, Play};
+use crate::asked::{self, Elsewhere};
 use crate::error::CommandError;
 use crate::printer::yellow;
-use crate::words::span;
+use crate::words::{span, talk_width};
 use std::sync::Arc;
 use std::time::Instant;
-use steersman::runtime::pending::PendingKind;
+use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::Settled;
+use steersman_machine::stored::interaction::Class;
 
 impl Play<'_> {
     /// Waits up to `--wait` while the session waits only for places that do not answer, and then returns its state.
@@ -48,6 +51,69 @@ impl Play<'_> {
             self.rest().await?;
         }
     }
+}
+
+impl Play<'_> {
+    /// Returns true if nobody answers here what a server asks in the middle of a call that must not be repeated: if this command
+    /// ended, the question would be over.
+    pub(super) async fn must_stay(&self, settled: &Settled) -> Result<bool, CommandError> {
+        let asks = asked_by_servers(settled).next().is_some();
+        if !asks || self.typed_here.is_some() || self.session.outside().await?.running == 0 {
+            return Ok(false);
+        }
+        let seen = self.place.engine().inspect(self.session.id()).await?;
+        let Some(network) = seen.network else {
+            return Ok(false);
+        };
+        let mut tools = asked_by_servers(settled).filter_map(|asked| asked.tool.as_ref());
+        Ok(tools.any(|tool| {
+            let tool = network.tools.get(tool);
+            tool.is_some_and(|tool| tool.effect == Class::Unsafe)
+        }))
+    }
+
+    /// Waits until somebody has answered in another terminal. Returns how driving ended, if the user leaves.
+    pub(super) async fn stays_for_answer(
+        &mut self,
+        settled: Arc<Settled>,
+    ) -> Result<Option<Ended>, CommandError> {
+        let now = self.place.now();
+        for asked in asked_by_servers(&settled) {
+            for row in asked::frame(asked, &Elsewhere::new(), now, talk_width()) {
+                self.printer.talk(row);
+            }
+            self.printer.talk(yellow(
+                "Its call must not be repeated, and its server waits. So this command stays. Answer in another terminal:",
+            ));
+            for command in asked::commands(&self.short, asked) {
+                self.printer.next(command, "");
+            }
+        }
+        let session = self.session.clone();
+        let changed = session.settled_otherwise(&settled);
+        tokio::pin!(changed);
+        loop {
+            tokio::select! {
+                biased;
+                now = &mut changed => {
+                    now?;
+                    return Ok(None);
+                }
+                () = self.leaving.wanted() => return self.leave_off().await.map(Some),
+                item = self.feed.next() => self.item(item?).await?,
+            }
+        }
+    }
+}
+
+/// Returns the questions that servers ask while their tools run.
+fn asked_by_servers(settled: &Settled) -> impl Iterator<Item = &Pending> {
+    let all: &[Pending] = match settled {
+        Settled::Asks(all) => all,
+        _ => &[],
+    };
+    let of_server = |asked: &&Pending| asked.kind == PendingKind::Question && asked.hold.is_some();
+    all.iter().filter(of_server)
 }
 
 /// Returns true if the session waits only for places that do not answer.

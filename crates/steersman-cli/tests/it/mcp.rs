@@ -3,6 +3,7 @@
 use crate::world::{World, root};
 use insta::assert_snapshot;
 use std::io::Read;
+use std::process::{Child, Stdio};
 
 const CLERK: &str = r#"
 name: clerk
@@ -251,4 +252,95 @@ fn what_a_model_sees_under_another_name_is_told() {
             .ends_with(&format!("as `{told}`"))
     });
     assert_eq!(note.unwrap()["health"], "note");
+}
+
+/// A server that asks a person while its tool, which is of this class, runs.
+fn asking(class: &str) -> World {
+    let world = world(&format!(
+        "name: clerk\nmcp:\n  desk: {{ command: [sh, server.sh, diary, asks], tools: [books], effect: {class} }}\n\
+         agents: {{ clerk: {{ system: You help., tools: [desk.books] }} }}\n"
+    ));
+    world.write(
+        "script.yaml",
+        r#"clerk: [ { call: { desk__books: {} } }, "It says {{ request.last }}." ]"#,
+    );
+    world
+}
+
+const RUN: [&str; 5] = ["run", "--script-all", "script.yaml", "--input", "hi"];
+const DAY: &str = r#"{"when":"2026-12-24"}"#;
+const BOOKED: &str = "It says booked when:2026-12-24,seats:1.";
+
+fn asked(world: &World) -> usize {
+    let diary = std::fs::read_to_string(world.folder.join("diary")).unwrap();
+    diary.lines().filter(|line| *line == "asked").count()
+}
+
+/// Starts a session whose command stays, and returns it once its server has asked.
+fn stays(world: &World) -> Child {
+    let driver = world
+        .command(&RUN)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while asked(world) == 0 || world.json_lines(&["pending"]).is_empty() {
+        std::thread::yield_now();
+    }
+    driver
+}
+
+#[test]
+fn what_a_server_asks_is_answered_by_a_later_command() {
+    let world = asking("read");
+    let ran = world.run(&RUN);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.all().contains("steersman reject"), "{ran:?}");
+    let open = &world.json_lines(&["pending"])[0];
+    assert_eq!(open["kind"], "question", "{open}");
+    assert_eq!(open["because"], "the server `desk` asks", "{open}");
+    let needs = &open["needs"];
+    assert_eq!(needs[0], "when (date)", "{open}");
+    let wrong = world.run(&["answer", "last", r#"{"when":"soon"}"#]);
+    assert!(wrong.err.contains("`when`: `soon` is no date"), "{wrong:?}");
+    let answered = world.run(&["answer", "last", DAY]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    assert!(answered.out.contains(BOOKED), "{answered:?}");
+    // The call was made again, and nobody was asked again.
+    assert_eq!(asked(&world), 2);
+    let shown = world.run(&["show", "last"]).out;
+    assert!(shown.contains("Which day?"), "{shown}");
+    assert!(shown.contains("desk.books answered by user"), "{shown}");
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+}
+
+#[test]
+fn a_command_stays_while_a_server_asks_in_a_call_that_must_not_be_repeated() {
+    let world = asking("unsafe");
+    let driver = stays(&world);
+    let answered = world.run(&["answer", "last", DAY]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    let ran = driver.wait_with_output().unwrap();
+    let (out, err) = (
+        String::from_utf8_lossy(&ran.stdout),
+        String::from_utf8_lossy(&ran.stderr),
+    );
+    assert!(ran.status.success(), "{out}{err}");
+    assert!(out.contains(BOOKED), "{out}{err}");
+    assert!(err.contains("Answer in another terminal"), "{out}{err}");
+    assert_eq!(asked(&world), 1);
+}
+
+#[test]
+fn a_kill_while_a_server_asks_leaves_an_unsafe_call_in_doubt() {
+    let world = asking("unsafe");
+    let mut driver = stays(&world);
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    let ran = world.run(&["run", "--resume", "last"]);
+    assert_eq!(ran.code, Some(7), "{ran:?}");
+    let open = &world.json_lines(&["pending"])[0];
+    assert_eq!(open["kind"], "doubt", "{open}");
+    assert_eq!(asked(&world), 1, "nothing is repeated");
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
 }

@@ -10,6 +10,7 @@ use crate::ledger::Record;
 use crate::pending::{PendingId, may};
 use crate::session::Fate;
 use crate::store::InboxMessage;
+use crate::toolset::Given;
 use serde_json::{Map, Value as Json};
 use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
@@ -419,12 +420,17 @@ impl Job<'_, '_> {
             );
             return Ok(Ok(()));
         }
-        if let Err(why) = self.seen(of, &by.role, &[Why::Input]) {
-            return Ok(Err(why));
-        }
+        let why = match self.seen(of, &by.role, &[Why::Input, Why::Elicited]) {
+            Ok(why) => why,
+            Err(refused) => return Ok(Err(refused)),
+        };
         // If this machine's key cannot open the secret, the tool would run without it: the question stays open.
-        if let Err(error) = self.seen.engine.sealer().open_text(sealed) {
-            return Ok(Err(error.to_string()));
+        let text = match self.seen.engine.sealer().open_text(sealed) {
+            Ok(text) => text.to_string(),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        if why == Why::Elicited {
+            return self.answers_question(message, effect, &by, &text);
         }
         let branch = out.branch;
         let about = self
@@ -456,10 +462,17 @@ impl Job<'_, '_> {
         args: Option<String>,
     ) -> Result<Acted, Stop> {
         let effect = of.effect;
-        let why = match self.seen(of, &by.role, &[Why::Repeat, Why::Approval, Why::Budget]) {
+        let kinds = [Why::Repeat, Why::Approval, Why::Budget, Why::Elicited];
+        let why = match self.seen(of, &by.role, &kinds) {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
+        if why == Why::Elicited {
+            return match args {
+                Some(fields) => self.answers_question(message, effect, &by, &fields),
+                None => self.accepts_question(message, effect, &by),
+            };
+        }
         if why == Why::Approval
             && let Some(changed) = self.changed(effect)?
         {
@@ -550,11 +563,20 @@ impl Job<'_, '_> {
         reason: Option<String>,
     ) -> Result<Acted, Stop> {
         let effect = of.effect;
-        let kinds = [Why::Repeat, Why::Approval, Why::Budget, Why::Input];
+        let kinds = [
+            Why::Repeat,
+            Why::Approval,
+            Why::Budget,
+            Why::Input,
+            Why::Elicited,
+        ];
         let why = match self.seen(of, &by.role, &kinds) {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
+        if why == Why::Elicited {
+            return self.question_over(message, effect, by, &Given::Declined, reason);
+        }
         if !self.d.effects.outs().contains_key(&effect) {
             return Ok(Err(not_open(effect)));
         }

@@ -26,7 +26,7 @@ impl Job<'_, '_> {
         asks: Asks,
     ) -> Result<(), Stop> {
         let told = if self.runs(effect, attempt) {
-            self.recorded_step(effect, &name, asks)?
+            self.recorded_step(effect, &name, &asks)?
         } else {
             Some(Told::Refused(is_over()))
         };
@@ -42,11 +42,12 @@ impl Job<'_, '_> {
                 let due = due.unwrap_or(self.seen.now.plus(millis));
                 self.waits_inside(effect, attempt, name, due)
             }
+            (None, Asks::Person(question)) => self.question_asked(effect, attempt, name, *question),
         }
     }
 
     /// Returns the answer that earlier attempts recorded. `None`: the step is to run, also if it ran before.
-    fn recorded_step(&self, effect: Id, name: &Name, asks: Asks) -> Result<Option<Told>, Stop> {
+    fn recorded_step(&self, effect: Id, name: &Name, asks: &Asks) -> Result<Option<Told>, Stop> {
         let Some((_, inside)) = self.d.ledger.step(effect, name) else {
             return Ok(None);
         };
@@ -215,7 +216,8 @@ impl Job<'_, '_> {
             // It did nothing so far.
             draft.note(Note::NotPerformed(effect, attempt));
         }
-        if self.d.ledger.hold(effect, Why::Wait).is_some() {
+        let holds = |why| self.d.ledger.hold(effect, why).is_some();
+        if holds(Why::Wait) || holds(Why::Elicited) {
             self.d.effects.holds(effect);
         } else {
             self.d.effects.tries_now(effect, self.seen.now);
@@ -260,7 +262,10 @@ impl Job<'_, '_> {
 
     fn runs(&self, effect: Id, attempt: u32) -> bool {
         let out = self.d.effects.out(effect);
-        out.is_some_and(|out| out.attempt == attempt && out.state == OutState::Running)
+        out.is_some_and(|out| {
+            out.attempt == attempt
+                && (out.state == OutState::Running || self.d.effects.is_asking(effect))
+        })
     }
 }
 

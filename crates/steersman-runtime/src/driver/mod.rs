@@ -34,6 +34,7 @@ pub(crate) mod outage;
 mod outcome;
 mod parts;
 mod probe;
+mod questions;
 mod reach;
 mod rebind;
 mod recorded;
@@ -259,8 +260,11 @@ impl Driver {
                     Came::Probe(..) | Came::Reach(_) | Came::Judge(..) => false,
                 },
                 // It may want a text that an earlier attempt recorded.
-                Some(Heard::Event(Event::Step { effect, name, .. })) => {
-                    self.ledger.step(*effect, name).is_none()
+                Some(Heard::Event(Event::Step {
+                    effect, name, asks, ..
+                })) => {
+                    let is_asked = matches!(asks, Asks::Person(_));
+                    !is_asked && self.ledger.step(*effect, name).is_none()
                 }
                 Some(Heard::Event(event)) => !matches!(event, Event::Go(_) | Event::Stop),
                 _ => false,
@@ -605,7 +609,7 @@ impl Job<'_, '_> {
                 self.busy();
                 self.d.course.stops(true);
                 self.cut_free();
-                Ok(())
+                self.leaves_questions()
             }
         }
     }

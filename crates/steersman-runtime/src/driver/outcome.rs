@@ -1,7 +1,7 @@
 //! Ends of attempts: the outcome is offered, the attempt is tried again, or the effect is in doubt.
 
 use super::draft::{Draft, Note};
-use super::{Came, Do, Job, Judged, Stop};
+use super::{Came, Do, Job, Judged, OutState, Stop};
 use crate::ledger::Amount;
 use crate::limiter::Ended;
 use crate::model::BoundModel;
@@ -209,6 +209,14 @@ impl Job<'_, '_> {
         };
         let world = out.touches_world();
         let branch = out.branch;
+        if self.keeps_question(effect, tool.class, &raw) {
+            return self.ended_before_answer(branch, (effect, attempt), &raw, world);
+        }
+        if out.state == OutState::Held {
+            // The session stood at its question.
+            self.d.effects.goes_on(effect);
+            self.busy();
+        }
         let wanted = retry::wanted(&raw, tool.class);
         let raw = self.beside_earlier(effect, raw);
         let note = match &raw {
@@ -217,7 +225,11 @@ impl Job<'_, '_> {
             Raw::Unknown(_) => Note::Unknown(effect, attempt),
         };
         let notes = world.then_some(note).into_iter();
-        let notes: Vec<Note> = notes.chain(self.wait_left(effect)).collect();
+        let left = self
+            .wait_left(effect)
+            .into_iter()
+            .chain(self.question_left(effect));
+        let notes: Vec<Note> = notes.chain(left).collect();
         if let Some(wanted) = wanted {
             let attempts = 1 + self.tool_def(&tool.tool).map_or(0, |t| t.retry);
             let now = self.seen.now;
@@ -256,6 +268,24 @@ impl Job<'_, '_> {
         }
     }
 
+    /// An attempt ended without an outcome while a person was asked for it: the question stays open.
+    fn ended_before_answer(
+        &mut self,
+        branch: Id,
+        (effect, attempt): (Id, u32),
+        raw: &Raw,
+        world: bool,
+    ) -> Result<(), Stop> {
+        let mut draft = self.draft(branch);
+        if world {
+            draft.note(match raw {
+                Raw::NotPerformed(_) => Note::NotPerformed(effect, attempt),
+                _ => Note::Unknown(effect, attempt),
+            });
+        }
+        self.write(draft)
+    }
+
     /// Adds to the last failure how many attempts there were, over how long.
     fn after_all(&self, effect: Id, attempts: u32, raw: Raw) -> Raw {
         let since = self.d.effects.out(effect).map(|out| out.since);
@@ -289,6 +319,9 @@ impl Job<'_, '_> {
     pub(super) fn doubt(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), Stop> {
         let mut draft = self.draft(self.d.effects.outs()[&effect].branch);
         draft.note(Note::Unknown(effect, attempt));
+        if let Some(left) = self.question_left(effect) {
+            draft.note(left);
+        }
         let reason = match &raw {
             Raw::Unknown(fault) | Raw::NotPerformed(fault) | Raw::Failed(fault) => {
                 fault.message.clone()

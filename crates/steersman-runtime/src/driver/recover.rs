@@ -218,6 +218,11 @@ impl Job<'_, '_> {
             self.d.effects.holds(effect);
             return Ok(());
         }
+        let asks = record.holds.values().any(|hold| hold.why == Why::Elicited);
+        if asks && (tool.class != Class::Unsafe || self.goes_on_after_steps(effect)) {
+            self.d.effects.holds(effect);
+            return Ok(());
+        }
         let is_doubted = record.holds.values().any(|hold| hold.why == Why::Doubt);
         match (record.progress, tool.class) {
             (Progress::Started { .. } | Progress::Unknown { .. }, Class::Unsafe)
@@ -227,6 +232,9 @@ impl Job<'_, '_> {
             }
             (Progress::Started { .. }, Class::Unsafe) => {
                 draft.note(Note::Unknown(effect, record.attempt));
+                if let Some(left) = self.question_left(effect) {
+                    draft.note(left);
+                }
                 let reason = "its owner died before the outcome was known";
                 self.way_out(draft, effect, reason);
             }

@@ -71,6 +71,8 @@ impl Job<'_, '_> {
             .filter(|(id, out)| match out.state {
                 OutState::Running => true,
                 OutState::Queued => !self.d.ledger.paused && !waits_for_end(id, out),
+                // It waits for a person, and the server of its tool waits with it.
+                OutState::Held => self.d.effects.is_asking(**id),
                 _ => false,
             });
         // Attempts whose branch was superseded, or whose call was cancelled.

@@ -315,14 +315,16 @@ impl Job<'_, '_> {
                 ));
             }
         }
+        // Nobody can answer its question any more.
+        let asks = self.d.effects.is_asking(effect);
         let Some(out) = self.d.effects.ended(effect) else {
             return;
         };
         Self::quit_waiting(draft, &out);
         let world = out.touches_world();
-        let runs = matches!(out.state, OutState::Running);
+        let runs = asks || matches!(out.state, OutState::Running);
         match out.state {
-            OutState::Running if cuts || !world => {
+            OutState::Running | OutState::Held if runs && (asks || cuts || !world) => {
                 let attempt = out.attempt;
                 self.out.orders.push(Do::Cut { effect, attempt });
                 if world {

@@ -15,7 +15,7 @@ use crate::servers::Listed;
 use crate::session::Fate;
 use crate::step::Let;
 use crate::store::{Batch, BoxedEvent, InboxMessage, StoreError};
-use crate::toolset::{StepEnd, ToolRun, Toolset};
+use crate::toolset::{Question, StepEnd, ToolRun, Toolset};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -37,7 +37,7 @@ pub(crate) enum Event {
         attempt: u32,
         came: Came,
     },
-    /// An attempt asks to begin a step, or to wait.
+    /// An attempt asks to begin a step, to wait, or to ask a person.
     Step {
         effect: Id,
         attempt: u32,
@@ -88,12 +88,14 @@ pub(crate) enum Came {
 }
 
 /// A request of an attempt inside of its call.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asks {
     /// To begin a step.
     Begin,
     /// To wait for this many milliseconds.
     Wait(u64),
+    /// To ask a person.
+    Person(Box<Question>),
 }
 
 /// The answer to an attempt that asked for a step or a wait, or that told the end of a step.
@@ -103,7 +105,7 @@ pub(crate) enum Told {
     Begin,
     /// An earlier attempt recorded this end of the step.
     Ended(StepEnd),
-    /// The wait is over, or the end of the step is on disk.
+    /// The wait is over, the end of the step is on disk, or the person was not asked.
     Over,
     /// The attempt ends here, and another one goes on.
     Park,

@@ -250,9 +250,10 @@ pub(super) fn run(
         run.steps = Some(steps.clone());
         run.writes = Some(scope.clone());
         let recording = Recording(steps);
+        let allowed = Allowed::ButForQuestions(&recording.0, timeout);
         tokio::select! {
             biased;
-            raw = run_tool(toolset, run, timeout, clock, cancel, hear) => {
+            raw = run_tool(toolset, run, allowed, clock, cancel, hear) => {
                 let stands = matches!(raw, Raw::Done(_) | Raw::Made { .. });
                 says.end(stands, &told).await;
                 Some(ended(scope.explains(raw)))
@@ -382,7 +383,7 @@ pub(super) fn run_aside(
                 slot = let_through(slots, place, &*clock) => slot,
             };
             let cut = all.child_token();
-            let raw = run_tool(toolset, run, timeout, clock, cut, hear).await;
+            let raw = run_tool(toolset, run, Allowed::All(timeout), clock, cut, hear).await;
             drop(slot);
             return Some(ended(raw));
         }
@@ -399,7 +400,7 @@ pub(super) fn run_aside(
         }
         let cancel = CancellationToken::new();
         Some(ended(
-            run_tool(toolset, run, timeout, clock, cancel, hear).await,
+            run_tool(toolset, run, Allowed::All(timeout), clock, cancel, hear).await,
         ))
     })
 }
@@ -476,11 +477,36 @@ fn as_its_place_sees(result: &Result<Answer, Failure>) -> Option<Ended> {
     }
 }
 
-/// Runs a tool once, for at most `timeout` milliseconds. A panic passes through to [`answering`].
+/// The milliseconds that a tool may take.
+pub(super) enum Allowed<'a> {
+    /// In all.
+    All(u64),
+    /// Without the time in which a person answers a question of its server.
+    ButForQuestions(&'a Recorder, u64),
+}
+
+impl Allowed<'_> {
+    fn millis(&self) -> u64 {
+        match self {
+            Self::All(millis) | Self::ButForQuestions(_, millis) => *millis,
+        }
+    }
+
+    /// Waits until the time is over. `ahead`: milliseconds that are allowed in addition.
+    async fn passes(&self, clock: &dyn Clock, ahead: u64) {
+        let millis = self.millis().saturating_add(ahead);
+        match self {
+            Self::All(_) => clock.sleep(millis).await,
+            Self::ButForQuestions(steps, _) => steps.time_passes(clock, millis).await,
+        }
+    }
+}
+
+/// Runs a tool once, for the time that it is allowed. A panic passes through to [`answering`].
 pub(super) async fn run_tool(
     toolset: Option<Arc<dyn Toolset>>,
     run: ToolRun,
-    timeout: u64,
+    allowed: Allowed<'_>,
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
     hear: Hear,
@@ -492,13 +518,14 @@ pub(super) async fn run_tool(
         ));
     };
     let class = run.work.class;
+    let timeout = allowed.millis();
     let ahead = toolset.starts_within(&run);
     let running = toolset.run_heard(&run, &cancel, hear);
     tokio::pin!(running);
     let late = tokio::select! {
         biased;
         raw = &mut running => return raw,
-        () = clock.sleep(timeout.saturating_add(ahead)), if toolset.is_timed() => Code::Timeout,
+        () = allowed.passes(&*clock, ahead), if toolset.is_timed() => Code::Timeout,
         () = cancel.cancelled() => Code::Cancelled,
     };
     // A cancelled tool may still report its outcome: a known outcome is worth a short wait.

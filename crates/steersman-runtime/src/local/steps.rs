@@ -3,11 +3,14 @@
 
 use super::attempt::{FromTask, Tell};
 use crate::Boxed;
+use crate::clock::Clock;
 use crate::driver::{Asks, Event, Told};
 use crate::engine::Engine;
+use crate::ledger::answer_name;
 use crate::seal::is_sealed_text;
 use crate::secrets::{mask_text, readable};
-use crate::toolset::{Leave, StepBegun, StepEnd, Steps, ToolRun};
+use crate::toolset::{Given, Leave, Question, StepBegun, StepEnd, Steps, ToolRun};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::network::Network;
 use steersman_machine::stored::codes::Code;
@@ -39,10 +42,22 @@ struct Course {
     parks: bool,
     /// The attempt is over.
     over: bool,
+    /// Number of questions that a person has not answered yet.
+    open: u32,
+    /// Number of questions that were asked.
+    asked: u32,
+    /// Names of the answers that came.
+    answers: BTreeSet<Name>,
 }
+
+/// Maximum number of questions that a server may ask in one attempt.
+const QUESTIONS: u32 = 64;
 
 /// A step that was asked for; it counts as busy until this is dropped.
 struct Busy(Arc<Recorder>, Name);
+
+/// A question that is open until this is dropped.
+struct Open<'a>(&'a Recorder);
 
 /// Dropped with its attempt: no step begins any more.
 pub(super) struct Recording(pub(super) Arc<Recorder>);
@@ -91,6 +106,33 @@ impl Recorder {
     /// Waits until the attempt has to end between two steps.
     pub(super) async fn parks(&self) {
         self.until(|course| course.parks && course.busy == 0).await;
+    }
+
+    /// Waits until a person is asked, or until nobody is.
+    async fn until_asks(&self, asks: bool) {
+        self.until(|course| (course.open > 0) == asks).await;
+    }
+
+    /// Ends after this time, but for the time in which a person is asked: after each answer the whole time begins again.
+    pub(super) async fn time_passes(&self, clock: &dyn Clock, millis: u64) {
+        loop {
+            self.until_asks(false).await;
+            tokio::select! {
+                biased;
+                () = self.until_asks(true) => {}
+                () = clock.sleep(millis) => return,
+            }
+        }
+    }
+
+    /// Counts a question. Returns the name of its answer; `None` if the server asked too often.
+    fn counts(&self, question: &Question) -> Option<Name> {
+        let mut course = self.course();
+        course.asked += 1;
+        let mut names =
+            (0..QUESTIONS as usize).map(|n| answer_name(&question.message, &question.schema, n));
+        let name = names.find(|name| !course.answers.contains(name));
+        name.filter(|_| course.asked <= QUESTIONS)
     }
 
     /// Sends an event, and waits for the answer of the driver.
@@ -195,6 +237,33 @@ impl Steps for Recorder {
             }
         })
     }
+
+    fn ask(self: Arc<Self>, question: Question) -> Boxed<'static, Result<Given, Fault>> {
+        Box::pin(self.asks_person(question))
+    }
+}
+
+impl Recorder {
+    async fn asks_person(self: Arc<Self>, question: Question) -> Result<Given, Fault> {
+        let Some(name) = self.counts(&question) else {
+            let message = format!("its server asked more than {QUESTIONS} questions");
+            return Err(Fault::new(Code::Failed, message));
+        };
+        self.changes(|course| course.open += 1);
+        let open = Open(&self);
+        let asks = Asks::Person(Box::new(question));
+        let told = self.asks(name.clone(), asks).await;
+        drop(open);
+        match told {
+            Told::Ended(Ok(text)) => {
+                self.changes(|course| _ = course.answers.insert(name));
+                Ok(Given::read(&text))
+            }
+            Told::Over => Ok(Given::Declined),
+            Told::Refused(fault) | Told::Ended(Err(fault)) => Err(fault),
+            Told::Park | Told::Begin => std::future::pending().await,
+        }
+    }
 }
 
 impl StepBegun for Busy {
@@ -218,6 +287,12 @@ impl StepBegun for Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.changes(|course| course.busy -= 1);
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.changes(|course| course.open -= 1);
     }
 }
 

@@ -8,6 +8,7 @@ mod own;
 mod search;
 
 pub use equal::{Beginning, Equal, Stands, Verdict};
+pub(crate) use inside::answer_name;
 pub use inside::{Inside, Work};
 pub use own::{Heard, Probe, Reach};
 pub use search::{Search, Stood};

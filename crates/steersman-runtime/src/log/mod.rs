@@ -6,6 +6,7 @@ pub mod branches;
 pub mod conformance;
 pub(crate) mod error;
 pub mod feed;
+pub mod fields;
 mod heard;
 pub(crate) mod inspection;
 pub(crate) mod last;

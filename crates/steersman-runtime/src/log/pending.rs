@@ -3,6 +3,7 @@
 
 pub use crate::inbox::PendingId;
 
+use crate::fields::Fields;
 use crate::ledger::{Heard, Ledger, Record};
 use crate::store::SessionState;
 use serde::de::Error as _;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
-use steersman_machine::network::Network;
+use steersman_machine::network::{Network, Source};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{About, Hold, Why};
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
@@ -53,7 +54,7 @@ pub struct Pending {
     pub show: Vec<String>,
     /// Arguments that an approver may change.
     pub edit: Vec<Name>,
-    /// Reason for the approval, for people.
+    /// Reason for the approval, for people; for a question of a server, which server asks.
     pub because: Option<String>,
     /// Time at which the wait ends by itself.
     pub due: Option<Time>,
@@ -64,7 +65,8 @@ pub struct Pending {
     pub repeats: Option<Name>,
     /// For an outage: the place that does not answer, as named by [`BoundModel::place`](crate::model::BoundModel::place).
     pub place: Option<Name>,
-    /// For a doubt: the parts of the result that a person must give if the effect happened ([`mapping::needed`]).
+    /// For a doubt: the parts of the result that a person must give if the effect happened ([`mapping::needed`]). For a question of
+    /// a server: the fields that it wants, in words ([`Fields::described`]).
     pub needs: Vec<String>,
     /// For a doubt: the probe that asks or asked whether the effect happened.
     pub probe: Option<ProbeState>,
@@ -172,7 +174,7 @@ pub enum PendingKind {
     Budget,
     /// An equal effect was done or given up before.
     Repeat,
-    /// An agent asks a person a question.
+    /// An agent asks a person a question, or the server of a tool does so while the tool runs: then there is a hold.
     Question,
     /// An event from outside is awaited.
     Event,
@@ -499,6 +501,16 @@ fn held(cx: &Cx<'_>, ledger: &Ledger, wish: &Wish, hold: &Hold, pending: &mut Pe
     if matches!(hold.why, Why::Approval | Why::Repeat) {
         pending.repeats = about.and_then(About::equal).map(Name::from);
     }
+    if let (Why::Elicited, Some(schema)) = (hold.why, about.and_then(About::body)) {
+        if let Ok(fields) = Fields::read(&cx.bodies.text(schema)) {
+            pending.needs = fields.described();
+            pending.options = fields.options();
+        }
+        pending.because = Some(match &wish.work {
+            Work::Tool(tool) => server_asks(cx.network, &tool.tool),
+            _ => "its server asks".to_owned(),
+        });
+    }
     if let (Why::Doubt, Work::Tool(tool)) = (hold.why, &wish.work) {
         let def = cx.network.tools.get(&tool.tool);
         pending.needs = def.map(mapping::needed).unwrap_or_default();
@@ -506,6 +518,14 @@ fn held(cx: &Cx<'_>, ledger: &Ledger, wish: &Wish, hold: &Hold, pending: &mut Pe
     }
     if let Some(ask) = hold.ask {
         pending.text = cx.bodies.text(ask);
+    }
+}
+
+/// Says which server asks, as a part of a sentence.
+fn server_asks(network: &Network, tool: &str) -> String {
+    match network.tools.get(tool).map(|tool| &tool.source) {
+        Some(Source::Mcp { server, .. }) => format!("the server `{server}` asks"),
+        _ => "its server asks".to_owned(),
     }
 }
 

@@ -154,6 +154,56 @@ pub trait Steps: Send + Sync + 'static {
     /// # Errors
     /// The attempt does not run any more, or an earlier attempt had a step of this name.
     fn wait(self: Arc<Self>, name: Name, millis: u64) -> Boxed<'static, Result<(), Fault>>;
+
+    /// Asks a person what the server of the tool wants to know. If an earlier attempt of the call asked the same and it was
+    /// answered, returns that answer. While the question is open the time of the attempt stands still.
+    ///
+    /// # Errors
+    /// The question is over without an answer: the attempt does not run any more, or its session is being stopped.
+    fn ask(self: Arc<Self>, question: Question) -> Boxed<'static, Result<Given, Fault>>;
+}
+
+/// A question that the server of a tool asks while the tool runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The words of the server, for people; at most [`MESSAGE`](crate::fields::MESSAGE) bytes.
+    pub message: String,
+    /// The JSON Schema of the fields that it wants ([`Fields`](crate::fields::Fields)).
+    pub schema: String,
+    /// True if nothing of the attempt goes on while the question is open. The attempt is then dropped here, and another one follows
+    /// that gets the answer.
+    pub parks: bool,
+    /// The reason why no person is asked, as a sentence. The question is then in the log as refused, and declined.
+    pub declined: Option<String>,
+}
+
+/// The answer of a person to a [`Question`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// The fields, as an object that fits the schema.
+    Fields(serde_json::Value),
+    /// The person declines.
+    Declined,
+}
+
+impl Given {
+    /// Returns the stored form: JSON.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Fields(fields) => serde_json::json!({ "given": fields }),
+            Self::Declined => serde_json::json!({ "declined": true }),
+        }
+        .to_string()
+    }
+
+    /// Reads the stored form. A text that was erased counts as declined.
+    pub(crate) fn read(text: &str) -> Self {
+        let mut json: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        match json.get_mut("given").map(serde_json::Value::take) {
+            Some(fields) => Self::Fields(fields),
+            None => Self::Declined,
+        }
+    }
 }
 
 /// A step that has begun. Dropping it means that its end is unknown.

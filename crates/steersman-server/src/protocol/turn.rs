@@ -188,13 +188,23 @@ impl Open {
     }
 }
 
+/// Returns the words of a question. If the server of a tool wants several fields, they say how to answer: front ends know one text.
+fn words(question: &Question) -> String {
+    let (text, needs) = (question.text(), &question.pending().needs);
+    if question.kind() != PendingKind::Question || needs.len() < 2 {
+        return text.to_owned();
+    }
+    let needs = needs.join(", ");
+    format!("{text}\nThe answer is a JSON object with the fields {needs}.")
+}
+
 impl From<&Question> for Open {
     fn from(question: &Question) -> Self {
         Self {
             id: question.id(),
             kind: question.kind(),
             roles: question.pending().roles.clone(),
-            text: question.text().to_owned(),
+            text: words(question),
             tool: question.tool().map(Into::into),
             arguments: question.arguments(),
             options: question.options().to_vec(),

@@ -44,9 +44,13 @@ pub(super) fn released(why: Why, how: Release, by: &Decider, said: Option<&str>)
         (Why::Doubt, Release::Outcome) => (format!("was done, says {by}"), Tone::Decided),
         (Why::Doubt, Release::Go) => (format!("did not happen, says {by}"), Tone::Decided),
         (Why::Doubt, Release::GivenUp) => (format!("stays unknown, says {by}"), Tone::Doubt),
-        (Why::Input, Release::Go) | (Why::Elicited, Release::Outcome) => {
-            (format!("given by {by}"), Tone::Decided)
+        (Why::Input, Release::Go) => (format!("given by {by}"), Tone::Decided),
+        (Why::Elicited, Release::Outcome) => (format!("answered by {by}"), Tone::Decided),
+        (Why::Elicited, Release::Refused) if *by == Decider::Rule => {
+            (format!("declined{said}"), Tone::Wrong)
         }
+        (Why::Elicited, Release::Refused) => (format!("declined by {by}{said}"), Tone::Decided),
+        (Why::Elicited, Release::Cancelled) => (format!("asks no longer{said}"), Tone::Wrong),
         (Why::Wait, Release::Go) => ("its time has come".into(), Tone::Came),
         (Why::Wait, Release::Outcome) => ("its event came".into(), Tone::Came),
         (Why::Budget, Release::Go) if *by == Decider::Timeout => ("tries again".into(), Tone::Came),
@@ -82,6 +86,13 @@ pub(super) fn held(hold: &Hold, ask: String) -> Told {
                 word.into(),
                 Tone::Engine,
             )
+        }
+        Why::Elicited if hold.by.is_empty() => {
+            ("?".into(), ask, "asked by its server".into(), Tone::Asked)
+        }
+        Why::Elicited => {
+            let note = format!("answer by {}", people(&hold.by));
+            ("?".into(), ask, note, Tone::Asked)
         }
         _ => (
             "?".into(),

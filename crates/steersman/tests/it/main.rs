@@ -22,6 +22,7 @@ mod kept;
 mod knowledge;
 mod ledger_cases;
 mod mcp;
+mod mcp_asks;
 mod memory;
 mod models;
 mod modes;

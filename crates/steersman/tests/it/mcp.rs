@@ -10,10 +10,10 @@ use steersman::runtime::store::SessionQuery;
 use steersman::{By, Network, Steersman, Turn, testing};
 
 /// A folder with a definition, its server and a store.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str, definition: &str) -> Self {
+    pub(crate) fn new(name: &str, definition: &str) -> Self {
         let folder =
             std::env::temp_dir().join(format!("steersman-mcp-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -26,11 +26,11 @@ impl Folder {
         folder
     }
 
-    fn network(&self) -> Network {
+    pub(crate) fn network(&self) -> Network {
         Network::from_path(&self.0).unwrap().build().unwrap()
     }
 
-    async fn process(&self, script: &str) -> Steersman {
+    pub(crate) async fn process(&self, script: &str) -> Steersman {
         let setup = Steersman::options().script_all(script).user_absent();
         setup.open(self.0.join("sessions.db")).await.unwrap()
     }
@@ -71,7 +71,7 @@ tests:
     steps: [ { say: Go. } ]
 "#;
 
-fn answer(turn: Turn) -> String {
+pub(crate) fn answer(turn: Turn) -> String {
     match turn {
         Turn::Answer(answer) => answer.text().to_owned(),
         other => panic!("{other:?}"),

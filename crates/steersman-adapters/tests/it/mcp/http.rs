@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 /// A request: method, value of `authorization`, message.
-type Asked = (String, String, Json);
+pub(super) type Asked = (String, String, Json);
 
 struct Server {
     url: String,
@@ -62,7 +62,7 @@ impl Server {
 }
 
 /// Reads one request: method, `authorization`, body.
-async fn read(stream: &mut TcpStream) -> Option<Asked> {
+pub(super) async fn read(stream: &mut TcpStream) -> Option<Asked> {
     let mut bytes = Vec::new();
     let head = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -91,11 +91,11 @@ async fn read(stream: &mut TcpStream) -> Option<Asked> {
     Some((method, header("authorization"), message))
 }
 
-fn status(status: &str) -> Vec<u8> {
+pub(super) fn status(status: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").into_bytes()
 }
 
-fn json_of(body: &Json) -> Vec<u8> {
+pub(super) fn json_of(body: &Json) -> Vec<u8> {
     let body = body.to_string();
     let len = body.len();
     format!(
@@ -104,7 +104,7 @@ fn json_of(body: &Json) -> Vec<u8> {
     .into_bytes()
 }
 
-const EVENTS: &[u8] =
+pub(super) const EVENTS: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 fn greeting(answer: &impl Fn(Json) -> Json) -> Json {

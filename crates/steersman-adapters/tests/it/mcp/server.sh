@@ -17,10 +17,29 @@ doubled() {
   done
   printf '{"name":"doubled","description":"Doubles.","inputSchema":{"type":"object","$defs":{%s},"properties":{"x":{"$ref":"#/$defs/d0"}}}}' "$defs"
 }
+# Asks a person; the answer is in $got.
+elicit() {
+  printf '{"jsonrpc":"2.0","id":"q%s","method":"elicitation/create","params":%s}\n' "$id" "$1"
+  IFS= read -r got
+}
+# The answer of a person, as a text without quotes.
+given() {
+  case $got in
+    *'"action":"accept"'*)
+      got=${got#*\"content\":}
+      text "booked $(printf %s "$got" | tr -d '"{}')"
+      ;;
+    *'"action":"decline"'*) text "declined" ;;
+    *'"action":"cancel"'*) text "nobody answered" ;;
+    *) text "no answer" ;;
+  esac
+}
+day='{"message":"Which day?","requestedSchema":{"type":"object","properties":{"when":{"type":"string","format":"date"},"seats":{"type":"integer","minimum":1,"default":1}},"required":["when"]}}'
 fill() { head -c "$1" /dev/zero | tr '\0' "$2"; }
 
 call() {
-  name=${1#*\"name\":\"}
+  # What stands in `_meta` before has names, too.
+  name=${1#*\},\"name\":\"}
   name=${name%%\"*}
   case $name in
     echo) text "hello" ;;
@@ -89,6 +108,57 @@ call() {
       case $three in *'"roots":[]'*) got="$got no-roots" ;; esac
       text "got:$got"
       ;;
+    books)
+      echo asked >>"$2"
+      elicit "$day"
+      given
+      ;;
+    books_twice)
+      echo asked >>"$2"
+      elicit "$day"
+      elicit "$day"
+      given
+      ;;
+    # Ends while a person is asked.
+    books_badly)
+      echo asked >>"$2"
+      printf '{"jsonrpc":"2.0","id":"q%s","method":"elicitation/create","params":%s}\n' "$id" "$day"
+      until grep -q go "$2"; do :; done
+      exit 3
+      ;;
+    confirms)
+      elicit '{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}'
+      given
+      ;;
+    tells)
+      elicit "{\"message\":\"Is it $SECRET?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}"
+      given
+      ;;
+    logs_in)
+      elicit '{"message":"Log in.","requestedSchema":{"type":"object","properties":{"user":{"type":"string"},"password":{"type":"string"}}}}'
+      given
+      ;;
+    sends_away)
+      elicit '{"mode":"url","message":"Pay here.","url":"https://example.com/pay","elicitationId":"e1"}'
+      given
+      ;;
+    # A request that stands alone: the first one is answered by a question.
+    reserves)
+      case $1 in
+        *'"requestState":"half done"'*)
+          echo "asked again" >>"$2"
+          got=$1
+          given
+          ;;
+        *)
+          echo asked >>"$2"
+          answer "{\"resultType\":\"input_required\",\"inputRequests\":{\"day\":{\"method\":\"elicitation/create\",\"params\":$day}},\"requestState\":\"half done\"}"
+          ;;
+      esac
+      ;;
+    links)
+      answer '{"content":[{"type":"text","text":"Two files."},{"type":"resource_link","uri":"file:///a.txt","name":"a.txt","mimeType":"text/plain"},{"type":"resource_link","uri":"file:///dot.png","name":"dot"},{"type":"resource_link","uri":"file:///gone","name":"gone"},{"type":"resource_link","uri":"file:///vast","name":"vast","size":99999999}]}'
+      ;;
     key)
       case $1 in *traceparent*) text "with a trace" ;; *dev.steersman/idempotency-key*) text "with a key" ;; *) text "without" ;; esac
       ;;
@@ -135,12 +205,31 @@ while IFS= read -r line; do
   id=${id%%[,\}]*}
   case $line in
     *'"method":"initialize"'*)
-      answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"faulty","version":"1"}}'
+      case ${2:-} in
+        alone) fault -32601 "no such method" ;;
+        linked) answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"faulty","version":"1"}}' ;;
+        *) answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"faulty","version":"1"}}' ;;
+      esac
+      ;;
+    *'"method":"server/discover"'*)
+      case ${2:-} in
+        alone) answer '{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}' ;;
+        *) fault -32601 "no such method" ;;
+      esac
+      ;;
+    *'"method":"resources/read"'*)
+      echo "read" >>"$1"
+      case $line in
+        *file:///a.txt*) answer '{"contents":[{"uri":"file:///a.txt","mimeType":"text/plain","text":"remember"}]}' ;;
+        *file:///dot.png*) answer '{"contents":[{"uri":"file:///dot.png","mimeType":"image/png","blob":"aGk="}]}' ;;
+        *) fault -32002 "there is no such file" ;;
+      esac
       ;;
     *'"method":"tools/list"'*)
       case ${2:-} in vast) head -c 100000000 /dev/zero | tr '\0' x ;; esac
       list=$(tool echo ',"annotations":{"readOnlyHint":true}')
       list="$list,$(tool fail),$(tool refuse),$(tool structured ',"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}')"
+      case ${2:-} in asks | alone) list="$(tool books),$(tool books_twice),$(tool books_badly),$(tool confirms),$(tool logs_in),$(tool sends_away),$(tool reserves)" ;; esac
       case ${2:-} in grows) list="$(tool change),$(tool strict),$(tool patient),$list" ;; esac
       case ${2:-} in doubled) list="$(doubled),$list" ;; esac
       case ${2:-} in strange) list="$(tool 'read file/\u001b[31m'),$list" ;; esac

@@ -219,6 +219,13 @@ impl Effects {
         self.queued.values().filter_map(|ids| ids.first().copied())
     }
 
+    /// Returns true if an attempt of a held effect is at work: it waits for the answer to a question of its server.
+    pub(crate) fn is_asking(&self, id: Id) -> bool {
+        self.out(id).is_some_and(|out| {
+            out.state == OutState::Held && self.at_work.contains_key(&(id, out.attempt))
+        })
+    }
+
     /// Returns the attempts of tools that have begun and have not reported their end: true if one may change the world.
     pub(crate) fn at_work(&self) -> &BTreeMap<(Id, u32), bool> {
         &self.at_work
@@ -445,6 +452,11 @@ impl Effects {
         }
         self.moves(id, OutState::Running);
         attempt
+    }
+
+    /// The question of an attempt that is at work is over.
+    pub(crate) fn goes_on(&mut self, id: Id) {
+        self.moves(id, OutState::Running);
     }
 
     /// It was taken up while an attempt that an earlier branch began still runs: the outcome of that attempt counts.

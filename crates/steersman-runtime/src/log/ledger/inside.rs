@@ -5,6 +5,20 @@ use serde::{Deserialize, Serialize};
 use steersman_machine::stored::commit::{About, Hold, LedgerEntry, Release, Stepped, Why};
 use steersman_machine::stored::ids::{Id, Name, Time};
 
+/// Beginning of the names under which answers of people are recorded among the steps of a call.
+const ANSWER: &str = "answer ";
+
+/// Returns the name under which the answer to a question of a tool's server is recorded. `before`: number of equal questions of the
+/// call that were answered before.
+pub(crate) fn answer_name(message: &str, schema: &str, before: usize) -> Name {
+    let digest = blake3::hash(format!("{message}\n{schema}").as_bytes()).to_hex();
+    let digest = &digest[..8];
+    match before {
+        0 => format!("{ANSWER}{digest}").into(),
+        before => format!("{ANSWER}{digest} {}", before + 1).into(),
+    }
+}
+
 /// A step or wait of a call that is not over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inside {
@@ -35,6 +49,11 @@ impl Inside {
     /// Returns true if it is a wait.
     pub fn is_wait(&self) -> bool {
         self.due().is_some()
+    }
+
+    /// Returns true if it is the answer of a person. Nothing that the tool did outside is recorded with it.
+    fn is_answer(&self) -> bool {
+        self.name.starts_with(ANSWER)
     }
 }
 
@@ -114,7 +133,15 @@ impl Ledger {
 
     /// Returns true if a call recorded steps and all of them have ended: another attempt goes on after them.
     pub(crate) fn stands_between_steps(&self, effect: Id) -> bool {
-        self.inside(effect).any(|(_, inside)| !inside.is_wait()) && self.open_step(effect).is_none()
+        let is_step = |inside: &Inside| !inside.is_wait() && !inside.is_answer();
+        self.inside(effect).any(|(_, inside)| is_step(inside)) && self.open_step(effect).is_none()
+    }
+
+    /// Returns the name under which the next answer to this question is recorded.
+    pub(crate) fn next_answer(&self, effect: Id, message: &str, schema: &str) -> Name {
+        let names = (0..).map(|before| answer_name(message, schema, before));
+        let mut free = names.filter(|name| self.step(effect, name).is_none());
+        free.next().expect("a call has a bounded number of steps")
     }
 
     /// Returns the number of waits of a call: each of them ended an attempt.

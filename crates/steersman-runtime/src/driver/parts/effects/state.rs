@@ -9,7 +9,7 @@ pub(crate) enum OutState {
     Ready,
     /// It waits for a search over branches ([`explore`](crate::driver::explore)).
     AwaitsSearch,
-    /// A hold keeps it.
+    /// A hold keeps it. An attempt that asks a person is at work meanwhile.
     Held,
     /// An order of a person keeps effects of its tool from beginning.
     Barred,
@@ -40,10 +40,17 @@ impl OutState {
             S::Ready => true,
             // A search lets the call begin, or its agent answers without the search.
             S::AwaitsSearch => matches!(next, S::Ready),
-            // The hold ended: the next gate is checked. Or it ends the effect.
+            // The hold ended: the next gate is checked. Or it ends the effect. Or an attempt that asked a person goes on.
             S::Held => matches!(
                 next,
-                S::Ready | S::Held | S::Barred | S::Queued | S::Starting(_) | S::Soon(_) | S::Over
+                S::Ready
+                    | S::Held
+                    | S::Barred
+                    | S::Queued
+                    | S::Starting(_)
+                    | S::Running
+                    | S::Soon(_)
+                    | S::Over
             ),
             // Only the order of a person ends this. All gates are checked again.
             S::Barred => matches!(next, S::Soon(_)),
@@ -51,7 +58,7 @@ impl OutState {
             S::Queued | S::Soon(_) | S::Later(_) => !matches!(next, S::Waits),
             // The attempt begins; or the session stopped, the tool was barred, or more is needed meanwhile.
             S::Starting(_) => !matches!(next, S::Later(_) | S::Waits),
-            // The attempt ended, or was cut.
+            // The attempt ended, was cut, or asks a person.
             S::Running => matches!(
                 next,
                 S::Ready | S::Held | S::Soon(_) | S::Later(_) | S::Over
