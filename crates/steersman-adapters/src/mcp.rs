@@ -554,7 +554,7 @@ struct Call<'a> {
 #[derive(Default)]
 struct More {
     given: Option<InputResponses>,
-    /// What the server wants back unchanged.
+    /// Text that the server wants back unchanged.
     state: Option<String>,
 }
 

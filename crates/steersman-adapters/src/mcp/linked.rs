@@ -23,7 +23,7 @@ const TIME: Duration = Duration::from_secs(10);
 /// Maximum number of bytes of an error that is quoted.
 const QUOTED: usize = 200;
 
-/// What became of the links of a result, by their addresses: the contents, or the reason why a resource was not read.
+/// Contents of the resources that a result links to, by their addresses; or the reason why one was not read.
 pub(super) type Linked = BTreeMap<String, Result<Vec<ResourceContents>, String>>;
 
 /// Reads the resources that a result links to. Whatever happens, the result stays as it is: its call is over.
