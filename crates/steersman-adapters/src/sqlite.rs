@@ -377,6 +377,10 @@ fn row_of(no: i64, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
 }
 
 fn one_row(conn: &Connection, no: i64, n: Line) -> rusqlite::Result<Option<Row>> {
+    if n > Line::MAX {
+        // Its key would be that of a line of another session.
+        return Ok(None);
+    }
     conn.prepare_cached("SELECT key, bytes FROM line WHERE key = ?1")?
         .query_row([key(no, n)], |r| row_of(no, r))
         .optional()
@@ -482,6 +486,15 @@ impl Log for SqliteStore {
         self.inner
             .whole(found)?
             .ok_or_else(|| StoreError::NoSession(session.into()))
+    }
+
+    fn version(&self) -> Option<u64> {
+        // This connection never writes, so the number changes with every commit. It is read from memory that processes share.
+        let version = self.inner.readers.now(|conn| {
+            let mut asked = conn.prepare_cached("PRAGMA data_version")?;
+            asked.query_row([], |row| row.get::<_, i64>(0))
+        });
+        version.ok().map(|version| version as u64)
     }
 
     fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {

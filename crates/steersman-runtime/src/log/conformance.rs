@@ -156,6 +156,9 @@ async fn all(store: &Arc<dyn Store>, id: &str) -> Vec<Row> {
 
 async fn rows_come_back_in_order(place: &impl Place) {
     let store = open(place);
+    let other = open(place);
+    let before = other.version();
+    assert_eq!(other.version(), before, "nothing has changed");
     let (a, b) = (claimed(&store, "a").await, claimed(&store, "b").await);
     assert_eq!((a.first, a.head, a.epoch), (Line(1), Line::NONE, 1));
     assert_eq!(a.salt, SALT);
@@ -166,6 +169,9 @@ async fn rows_come_back_in_order(place: &impl Place) {
     second.await.expect("written");
     other.await.expect("written");
     first.await.expect("written");
+    if before.is_some() {
+        assert_ne!(other.version(), before, "another handle has written");
+    }
     let five = row(5, b"five");
     assert_eq!(
         all(&store, "a").await,
@@ -173,6 +179,14 @@ async fn rows_come_back_in_order(place: &impl Place) {
     );
     assert_eq!(all(&store, "b").await, [row(1, b"other")]);
     assert_eq!(store.head("a").await.expect("read"), Line(5));
+    // A number that no line has leads to no line, of this session or of another.
+    for beyond in 1..=4 {
+        let n = Line(beyond * Line::MAX.next().0 + 1);
+        for id in ["a", "b"] {
+            assert_eq!(store.row(id, n).await.expect("read"), None, "{id} {n}");
+            assert_eq!(store.row_now(id, n).expect("read"), None, "{id} {n}");
+        }
+    }
     assert_eq!(
         store.row("a", Line(5)).await.expect("read"),
         Some(five.clone())

@@ -51,6 +51,9 @@ impl<L: Layer> Log for L {
     fn row_now(&self, session: &str, n: Line) -> Result<Option<Row>, StoreError> {
         self.below().row_now(session, n)
     }
+    fn version(&self) -> Option<u64> {
+        self.below().version()
+    }
     fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
         self.below().head(session)
     }

@@ -48,12 +48,19 @@ pub trait Log: Send + Sync + 'static {
         limit: usize,
     ) -> Boxed<'a, Result<Vec<Row>, StoreError>>;
 
-    /// Returns one row, or `None` if the line does not exist.
+    /// Returns one row, or `None` if the line does not exist, also if no line can have this number.
     fn row<'a>(&'a self, session: &'a str, n: Line) -> Boxed<'a, Result<Option<Row>, StoreError>>;
 
     /// Reads one row synchronously in the calling thread. For old texts that a template reads, never for the hot path. A store
     /// across a network may take long here.
     fn row_now(&self, session: &str, n: Line) -> Result<Option<Row>, StoreError>;
+
+    /// Returns a number that is another one once something in the store has changed, whichever process changed it: what was read after a
+    /// number was returned holds as long as the same number is returned. `None` if the store cannot tell that at once and without
+    /// blocking.
+    fn version(&self) -> Option<u64> {
+        None
+    }
 
     /// Returns the last line on disk, or `Line::NONE` if there is none.
     fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>>;

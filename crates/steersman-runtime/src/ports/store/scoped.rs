@@ -185,6 +185,9 @@ impl Log for Scoped {
         self.holds_now(session)?;
         self.below.row_now(session, n)
     }
+    fn version(&self) -> Option<u64> {
+        self.below.version()
+    }
     fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
         Box::pin(async move {
             self.holds(session).await?;
