@@ -1,10 +1,11 @@
 //! Parts of a request: bodies, queries, paths, and the headers that requests share.
 
 use crate::Server;
+use crate::caller::length;
 use crate::problem::{Code, Problem};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
 use serde::de::DeserializeOwned;
@@ -21,7 +22,12 @@ pub(crate) struct Body<T>(pub(crate) T);
 impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, server: &Server) -> Result<Self, Problem> {
+    async fn from_request(mut request: Request, server: &Server) -> Result<Self, Problem> {
+        let limits = &server.options().limits;
+        if length(request.headers()).is_none() {
+            // Only a declared length takes one of the places for large bodies.
+            DefaultBodyLimit::max(limits.body).apply(&mut request);
+        }
         let media = request.headers().get(header::CONTENT_TYPE).cloned();
         let bytes = Bytes::from_request(request, server).await;
         let bytes = bytes.map_err(|error| match error {
@@ -48,8 +54,33 @@ impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
     }
 }
 
+/// Maximum number of values of a body: a small value takes many times its bytes in memory.
+const VALUES: usize = 200_000;
+
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if has_more_values(bytes, VALUES) {
+        let why = format!("a body has at most {VALUES} values");
+        return Err(Problem::new(Code::TooLarge, why));
+    }
     serde_json::from_slice(bytes).map_err(|error| Problem::new(Code::Body, error.to_string()))
+}
+
+/// Returns true if a JSON text has more values than this. Each but the first follows a mark of its own.
+fn has_more_values(text: &[u8], most: usize) -> bool {
+    if text.len() <= most {
+        return false;
+    }
+    let (mut count, mut in_text, mut escaped) = (1, false, false);
+    for byte in text {
+        match (in_text, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => in_text = !in_text,
+            (false, b',' | b':' | b'[' | b'{') => count += 1,
+            _ => {}
+        }
+    }
+    count > most
 }
 
 /// A query string.
@@ -173,6 +204,15 @@ pub(crate) fn wrong(name: &str, why: impl Display) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_counted_and_not_what_texts_have() {
+        assert!(has_more_values(b"[0,0,0,0,0]", 5));
+        assert!(!has_more_values(b"[0,0,0,0,0]", 6));
+        assert!(has_more_values(br#"{"a":{"b":[]}}"#, 5));
+        assert!(!has_more_values(br#"["[,:{\",,,,,,,,,"]"#, 2));
+        assert!(!has_more_values(br#"["\\",0]"#, 3));
+    }
 
     #[test]
     fn only_a_wait_is_read_of_a_preference() {

@@ -9,7 +9,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use steersman::machine::stored::by::USER;
 use steersman::machine::stored::ids::Name;
 use steersman::runtime::store::Token;
@@ -25,7 +25,11 @@ pub(crate) struct Caller {
     /// The store as far as the token sees it.
     pub(crate) steersman: Steersman,
     pub(crate) token: Arc<Token>,
+    /// The version of the store when the request began.
+    pub(crate) version: Option<u64>,
     _using: Using,
+    /// The place of a large body, as long as the request is carried out.
+    large: Mutex<Option<Using>>,
 }
 
 impl FromRequestParts<Server> for Caller {
@@ -33,20 +37,33 @@ impl FromRequestParts<Server> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Self, Problem> {
         let from = parts.extensions.get::<From>().map(|from| from.0.ip());
-        let token = known(server, &parts.headers, from).await?;
+        let version = server.steersman().engine().store().version();
+        let token = known(server, version, &parts.headers, from).await?;
         if let Some(named) = parts.extensions.get::<Named>() {
             named.0.set(token.name.clone()).ok();
         }
-        let using = server
-            .used()
-            .request(&token.name, &server.options().limits)?;
+        let limits = &server.options().limits;
+        let using = server.used().request(&token.name, limits)?;
+        let large = if length(&parts.headers).is_some_and(|len| len > limits.body) {
+            Some(server.used().large(&token.name, limits)?)
+        } else {
+            None
+        };
         Ok(Self {
             steersman: server.steersman().scoped(token.scope.clone()),
             server: server.clone(),
-            token: Arc::new(token),
+            token,
+            version,
             _using: using,
+            large: Mutex::new(large),
         })
     }
+}
+
+/// Returns the length of a body, if the request declares it.
+pub(crate) fn length(headers: &HeaderMap) -> Option<usize> {
+    let text = headers.get(header::CONTENT_LENGTH)?.to_str().ok()?;
+    text.parse().ok()
 }
 
 /// The name of the token of a request, once it is known, for the log of requests.
@@ -56,42 +73,63 @@ pub(crate) struct Named(pub(crate) Arc<OnceLock<Name>>);
 /// Returns the valid token that a request names.
 async fn known(
     server: &Server,
+    version: Option<u64>,
     headers: &HeaderMap,
     from: Option<IpAddr>,
-) -> Result<Token, Problem> {
-    let limits = &server.options().limits;
-    if from.is_some_and(|from| server.used().is_guessing(from, limits)) {
-        let why = format!(
-            "{} requests a second from one address may name no valid token",
-            limits.failures
-        );
-        return Err(Problem::new(Code::Rate, why));
-    }
+) -> Result<Arc<Token>, Problem> {
     let text = headers.get(header::AUTHORIZATION);
     let text = text.and_then(|value| value.to_str().ok());
     let text = text.and_then(|value| {
         let (scheme, text) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(text.trim())
     });
+    let token = match text {
+        Some(text) => valid(server, version, text).await?,
+        None => None,
+    };
+    // Somebody who guesses keeps nobody out who has a token: behind a proxy all come from one address.
+    if let Some(token) = token {
+        return Ok(token);
+    }
+    let limits = &server.options().limits;
+    if let Some(from) = from {
+        if server.used().is_guessing(from, limits) {
+            let why = format!(
+                "{} requests a second from one address may name no valid token",
+                limits.failures
+            );
+            return Err(Problem::new(Code::Rate, why).help("name a valid token"));
+        }
+        server.used().failed(from, limits);
+    }
+    let why = match text {
+        Some(_) => "the token is not known, was revoked, or has expired",
+        None => "the request names no token",
+    };
+    Err(Problem::new(Code::Token, why)
+        .help("send `Authorization: Bearer TOKEN`; `steersman token new` makes one"))
+}
+
+/// Returns the token that this text is, if it is valid now.
+async fn valid(
+    server: &Server,
+    version: Option<u64>,
+    text: &str,
+) -> Result<Option<Arc<Token>>, Problem> {
     let (store, now) = {
         let engine = server.steersman().engine();
         (engine.store().clone(), engine.clock().now())
     };
-    let token = match text {
-        Some(text) => token::valid(&*store, now, text).await?,
-        None => None,
-    };
-    token.ok_or_else(|| {
-        if let Some(from) = from {
-            server.used().failed(from, limits);
-        }
-        let why = match text {
-            Some(_) => "the token is not known, was revoked, or has expired",
-            None => "the request names no token",
-        };
-        Problem::new(Code::Token, why)
-            .help("send `Authorization: Bearer TOKEN`; `steersman token new` makes one")
-    })
+    let kept = server.fresh().token(version, text);
+    if let Some(token) = kept.filter(|token| token::lives(token, now) && token::is_used(token, now))
+    {
+        return Ok(Some(token));
+    }
+    let token = token::valid(&*store, now, text).await?.map(Arc::new);
+    if let Some(token) = &token {
+        server.fresh().keep_token(version, text, token);
+    }
+    Ok(token)
 }
 
 impl Caller {
@@ -103,7 +141,9 @@ impl Caller {
             steersman: server.steersman().scoped(token.scope.clone()),
             server: server.clone(),
             token,
+            version: None,
             _using: using,
+            large: Mutex::default(),
         })
     }
 
@@ -184,9 +224,37 @@ impl Caller {
         })
     }
 
-    /// Begins a stream.
+    /// Begins a stream. What the body of the request took is given back: the stream may last.
     pub(crate) fn stream(&self) -> Result<Using, Problem> {
         let limits = &self.server.options().limits;
-        self.server.used().stream(&self.token.name, limits)
+        let using = self.server.used().stream(&self.token.name, limits)?;
+        let large = self
+            .large
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        drop(large);
+        Ok(using)
+    }
+
+    /// Waits until the token is not valid any more. A store that cannot be read is asked again.
+    pub(crate) fn lapses(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (server, name) = (self.server.clone(), self.token.name.clone());
+        async move {
+            let engine = server.steersman().engine();
+            loop {
+                tokio::time::sleep(server.options().limits.recheck).await;
+                match engine.store().token(&name).await {
+                    Ok(found)
+                        if found
+                            .as_ref()
+                            .is_none_or(|token| !token::lives(token, engine.clock().now())) =>
+                    {
+                        return;
+                    }
+                    Ok(_) | Err(_) => {}
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The guard around all routes: hosts, origins, times, sizes, headers, and the log of requests.
 
 use crate::Server;
-use crate::caller::Named;
+use crate::caller::{Named, length};
 use crate::problem::{Code, Problem, Told};
 use crate::token::random;
 use axum::Router;
@@ -10,8 +10,10 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use futures::FutureExt as _;
 use serde_json::json;
 use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
 /// Puts the guard around routes.
@@ -90,36 +92,45 @@ async fn answered(server: &Server, request: Request, next: Next) -> Response {
         return StatusCode::NO_CONTENT.into_response();
     }
     let limits = &server.options().limits;
-    let len = request.headers().get(header::CONTENT_LENGTH);
-    let len = len.and_then(|len| len.to_str().ok()?.parse::<usize>().ok());
-    if len.is_some_and(|len| len > limits.files) {
+    if length(request.headers()).is_some_and(|len| len > limits.files) {
         let why = format!("a body has at most {} bytes", limits.files);
         return Problem::new(Code::TooLarge, why).into_response();
     }
-    let answered = tokio::time::timeout(limits.request, next.run(request)).await;
-    answered.unwrap_or_else(|_| {
-        let seconds = limits.request.as_secs();
-        let why = format!("the request was not answered within {seconds} s");
-        Problem::new(Code::Late, why).into_response()
-    })
+    // A request that meets a fault is answered like all others, and no other request notices it.
+    let carried_out = AssertUnwindSafe(next.run(request)).catch_unwind();
+    match tokio::time::timeout(limits.request, carried_out).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) => {
+            let why = "the request met a fault of the server, which its standard error describes";
+            Problem::new(Code::Internal, why).into_response()
+        }
+        Err(_) => {
+            let seconds = limits.request.as_secs();
+            let why = format!("the request was not answered within {seconds} s");
+            Problem::new(Code::Late, why).into_response()
+        }
+    }
 }
 
 /// Refuses requests to a host that is not served, and from web pages that may not send them.
 fn checked(server: &Server, request: &Request) -> Result<(), Problem> {
-    let host = request.headers().get(header::HOST);
-    let host = host.and_then(|host| host.to_str().ok());
-    let host = host.or_else(|| request.uri().host());
-    if !host.is_some_and(|host| is_served(server, host)) {
+    let mut in_head = request.headers().get_all(header::HOST).iter();
+    let (first, second) = (in_head.next(), in_head.next());
+    let first = first.map(|host| host.to_str().unwrap_or_default());
+    let in_line = request.uri().authority().map(Authority::as_str);
+    // A proxy may have gone by either of two names, so each name is checked, and two headers are none.
+    let names: Vec<&str> = first.into_iter().chain(in_line).collect();
+    let is_named = !names.is_empty() && second.is_none();
+    if !(is_named && names.iter().all(|name| is_served(server, name))) {
         let why = "the server is not reached under this host";
         return Err(Problem::new(Code::Host, why).help("name the host with `--host`"));
     }
-    match request.headers().get(header::ORIGIN) {
-        Some(origin) if !is_own(origin, host) && !allowed(server, origin) => {
-            let why = "web pages of this origin may not send requests";
-            Err(Problem::new(Code::Origin, why).help("name the origin with `--origin`"))
-        }
-        _ => Ok(()),
+    let mut origins = request.headers().get_all(header::ORIGIN).iter();
+    if origins.all(|origin| is_own(origin, &names) || allowed(server, origin)) {
+        return Ok(());
     }
+    let why = "web pages of this origin may not send requests";
+    Err(Problem::new(Code::Origin, why).help("name the origin with `--origin`"))
 }
 
 /// Returns true for a name or address of this computer, and for a host that the options name.
@@ -141,14 +152,14 @@ fn is_served(server: &Server, host: &str) -> bool {
 
 /// Returns true for a page of this server: its origin is the host that was asked, which has been checked. Whether it came over TLS only
 /// a proxy knows.
-fn is_own(origin: &HeaderValue, host: Option<&str>) -> bool {
+fn is_own(origin: &HeaderValue, hosts: &[&str]) -> bool {
     let origin = origin.to_str().ok();
     let origin = origin.and_then(|origin| {
         origin
             .strip_prefix("http://")
             .or_else(|| origin.strip_prefix("https://"))
     });
-    origin.is_some_and(|origin| host.is_some_and(|host| origin.eq_ignore_ascii_case(host)))
+    origin.is_some_and(|origin| hosts.iter().any(|host| origin.eq_ignore_ascii_case(host)))
 }
 
 /// Returns true for a page of another origin that the options name.
@@ -197,4 +208,39 @@ fn log(server: &Server, method: &Method, response: &Response, id: &str, began: I
         "token": told.get::<Named>().and_then(|named| named.0.get()).map(|name| &**name),
         "ms": began.elapsed().as_millis() as u64,
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use axum::body::{Body, to_bytes};
+    use axum::routing::get;
+    use std::sync::Arc;
+    use steersman::Steersman;
+    use steersman::runtime::seal::Sealer;
+    use steersman::runtime::store::memory::MemoryStore;
+    use tower::ServiceExt as _;
+
+    async fn panics() -> &'static str {
+        panic!("a fault that the test made")
+    }
+
+    #[tokio::test]
+    async fn a_request_that_meets_a_fault_is_answered() {
+        let sealer = Sealer::new(&[7; 32]);
+        let steersman = Steersman::options().over_shared(Arc::new(MemoryStore::new()), sealer);
+        let server = Server::new(steersman, Options::default());
+        let routes = Router::new().route("/panics", get(panics));
+        let app = around(routes, &server).with_state(server);
+        let request = axum::http::Request::builder().uri("/panics");
+        let request = request.header("host", "localhost").body(Body::empty());
+        let response = app.oneshot(request.unwrap()).await.unwrap();
+        assert_eq!(response.status(), 500);
+        assert!(response.headers().contains_key("x-request-id"));
+        let body = to_bytes(response.into_body(), 10_000).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["code"], "internal");
+        assert!(!body.to_string().contains("that the test made"), "{body}");
+    }
 }

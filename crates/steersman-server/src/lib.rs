@@ -33,6 +33,7 @@ mod act;
 mod ask;
 mod caller;
 mod conversation;
+mod fresh;
 mod guard;
 mod jobs;
 mod limits;
@@ -66,8 +67,8 @@ use std::time::Duration;
 use steersman::adapters::webhook::{Poster, Reach};
 use steersman::machine::stored::ids::Name;
 use steersman::{Error, Happened, Network, Steersman};
-use tokio::sync::Notify;
 use tokio::sync::watch::Sender;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 /// Options of a server.
@@ -127,15 +128,23 @@ struct Inner {
     options: Options,
     definitions: RwLock<Definitions>,
     used: Arc<Used>,
+    fresh: fresh::Fresh,
     mcp: routes::mcp::Connections,
     watch: watch::Watch,
     jobs: jobs::Jobs,
+    checking: Arc<Semaphore>,
+    looking: Arc<Semaphore>,
     poster: Poster,
     /// Wakes the sender of webhooks.
     bell: Notify,
     driving: Sender<bool>,
     stopping: CancellationToken,
 }
+
+/// Maximum number of definitions of clients that are checked at once. A check keeps a core busy.
+const CHECKS: usize = 2;
+/// Maximum number of requests that have a whole log, or the rows of all sessions, in memory at once.
+const LOOKS: usize = 16;
 
 /// Definitions by name.
 type Definitions = BTreeMap<Name, Network>;
@@ -156,9 +165,12 @@ impl Server {
             options,
             definitions: RwLock::default(),
             used: Arc::default(),
+            fresh: fresh::Fresh::default(),
             mcp: routes::mcp::Connections::default(),
             watch: watch::Watch::default(),
             jobs: jobs::Jobs::default(),
+            checking: Arc::new(Semaphore::new(CHECKS)),
+            looking: Arc::new(Semaphore::new(LOOKS)),
             poster,
             bell: Notify::new(),
             driving: Sender::new(false),
@@ -227,6 +239,10 @@ impl Server {
         &self.0.used
     }
 
+    fn fresh(&self) -> &fresh::Fresh {
+        &self.0.fresh
+    }
+
     fn mcp(&self) -> &routes::mcp::Connections {
         &self.0.mcp
     }
@@ -249,6 +265,16 @@ impl Server {
 
     fn jobs(&self) -> &jobs::Jobs {
         &self.0.jobs
+    }
+
+    /// Returns the places for definitions that are checked.
+    fn checking(&self) -> Arc<Semaphore> {
+        self.0.checking.clone()
+    }
+
+    /// Returns the places for requests that have much of the store in memory.
+    fn looking(&self) -> Arc<Semaphore> {
+        self.0.looking.clone()
     }
 
     fn is_driving(&self) -> bool {

@@ -27,13 +27,20 @@ pub struct Limits {
     pub streams: usize,
     /// Maximum number of streams of one token.
     pub streams_each: usize,
+    /// Interval at which the token of a stream is looked at again. A stream ends once its token was revoked or has expired.
+    pub recheck: Duration,
+    /// Maximum number of requests with a body longer than `body` that are carried out at once.
+    pub large: usize,
+    /// Maximum number of such requests of one token.
+    pub large_each: usize,
     /// Maximum number of requests of one token that are carried out at once.
     pub at_once: usize,
     /// Number of requests a second of one token, on average.
     pub rate: u32,
     /// Number of requests that one token may send at once after a pause.
     pub burst: u32,
-    /// Number of requests a second from one address that may fail to name a valid token.
+    /// Number of requests a second from one address that may fail to name a valid token. Further ones are told to wait; those that name a
+    /// valid token are carried out.
     pub failures: u32,
 }
 
@@ -48,6 +55,9 @@ impl Default for Limits {
             connections: 10_000,
             streams: 2_000,
             streams_each: 16,
+            recheck: Duration::from_secs(15),
+            large: 8,
+            large_each: 4,
             at_once: 64,
             rate: 50,
             burst: 200,
@@ -66,6 +76,7 @@ pub(crate) struct Used(Mutex<Uses>);
 #[derive(Debug, Default)]
 struct Uses {
     streams: usize,
+    large: usize,
     tokens: HashMap<Name, Use>,
     failures: HashMap<IpAddr, Bucket>,
 }
@@ -74,6 +85,7 @@ struct Uses {
 struct Use {
     streams: usize,
     requests: usize,
+    large: usize,
     bucket: Bucket,
 }
 
@@ -113,20 +125,30 @@ impl Bucket {
 pub(crate) struct Using {
     used: Arc<Used>,
     token: Name,
-    is_stream: bool,
+    what: What,
+}
+
+/// The kinds of things that are in use.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum What {
+    Request,
+    Large,
+    Stream,
 }
 
 impl Drop for Using {
     fn drop(&mut self) {
         let mut uses = self.used.lock();
-        if self.is_stream {
-            uses.streams -= 1;
+        match self.what {
+            What::Request => {}
+            What::Large => uses.large -= 1,
+            What::Stream => uses.streams -= 1,
         }
         if let Some(one) = uses.tokens.get_mut(&self.token) {
-            let count = if self.is_stream {
-                &mut one.streams
-            } else {
-                &mut one.requests
+            let count = match self.what {
+                What::Request => &mut one.requests,
+                What::Large => &mut one.large,
+                What::Stream => &mut one.streams,
             };
             *count -= 1;
         }
@@ -164,7 +186,27 @@ impl Used {
             return Err(Problem::new(Code::Rate, why).help("send the same again later"));
         }
         one.requests += 1;
-        Ok(self.using(token, false))
+        Ok(self.using(token, What::Request))
+    }
+
+    /// Begins a request of a token whose body is large.
+    ///
+    /// # Errors
+    /// The token or the server has too many of them.
+    pub(crate) fn large(self: &Arc<Self>, token: &Name, limits: &Limits) -> Result<Using, Problem> {
+        let mut uses = self.lock();
+        let one = of(&mut uses.tokens, token, limits, Instant::now());
+        let (own, all) = (one.large, uses.large);
+        if own >= limits.large_each || all >= limits.large {
+            let why = format!(
+                "a token may have {} requests at once whose body is longer than {} bytes, and the server {}",
+                limits.large_each, limits.body, limits.large
+            );
+            return Err(Problem::new(Code::Rate, why).help("wait until one of them is answered"));
+        }
+        uses.large += 1;
+        of(&mut uses.tokens, token, limits, Instant::now()).large += 1;
+        Ok(self.using(token, What::Large))
     }
 
     /// Begins a stream of a token.
@@ -190,14 +232,14 @@ impl Used {
         }
         one.streams += 1;
         uses.streams += 1;
-        Ok(self.using(token, true))
+        Ok(self.using(token, What::Stream))
     }
 
-    fn using(self: &Arc<Self>, token: &Name, is_stream: bool) -> Using {
+    fn using(self: &Arc<Self>, token: &Name, what: What) -> Using {
         Using {
             used: self.clone(),
             token: token.clone(),
-            is_stream,
+            what,
         }
     }
 
@@ -235,11 +277,12 @@ fn of<'a>(
 ) -> &'a mut Use {
     forget(tokens, |one| {
         one.bucket.fill(limits.rate, limits.burst, now);
-        one.requests + one.streams > 0 || one.bucket.left < f64::from(limits.burst)
+        one.requests + one.large + one.streams > 0 || one.bucket.left < f64::from(limits.burst)
     });
     tokens.entry(token.clone()).or_insert_with(|| Use {
         streams: 0,
         requests: 0,
+        large: 0,
         bucket: Bucket::full(limits.burst, now),
     })
 }
@@ -263,6 +306,8 @@ mod tests {
             rate: 0,
             streams: 2,
             streams_each: 1,
+            large: 2,
+            large_each: 1,
             ..Limits::default()
         };
         let used = Arc::new(Used::default());
@@ -275,6 +320,14 @@ mod tests {
         drop(third);
         assert!(used.request(&a, &limits).is_err(), "three of a burst");
         used.request(&b, &limits).unwrap();
+
+        let large = used.large(&a, &limits).unwrap();
+        assert!(used.large(&a, &limits).is_err(), "one of a token");
+        let _other = used.large(&b, &limits).unwrap();
+        drop(large);
+        let c: Name = "c".into();
+        let _third = used.large(&c, &limits).unwrap();
+        assert!(used.large(&a, &limits).is_err(), "two of the server");
 
         let stream = used.stream(&a, &limits).unwrap();
         assert!(used.stream(&a, &limits).is_err());

@@ -3,7 +3,8 @@
 //! Counters come from the tap of the engine and from the routes. What the store holds is read when somebody asks for the metrics.
 //! Each label has at most [`VALUES`] values; further ones are counted as `other`.
 
-use crate::Server;
+use crate::serve::answers;
+use crate::{Limits, Server};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -36,6 +37,8 @@ const VALUES: usize = 200;
 const VALUE: usize = 128;
 /// Time after which all sessions are read again: no query finds those that were erased, or whose owner died.
 const ALL: Duration = Duration::from_mins(1);
+/// Maximum number of connections of collectors.
+const COLLECTORS: usize = 64;
 /// Upper bounds of durations, in seconds.
 const SECONDS: [f64; 14] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0,
@@ -347,10 +350,18 @@ pub async fn serve_metrics(
     let router = Router::new()
         .route("/metrics", get(shown))
         .with_state(state);
-    let stopping = server.stopping().clone();
-    axum::serve(listener, router)
-        .with_graceful_shutdown(async move { stopping.cancelled().await })
-        .await
+    let limits = Limits {
+        connections: COLLECTORS,
+        ..Limits::default()
+    };
+    answers(
+        router,
+        &limits,
+        listener,
+        (server.stopping(), Duration::ZERO),
+    )
+    .await;
+    Ok(())
 }
 
 async fn shown(State((server, metrics)): State<(Server, Arc<Metrics>)>) -> Response {

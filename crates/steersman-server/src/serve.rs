@@ -1,24 +1,31 @@
 //! The loop that accepts connections.
 
-use crate::Server;
 use crate::caller::From;
-use axum::body::Body;
-use hyper::body::Incoming;
+use crate::{Limits, Server};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 /// Pause after an error of accepting, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Maximum number of bytes of the head of a request. A connection buffers at most as many.
+const HEAD: usize = 64 << 10;
+/// Time for which what a client still sends is taken and dropped before its connection is closed: without that it would lose the answer.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// Answers the connections of a listener until the server stops. Then no connection is accepted any more, and this returns when all
 /// requests are answered or after `drain`.
@@ -26,33 +33,53 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// # Errors
 /// Errors of the listener.
 pub async fn serve(server: &Server, listener: TcpListener, drain: Duration) -> io::Result<()> {
-    let limits = server.options().limits.clone();
-    let router = server.router();
+    let (router, stopping) = (server.router(), server.stopping());
+    answers(
+        router,
+        &server.options().limits,
+        listener,
+        (stopping, drain),
+    )
+    .await;
+    server.mcp().close();
+    Ok(())
+}
+
+/// Answers the connections of a listener with these routes until the token is cancelled. Then returns when all requests are answered, or
+/// after this time.
+pub(crate) async fn answers(
+    router: Router,
+    limits: &Limits,
+    listener: TcpListener,
+    (stopping, drain): (&CancellationToken, Duration),
+) {
     let room = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(limits.head);
+        .header_read_timeout(limits.head)
+        .max_buf_size(HEAD);
     loop {
         let accepted = tokio::select! {
-            () = server.stopping().cancelled() => break,
+            () = stopping.cancelled() => break,
             accepted = accept(&listener, &room) => accepted,
         };
         let Ok((stream, from, place)) = accepted else {
             tokio::select! {
-                () = server.stopping().cancelled() => break,
+                () = stopping.cancelled() => break,
                 () = sleep(PAUSE) => continue,
             }
         };
         // Small frames of streams are sent at once.
         stream.set_nodelay(true).ok();
         let router = router.clone();
+        let is_unread = Arc::new(AtomicBool::new(false));
+        let stalling = Stalling::new(stream, limits.stalled, is_unread.clone());
         let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
-            let mut request = request.map(Body::new);
+            let mut request = request.map(|body| Body::new(Sent::new(body, &is_unread)));
             request.extensions_mut().insert(From(from));
             router.clone().oneshot(request)
         });
-        let stalling = Stalling::new(stream, limits.stalled);
         let connection = http.serve_connection(TokioIo::new(stalling), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
@@ -65,8 +92,6 @@ pub async fn serve(server: &Server, listener: TcpListener, drain: Duration) -> i
         () = graceful.shutdown() => {}
         () = sleep(drain) => {}
     }
-    server.mcp().close();
-    Ok(())
 }
 
 /// Accepts a connection once there is room for one more.
@@ -84,20 +109,66 @@ async fn accept(
     Ok((stream, from, place))
 }
 
-/// A connection that fails if the other side takes no byte for some time.
+/// The body of a request. It remembers whether it was read to its end.
+struct Sent {
+    body: Incoming,
+    is_unread: Arc<AtomicBool>,
+}
+
+impl Sent {
+    fn new(body: Incoming, is_unread: &Arc<AtomicBool>) -> Self {
+        is_unread.store(!body.is_end_stream(), Ordering::Relaxed);
+        Self {
+            body,
+            is_unread: is_unread.clone(),
+        }
+    }
+}
+
+impl hyper::body::Body for Sent {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.is_unread.store(false, Ordering::Relaxed);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A connection that fails if the other side takes no byte for some time. At its end it takes for a while what the other side still sends of
+/// a head or a body that nobody reads.
 struct Stalling {
     stream: TcpStream,
     most: Duration,
     /// Runs while a write waits.
     waits: Option<Pin<Box<Sleep>>>,
+    is_unread: Arc<AtomicBool>,
+    /// Runs while what the other side still sends is dropped.
+    lingers: Option<Pin<Box<Sleep>>>,
 }
 
 impl Stalling {
-    fn new(stream: TcpStream, most: Duration) -> Self {
+    fn new(stream: TcpStream, most: Duration, is_unread: Arc<AtomicBool>) -> Self {
         Self {
             stream,
             most,
             waits: None,
+            is_unread,
+            lingers: None,
         }
     }
 
@@ -160,6 +231,24 @@ impl AsyncWrite for Stalling {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let own = &mut *self;
+        if own.lingers.is_none() {
+            ready!(Pin::new(&mut own.stream).poll_shutdown(cx))?;
+        }
+        let lingers = own.lingers.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        loop {
+            if lingers.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            let mut dropped = [0; 8 << 10];
+            let mut dropped = ReadBuf::new(&mut dropped);
+            match Pin::new(&mut own.stream).poll_read(cx, &mut dropped) {
+                Poll::Ready(Ok(())) if !dropped.filled().is_empty() => {
+                    own.is_unread.store(true, Ordering::Relaxed);
+                }
+                Poll::Pending if own.is_unread.load(Ordering::Relaxed) => return Poll::Pending,
+                Poll::Ready(_) | Poll::Pending => return Poll::Ready(Ok(())),
+            }
+        }
     }
 }

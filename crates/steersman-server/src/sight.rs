@@ -15,6 +15,7 @@ use steersman::runtime::known::Known;
 use steersman::views::log::Log;
 use steersman::views::page::{Page, Subject};
 use steersman::views::reader::Stored;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// A session that was read.
 pub(crate) struct Sight {
@@ -27,12 +28,14 @@ pub(crate) struct Sight {
     at: usize,
     /// True if the client named the branch.
     is_named: bool,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Caller {
     /// Reads a session that the token sees; a branch by its label or id, otherwise the current one.
     pub(crate) async fn look(&self, session: &str, branch: Option<&str>) -> Result<Sight, Problem> {
         let info = self.session(session).await?;
+        let place = self.room().await?;
         let engine = self.steersman.engine();
         let seen = engine.inspect(&info.id).await?;
         let reader = Arc::new(if self.may(Permission::Context) {
@@ -57,7 +60,14 @@ impl Caller {
             known,
             at,
             is_named: branch.is_some(),
+            _place: place,
         })
+    }
+
+    /// Waits for a place among the requests that have much of the store in memory.
+    pub(crate) async fn room(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let place = self.server.looking().acquire_owned().await;
+        place.map_err(|_| Problem::new(Code::Stopping, "the server stops"))
     }
 
     /// Returns a view as JSON, with the secrets of the session masked unless the token may see them.

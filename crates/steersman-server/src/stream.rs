@@ -62,6 +62,7 @@ pub(crate) fn open(
     wanted: Wanted,
 ) -> Result<Response, Problem> {
     let using = caller.stream()?;
+    let lapses = caller.lapses();
     let id = &info.id;
     let events = caller.steersman.events(id, wanted.from);
     let events = if caller.may(Permission::Context) {
@@ -98,12 +99,15 @@ pub(crate) fn open(
         let frame = reading.next().await?;
         Some((frame, reading))
     });
-    Ok(streamed(stream::iter([hello]).chain(frames)))
+    Ok(streamed(stream::iter([hello]).chain(frames), lapses))
 }
 
-/// Answers with a stream of frames. A comment comes while there is nothing to tell.
-pub(crate) fn streamed(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
-    let frames = frames.map(Ok::<_, Infallible>);
+/// Answers with a stream of frames, which ends early once the token of its reader lapses. A comment comes while there is nothing to tell.
+pub(crate) fn streamed(
+    frames: impl Stream<Item = Frame> + Send + 'static,
+    lapses: impl Future<Output = ()> + Send + 'static,
+) -> Response {
+    let frames = frames.take_until(lapses).map(Ok::<_, Infallible>);
     let sse = Sse::new(frames).keep_alive(KeepAlive::new().interval(COMMENT));
     let mut response = sse.into_response();
     let name = HeaderName::from_static("x-accel-buffering");
@@ -125,6 +129,7 @@ pub(crate) fn with_session(mut response: Response, session: &str) -> Response {
 /// Follows the sessions that a token sees and a filter lets through.
 pub(crate) fn of_sessions(caller: Caller, filter: Filter) -> Result<Response, Problem> {
     let caller = caller.streaming()?;
+    let lapses = caller.lapses();
     let counted = caller.server.options().metrics.clone();
     let following = Following {
         changed: caller.server.watch(),
@@ -136,13 +141,11 @@ pub(crate) fn of_sessions(caller: Caller, filter: Filter) -> Result<Response, Pr
     };
     let hello = json!({ "driving": following.caller.server.is_driving() });
     let hello = frame("hello", &hello).retry(RETRY);
-    Ok(streamed(stream::iter([hello]).chain(stream::unfold(
-        following,
-        |mut following| async move {
-            let frame = following.next().await?;
-            Some((frame, following))
-        },
-    ))))
+    let frames = stream::unfold(following, |mut following| async move {
+        let frame = following.next().await?;
+        Some((frame, following))
+    });
+    Ok(streamed(stream::iter([hello]).chain(frames), lapses))
 }
 
 /// A stream of sessions that is open.

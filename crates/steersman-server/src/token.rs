@@ -80,15 +80,27 @@ pub(crate) async fn valid(
     };
     // This comparison takes the same time wherever the hashes differ.
     let is_right = given == blake3::Hash::from_bytes(token.hash);
-    let lives = token.revoked.is_none() && token.expires.is_none_or(|end| now < end);
-    if !is_right || !lives {
+    if !is_right || !lives(&token, now) {
         return Ok(None);
     }
-    let hour = Time(now.0 - now.0.rem_euclid(HOUR));
-    if token.used != Some(hour) {
-        store.used(name, hour).await?;
+    if !is_used(&token, now) {
+        store.used(name, hour(now)).await?;
     }
     Ok(Some(token))
+}
+
+/// Returns true if it is recorded that a token was used in this hour.
+pub(crate) fn is_used(token: &Token, now: Time) -> bool {
+    token.used == Some(hour(now))
+}
+
+fn hour(now: Time) -> Time {
+    Time(now.0 - now.0.rem_euclid(HOUR))
+}
+
+/// Returns true if a token was not revoked and has not expired.
+pub(crate) fn lives(token: &Token, now: Time) -> bool {
+    token.revoked.is_none() && token.expires.is_none_or(|end| now < end)
 }
 
 /// Returns the name and the secret of a token's text.

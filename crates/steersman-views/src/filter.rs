@@ -56,6 +56,8 @@ enum Condition {
 /// The beginning of a name that means a value of `outcome:`.
 pub const OUTCOME: &str = "outcome.";
 
+/// Maximum number of bytes of a filter: each term is looked at for each session.
+const LONGEST: usize = 4_000;
 /// Maximum number of brackets within each other.
 const DEEPEST: usize = 16;
 
@@ -149,6 +151,10 @@ impl Filter {
         let Some(text) = text else {
             return Ok(Self::default());
         };
+        if text.len() > LONGEST {
+            let what = format!("a filter has at most {LONGEST} bytes");
+            return Err(FilterError::new(what));
+        }
         Condition::parse(text, 0).map(|condition| Self(Some(condition)))
     }
 

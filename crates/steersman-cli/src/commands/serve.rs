@@ -66,6 +66,7 @@ mod with_server {
     use crate::printer::{dim, yellow};
     use crate::remote::TOKEN_FILE;
     use crate::words::count;
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     use serde_json::json;
     use std::collections::BTreeSet;
     use std::io::Write as _;
@@ -79,11 +80,14 @@ mod with_server {
     use steersman_machine::stored::by::USER;
     use steersman_machine::stored::ids::Name;
     use steersman_server::{
-        Metrics, NewToken, Options, Permission, Server, make_token, serve, serve_metrics,
+        Limits, Metrics, NewToken, Options, Permission, Server, make_token, serve, serve_metrics,
     };
     use tokio::net::TcpListener;
     use tokio::signal::unix::{Signal, SignalKind, signal};
     use tokio::time::timeout;
+
+    /// Number of files that the store, tools and webhooks may have open. Connections of clients leave them to these.
+    const OTHER_FILES: u64 = 512;
 
     /// The signals of a server.
     struct Signals {
@@ -133,6 +137,7 @@ mod with_server {
         let address = listener.local_addr()?;
         let token = first_token(&place, &definitions).await?;
         let number = definitions.len() as u64;
+        let limits = limits(printer);
         let requests = printer.clone();
         let server = Server::new(
             place.steersman.clone(),
@@ -142,6 +147,7 @@ mod with_server {
                     .chain([args.listen.ip().to_string()])
                     .collect(),
                 origins: args.origin.clone(),
+                limits,
                 webhooks_may_reach,
                 log: Some(Arc::new(move |line| requests.talk(dim(&line.to_string())))),
                 metrics: metrics.as_ref().map(|(_, metrics)| metrics.clone()),
@@ -215,6 +221,33 @@ mod with_server {
         }
         printer.talk("Stopped. Nothing is lost.");
         Ok(Exit::Answered)
+    }
+
+    /// Returns the limits of the server: as many connections as there is room for among the files that the process may have open. It may
+    /// then have as many open as the connections need, if the system lets it.
+    fn limits(printer: &Printer) -> Limits {
+        let mut limits = Limits::default();
+        let wanted = limits.connections as u64 + OTHER_FILES;
+        let open = getrlimit(Resource::Nofile);
+        if open.current.is_some_and(|current| current < wanted) {
+            let most = open.maximum.unwrap_or(wanted);
+            let raised = Rlimit {
+                current: Some(wanted.min(most)),
+                maximum: open.maximum,
+            };
+            // What stays as it is leaves room for fewer connections.
+            setrlimit(Resource::Nofile, raised).ok();
+        }
+        let may = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let room = may.saturating_sub(OTHER_FILES.min(may / 2));
+        if room < limits.connections as u64 {
+            limits.connections = usize::try_from(room).unwrap_or(usize::MAX).max(1);
+            printer.talk(dim(&format!(
+                "At most {} connections at once: the system allows this process {may} open files (`ulimit -n`).",
+                limits.connections
+            )));
+        }
+        limits
     }
 
     /// Serves the metrics at their address, and returns it.

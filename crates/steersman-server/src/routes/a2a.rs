@@ -420,6 +420,7 @@ impl Agent {
 
     /// Answers with a stream of updates.
     fn stream(self, id: Value, following: Following, using: Using) -> Response {
+        let lapses = self.caller.lapses();
         let frames = stream::unfold(
             (self.caller, id, following, using),
             |(caller, id, mut following, using)| async move {
@@ -427,7 +428,7 @@ impl Agent {
                 Some((frame, (caller, id, following, using)))
             },
         );
-        crate::stream::streamed(frames)
+        crate::stream::streamed(frames, lapses)
     }
 }
 

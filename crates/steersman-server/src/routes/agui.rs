@@ -160,7 +160,7 @@ async fn run(
         Ok(running) => running.stream(caller, using),
         Err(refusal) => {
             let only = refusal.frame();
-            streamed(stream::once(async move { only }))
+            streamed(stream::once(async move { only }), caller.lapses())
         }
     };
     Ok(with_session(response, &session))

@@ -150,7 +150,12 @@ struct Checked {
 async fn check(caller: Caller, Body(check): Body<Check>) -> Result<Json<Checked>, Problem> {
     caller.needs(Permission::Read)?;
     // A large definition takes its time, in which other requests are answered.
-    let checked = tokio::task::spawn_blocking(move || checked(check)).await;
+    let place = caller.server.checking().acquire_owned().await;
+    let checked = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        checked(check)
+    })
+    .await;
     checked
         .map(Json)
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))

@@ -192,6 +192,7 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
     let in_body = |error| Problem::of_filter(Code::Body, error);
     let filter = Filter::parse(Some(&many.filter)).map_err(in_body)?;
     let engine = caller.steersman.engine();
+    let place = caller.room().await?;
     let found = filter::select(engine, &filter, &SessionQuery::default()).await;
     let found = found.map_err(|error| match error {
         SelectError::Filter(error) => in_body(error),
@@ -202,6 +203,7 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
         let why = format!("{count} sessions match, and a request is for at most {MOST}");
         return Err(Problem::new(Code::TooLarge, why).help("narrow the filter"));
     }
+    drop(place);
     let until = caller.deadline();
     // A session changes while the others are given the act, so no line of it is expected.
     let asked = Asked {

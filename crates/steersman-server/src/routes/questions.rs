@@ -68,6 +68,7 @@ async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value
         status: vec!["waits".into(), "doubt".into()],
         ..SessionQuery::default()
     };
+    let _place = caller.room().await?;
     let mut found = Vec::new();
     for info in caller.steersman.sessions(&query).await? {
         let pending = match steersman::runtime::pending::read(&info.state.waits) {

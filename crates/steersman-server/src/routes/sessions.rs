@@ -268,9 +268,14 @@ async fn page(
     Params(look): Params<Branch>,
 ) -> Result<Response, Problem> {
     caller.needs(Permission::Read)?;
+    let has = |head: Line| asked.if_none_match.as_deref() == Some(&*tag(head));
+    let kept = caller.kept_head(&session);
+    if let Some(head) = kept.filter(|head| has(*head)) {
+        return Ok(tagged(StatusCode::NOT_MODIFIED.into_response(), head));
+    }
     let info = caller.session(&session).await?;
-    let tag = format!("\"{}\"", info.head);
-    let mut response = if asked.if_none_match.as_deref() == Some(&*tag) {
+    caller.keep_head(&info.id, info.head);
+    let response = if has(info.head) {
         StatusCode::NOT_MODIFIED.into_response()
     } else if info.head == Line::NONE {
         // Nothing is on disk but the message that begins the session.
@@ -279,10 +284,20 @@ async fn page(
         let sight = caller.look(&session, look.branch.as_deref()).await?;
         Json(caller.shown(&sight.page(None), &sight.known)?).into_response()
     };
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
+    Ok(tagged(response, info.head))
+}
+
+/// Returns the tag of a page whose session has this last line.
+fn tag(head: Line) -> String {
+    format!("\"{head}\"")
+}
+
+/// Names the tag of a page.
+fn tagged(mut response: Response, head: Line) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(&tag(head)) {
         response.headers_mut().insert(header::ETAG, tag);
     }
-    Ok(response)
+    response
 }
 
 /// A message to a session.

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use steersman::machine::stored::ids::{Bodies as _, Id, Line};
 use steersman::runtime::artifact::{ArtifactError, Artifacts, Version};
 use steersman::runtime::erase::erased_artifacts;
+use steersman::runtime::known::Known;
 use steersman::views::context::{ContextError, Contexts, ModelCall};
 use steersman::views::effects::Effects;
 use steersman::views::graph::{self, Graph, Layout, svg};
@@ -547,7 +548,17 @@ pub(super) async fn content(
 ) -> Result<(Version, Vec<u8>), Problem> {
     caller.needs(Permission::Read)?;
     let found = found(caller, session, branch).await?;
+    let known = if caller.may(Permission::Context) {
+        None
+    } else {
+        Some(caller.steersman.engine().secrets_of(session).await?)
+    };
+    // The reason may name other artifacts.
     let missing = |why: String| {
+        let why = match &known {
+            Some(known) => known.masked(&why),
+            None => why,
+        };
         Problem::new(Code::Artifact, why).help("GET /v1/sessions/{session}/artifacts lists them")
     };
     let version = found
@@ -565,13 +576,25 @@ pub(super) async fn content(
     }
     let content = found.content(&version).await;
     let content = content.map_err(|error| missing(error.to_string()))?;
-    let content = match std::str::from_utf8(&content) {
-        Ok(text) if !caller.may(Permission::Context) => {
-            caller.masked(session, text).await?.into_bytes()
-        }
-        _ => content.to_vec(),
+    let Some(known) = &known else {
+        return Ok((version, content.to_vec()));
+    };
+    let content = masked(known, &content);
+    let version = Version {
+        media: known.masked(&version.media),
+        ..version
     };
     Ok((version, content))
+}
+
+/// Returns a content with its secrets masked. What is no text as a whole may have them between other bytes.
+fn masked(known: &Known, content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(content.len());
+    for chunk in content.utf8_chunks() {
+        out.extend_from_slice(known.masked(chunk.valid()).as_bytes());
+        out.extend_from_slice(chunk.invalid());
+    }
+    out
 }
 
 /// Returns the content of an artifact, as an attachment.
@@ -647,10 +670,12 @@ async fn rate(
     let artifacts = found(&caller, &session, None).await?;
     let (meant, reason) = ((&*name, rating.version), rating.reason.as_deref());
     let act = Act::rate_artifact(&artifacts, meant, rating.rating, reason, by);
-    let act = act.map_err(|error| match error {
-        ArtifactError::Unfit(why) => Problem::new(Code::Body, why),
-        other => Problem::new(Code::Artifact, other.to_string())
-            .help("GET /v1/sessions/{session}/artifacts lists them"),
-    })?;
-    caller.act(&session, act, &asked).await
+    let why = match act {
+        Ok(act) => return caller.act(&session, act, &asked).await,
+        Err(ArtifactError::Unfit(why)) => return Err(Problem::new(Code::Body, why)),
+        Err(other) => other.to_string(),
+    };
+    // The reason may name other artifacts.
+    let why = caller.masked(&session, &why).await?;
+    Err(Problem::new(Code::Artifact, why).help("GET /v1/sessions/{session}/artifacts lists them"))
 }

@@ -120,6 +120,7 @@ impl Running {
 
     /// Answers with the stream of the run.
     pub(super) fn stream(self, caller: Caller, using: Using) -> Response {
+        let lapses = caller.lapses();
         let frames = stream::unfold(
             (self, caller, using),
             |(mut own, caller, using)| async move {
@@ -127,7 +128,7 @@ impl Running {
                 Some((frame, (own, caller, using)))
             },
         );
-        streamed(frames)
+        streamed(frames, lapses)
     }
 
     async fn next(&mut self, caller: &Caller) -> Option<Frame> {

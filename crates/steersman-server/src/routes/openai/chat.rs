@@ -298,13 +298,13 @@ impl Answering {
 
     /// Answers with a stream of chunks.
     fn stream(self, caller: Caller, using: Using) -> Response {
-        let session = self.session.clone();
+        let (session, lapses) = (self.session.clone(), caller.lapses());
         let state = (self, caller, using, Stage::Goes);
         let frames = stream::unfold(state, |(mut own, caller, using, stage)| async move {
             let (frame, stage) = own.frame(&caller, stage).await?;
             Some((frame, (own, caller, using, stage)))
         });
-        with_session(streamed(frames), &session)
+        with_session(streamed(frames, lapses), &session)
     }
 
     /// Returns the next frame of a stream, and the stage after it.

@@ -501,6 +501,7 @@ impl Answering {
 
     /// Answers with a stream of events.
     fn stream(self, caller: Caller, using: Using) -> Response {
+        let lapses = caller.lapses();
         let frames = stream::unfold(
             (self, caller, using),
             |(mut own, caller, using)| async move {
@@ -508,7 +509,7 @@ impl Answering {
                 Some((frame, (own, caller, using)))
             },
         );
-        streamed(frames)
+        streamed(frames, lapses)
     }
 
     /// Returns the next frame of a stream.
