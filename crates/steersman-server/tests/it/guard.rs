@@ -1,6 +1,6 @@
 //! Requests that are refused before anything is done: a status, a code, and a sentence that says what to do.
 
-use crate::world::{Answer, World, desk, whole};
+use crate::world::{Answer, World, desk, unlimited, whole};
 use reqwest::Method;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -8,6 +8,8 @@ use std::time::Duration;
 use steersman::machine::stored::ids::Time;
 use steersman::runtime::store::memory::MemoryStore;
 use steersman_server::{Limits, NewToken, Options};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
 
 #[tokio::test]
 async fn a_request_names_a_valid_token() {
@@ -89,6 +91,92 @@ async fn an_address_that_guesses_tokens_is_slowed_down() {
     let slowed = guess().await;
     assert_eq!(slowed.headers["retry-after"], "1");
     slowed.fails(429, "rate");
+    // Behind a proxy everybody has one address, so a valid token is answered all the same.
+    world.all("").await.get("/v1/me").await.is(200);
+}
+
+#[tokio::test]
+async fn a_token_has_few_requests_with_large_bodies_at_once() {
+    let limits = Limits {
+        body: 1_000,
+        large_each: 1,
+        ..unlimited()
+    };
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
+    let world = World::over(Arc::new(MemoryStore::new()), "desk: [ One. ]", options).await;
+    let all = world.all("").await;
+    // A client that declares a large body and sends the half of it.
+    let mut slow = connected(&world).await;
+    let head = format!(
+        "POST /v1/sessions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: 2000\r\n\r\n{{",
+        all.token
+    );
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let large = json!({ "definition": "desk", "message": "x".repeat(1_500) });
+    let send = || all.post("/v1/sessions", large.clone());
+    // The server reads both connections in tasks of their own.
+    let mut refused = send().await;
+    while refused.status == 201 {
+        refused = send().await;
+    }
+    let why = refused.fails(429, "rate");
+    assert!(why.contains("longer than 1000 bytes"), "{why}");
+    // Others, and small bodies, go on.
+    let other = world.all("other").await;
+    other.post("/v1/sessions", large.clone()).await.is(201);
+    all.start("Hello.").await;
+    drop(slow);
+    while send().await.status == 429 {}
+}
+
+#[tokio::test]
+async fn a_stream_ends_once_its_token_is_revoked_or_has_expired() {
+    let limits = Limits {
+        recheck: Duration::from_millis(10),
+        ..Limits::default()
+    };
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
+    let world = World::over(Arc::new(MemoryStore::new()), "desk: [ One. ]", options).await;
+    let all = world.all("").await;
+    let session = all.start("Hello.").await;
+    let now = world.steersman.engine().clock().now();
+    let soon = NewToken {
+        expires: Some(now.plus(500)),
+        ..whole("")
+    };
+    let (revoked, expires) = (world.all("").await, world.with(world.token(soon).await));
+    let mut kept = all.stream("/v1/events/stream", None).await;
+    assert_eq!(kept.next().await.unwrap().event, "hello");
+    let path = format!("/v1/sessions/{session}/events");
+    let mut ends = [
+        revoked.stream(&path, None).await,
+        revoked.stream("/v1/events/stream", None).await,
+        expires.stream(&path, None).await,
+    ];
+    let name = revoked.token.split('_').nth(1).unwrap();
+    let revoke = all.request(Method::DELETE, &format!("/v1/tokens/{name}"));
+    assert_eq!(Answer::of(revoke).await.status, 204);
+    for stream in &mut ends {
+        stream.rest().await;
+    }
+    Answer::of(revoked.request(Method::GET, &path))
+        .await
+        .fails(401, "token");
+    // Another token's stream goes on.
+    let other = all.start("Once more.").await;
+    loop {
+        let frame = kept.next().await.unwrap();
+        if frame.data["session"] == json!(other) {
+            break;
+        }
+    }
 }
 
 #[tokio::test]
@@ -144,6 +232,19 @@ async fn hosts_and_origins_are_checked() {
         .header("host", "desk.example"))
     .header("origin", "https://desk.example");
     Answer::of(behind_a_proxy).await.is(200);
+    // Two names are none, and each name is checked.
+    let twice = all
+        .request(Method::GET, "/v1/me")
+        .header("host", "localhost");
+    Answer::of(twice.header("host", "localhost"))
+        .await
+        .fails(403, "host");
+    let origins = all
+        .request(Method::GET, "/v1/me")
+        .header("origin", "https://front.example");
+    Answer::of(origins.header("origin", "https://evil.example"))
+        .await
+        .fails(403, "origin");
     let read = with("origin", "https://front.example").await;
     assert_eq!(
         read.headers["access-control-allow-origin"],
@@ -319,7 +420,6 @@ async fn definitions_are_replaced_while_the_server_runs() {
 
 #[tokio::test]
 async fn a_slow_request_head_is_cut_off() {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let limits = Limits {
         head: Duration::from_millis(50),
         ..Limits::default()
@@ -329,13 +429,86 @@ async fn a_slow_request_head_is_cut_off() {
         ..Options::default()
     };
     let world = World::over(Arc::new(MemoryStore::new()), "desk: [ One. ]", options).await;
-    let mut slow = tokio::net::TcpStream::connect(world.at.trim_start_matches("http://"))
-        .await
-        .unwrap();
+    let mut slow = connected(&world).await;
     slow.write_all(b"GET /livez HTTP/1.1\r\nhost: loc")
         .await
         .unwrap();
     let mut answer = Vec::new();
     slow.read_to_end(&mut answer).await.unwrap();
     assert!(!answer.starts_with(b"HTTP/1.1 200"));
+}
+
+/// A connection to the server.
+async fn connected(world: &World) -> TcpStream {
+    let at = world.at.trim_start_matches("http://");
+    TcpStream::connect(at).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_slow_body_is_answered_and_cut_off() {
+    let limits = Limits {
+        request: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
+    let world = World::over(Arc::new(MemoryStore::new()), "desk: [ One. ]", options).await;
+    let all = world.all("").await;
+    let mut slow = connected(&world).await;
+    let head = format!(
+        "POST /v1/check HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: 100\r\n\r\n{{",
+        all.token
+    );
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("\"code\":\"late\""), "{answer}");
+}
+
+#[tokio::test]
+async fn a_reader_that_never_reads_is_cut_off_and_gives_back_its_stream() {
+    let limits = Limits {
+        stalled: Duration::from_millis(50),
+        streams_each: 1,
+        ..unlimited()
+    };
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
+    let script = format!("desk: [ {} ]", vec!["x".repeat(80_000); 50].join(", "));
+    let world = World::over(Arc::new(MemoryStore::new()), &script, options).await;
+    let all = world.all("").await;
+    let session = all.start("Hello.").await;
+    // More than the buffers of a connection hold.
+    for _ in 0..49 {
+        all.say(&session, "More.").await;
+    }
+    let path = format!("/v1/sessions/{session}/events?until=settled");
+    let whole = all.get(&path).await.json.as_str().unwrap().len();
+    let ask = format!(
+        "GET /v1/sessions/{session}/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\r\n",
+        all.token
+    );
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(8_192).unwrap();
+    let at = world.at.trim_start_matches("http://").parse().unwrap();
+    let mut greedy = socket.connect(at).await.unwrap();
+    greedy.write_all(ask.as_bytes()).await.unwrap();
+    // It holds the only stream of the token until it is cut off.
+    loop {
+        let response = all.request(Method::GET, &path).send().await.unwrap();
+        if response.status() == 200 {
+            break;
+        }
+        assert_eq!(response.status(), 429);
+    }
+    let mut came = Vec::new();
+    // The connection was closed, with or without what was not sent any more.
+    greedy.read_to_end(&mut came).await.ok();
+    assert!(came.len() < whole, "{} bytes", came.len());
 }

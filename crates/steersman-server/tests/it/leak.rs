@@ -1,4 +1,5 @@
-//! Every route, asked with tokens that must not see a session: the answer is the one for what does not exist.
+//! Every route, asked with tokens that must not see a session: the answer is the one for what does not exist. What is named by other means
+//! than a session in the path is in `unseen.rs`.
 
 use crate::world::{Answer, Caller, SCRIPT, World, encoded, scope, unlimited, whole};
 use reqwest::Method;
@@ -7,6 +8,18 @@ use std::sync::Arc;
 use steersman::machine::stored::ids::Time;
 use steersman::runtime::store::memory::MemoryStore;
 use steersman_server::{NewToken, Options, Permission, openapi};
+
+/// All routes of the document, with their methods.
+pub(crate) fn documented() -> Vec<(String, Method)> {
+    let document = openapi();
+    let mut all = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            all.push((path.clone(), method.to_uppercase().parse().unwrap()));
+        }
+    }
+    all
+}
 
 /// A request of a route about one session.
 struct Route {
@@ -104,6 +117,29 @@ fn strangers() -> [(&'static str, NewToken); 5] {
     ]
 }
 
+/// Callers that must not see anything of Ann: the strangers, one without a token, and one whose token was revoked.
+pub(crate) async fn callers(world: &World) -> Vec<(&'static str, Caller<'_>)> {
+    let mut callers = Vec::new();
+    for (who, new) in strangers() {
+        callers.push((who, world.with(world.token(new).await)));
+    }
+    callers.push(("none", world.with(String::new())));
+    let revoked = world.token(ann()).await;
+    let name = revoked.split('_').nth(1).unwrap();
+    let store = world.steersman.engine().store();
+    assert!(store.revoke("acme", name, Time(1)).await.unwrap());
+    callers.push(("revoked", world.with(revoked)));
+    callers
+}
+
+/// A token of Ann of the tenant `acme` that may do everything.
+pub(crate) fn ann() -> NewToken {
+    NewToken {
+        scope: scope("acme", Some("ann")),
+        ..whole("")
+    }
+}
+
 #[tokio::test]
 async fn what_a_token_does_not_see_is_answered_like_what_does_not_exist() {
     let options = Options {
@@ -111,37 +147,13 @@ async fn what_a_token_does_not_see_is_answered_like_what_does_not_exist() {
         ..Options::default()
     };
     let world = World::over(Arc::new(MemoryStore::new()), SCRIPT, options).await;
-    let owner = world.with(
-        world
-            .token(NewToken {
-                scope: scope("acme", Some("ann")),
-                ..whole("")
-            })
-            .await,
-    );
+    let owner = world.with(world.token(ann()).await);
     let session = owner.start("My kettle is broken.").await;
     let question = owner.question(&session).await;
     let head = owner.get(&format!("/v1/sessions/{session}")).await.headers["etag"].clone();
     let missing = "aa0000000000zzzz";
 
-    let mut callers = Vec::new();
-    for (who, new) in strangers() {
-        callers.push((who, world.with(world.token(new).await)));
-    }
-    callers.push(("none", world.with(String::new())));
-    let revoked = world.with(
-        world
-            .token(NewToken {
-                scope: scope("acme", Some("ann")),
-                ..whole("")
-            })
-            .await,
-    );
-    let name = revoked.token.split('_').nth(1).unwrap();
-    let store = world.steersman.engine().store();
-    assert!(store.revoke("acme", name, Time(1)).await.unwrap());
-    callers.push(("revoked", revoked));
-
+    let callers = callers(&world).await;
     for route in routes() {
         for (who, caller) in &callers {
             let there = route.ask(caller, &session, &question).await;
@@ -287,8 +299,22 @@ async fn events_of_one_tenant_reach_no_session_of_another() {
     assert_eq!(there.replace(&mine, "aa0000000000zzzz"), nothing);
 }
 
+/// A call of the Agent2Agent protocol.
+pub(crate) fn call(method: &str, params: Json) -> Json {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+}
+
+/// A message of the Agent2Agent protocol, with what else it has.
+pub(crate) fn said(more: Json) -> Json {
+    let mut message =
+        json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "Hello." }] });
+    let fields = message.as_object_mut().unwrap();
+    fields.extend(more.as_object().unwrap().clone());
+    message
+}
+
 /// Bodies of routes that are about no session.
-fn body(path: &str) -> Json {
+pub(crate) fn body(path: &str) -> Json {
     match path {
         "/v1/sessions" => json!({ "definition": "desk" }),
         "/v1/events" => json!({ "definition": "desk", "event": "parcel", "fields": {} }),
@@ -296,6 +322,9 @@ fn body(path: &str) -> Json {
         "/v1/webhooks" => json!({ "url": "https://hooks.example/", "kinds": ["session.settled"] }),
         "/v1/memories/forget" => json!({ "memories": [1] }),
         "/v1/memories/{memory}/rating" => json!({ "rating": 3 }),
+        "/agui/{definition}" => json!({ "threadId": "t", "runId": "r" }),
+        "/a2a/{definition}" => call("SendMessage", json!({ "message": said(json!({})) })),
+        "/openai/v1/chat/completions" | "/openai/v1/responses" => json!({ "model": "desk" }),
         _ => json!({}),
     }
 }
@@ -325,33 +354,38 @@ async fn routes_about_no_session_need_a_valid_token_that_allows_them() {
         (401, world.with(String::new())),
         (403, world.with(world.token(nothing).await)),
     ];
-    let document = openapi();
     let mut asked = 0;
-    for (path, item) in document["paths"].as_object().unwrap() {
+    for (path, method) in documented() {
         // These need no token, or none that allows anything.
-        let is_open = matches!(&**path, "/v1/openapi.json" | "/v1/me");
-        if !path.starts_with("/v1") || path.contains("{session}") || is_open {
+        let is_open = matches!(&*path, "/livez" | "/readyz" | "/v1/openapi.json" | "/v1/me");
+        if path.contains("{session}") || is_open {
             continue;
         }
         let place = path
             .replace("{definition}", "desk")
+            .replace("{model}", "desk")
+            .replace("{response}", "resp_aa0000000000zzzz_1")
             .replace("{memory}", "1")
             .replace("{job}", "0123456789abcdef0123456789abcdef")
             .replace("{name}", "abcdefgh");
-        for (method, _) in item.as_object().unwrap() {
-            for (status, caller) in &callers {
-                let method: Method = method.to_uppercase().parse().unwrap();
-                let mut request = caller.request(method.clone(), &place);
-                if method == Method::POST {
-                    request = request.json(&body(path));
-                }
-                let answer = Answer::of(request).await;
-                assert_eq!(answer.status, *status, "{method} {path}: {:#}", answer.json);
-                asked += 1;
+        for (status, caller) in &callers {
+            let mut request = caller.request(method.clone(), &place);
+            if method == Method::POST {
+                request = request.json(&body(&path)).header("a2a-version", "1.0");
             }
+            let answer = Answer::of(request).await;
+            assert_eq!(answer.status, *status, "{method} {path}: {:#}", answer.json);
+            asked += 1;
         }
     }
-    assert!(asked > 80, "{asked}");
+    for (status, caller) in &callers {
+        // What the protocol refuses for want of a permission is an answer of its own.
+        if *status == 401 {
+            let request = caller.request(Method::POST, "/mcp").json(&json!({}));
+            assert_eq!(Answer::of(request).await.status, *status);
+        }
+    }
+    assert!(asked > 120, "{asked}");
 }
 
 #[tokio::test]

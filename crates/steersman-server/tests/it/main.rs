@@ -28,6 +28,7 @@ mod reruns;
 mod responses;
 mod searches;
 mod streams;
+mod unseen;
 mod webhook_clients;
 mod webhooks;
 mod world;
