@@ -12,7 +12,7 @@ struct Campaign {
     set: &'static [(&'static str, &'static str)],
 }
 
-const ALL: [Campaign; 9] = [
+const ALL: [Campaign; 11] = [
     Campaign {
         name: "random-sessions",
         shows: "the machine over 100,000 random sessions: fold, replay and codec agree",
@@ -121,6 +121,34 @@ const ALL: [Campaign; 9] = [
         shows: "random acts of people with kills before, inside and after them: every pair of acts 50 times",
         cargo: &["test", "--release", "-p", "steersman-cli", "--test", "acts"],
         set: &[("STEERSMAN_ACTS", "900")],
+    },
+    Campaign {
+        name: "serve-kills",
+        shows: "a server is killed 200 times under 50 clients: they miss no event and get none twice, and every payment is made once",
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "steersman-cli",
+            "--test",
+            "it",
+            "serve_kills::",
+        ],
+        set: &[("STEERSMAN_SERVE_KILLS", "200")],
+    },
+    Campaign {
+        name: "serve-hostile",
+        shows: "hostile requests in 100 passes, thousands of connections and slow clients: each is answered or cut off, and memory stays flat",
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "steersman-cli",
+            "--test",
+            "it",
+            "serve_hostile::",
+        ],
+        set: &[("STEERSMAN_SERVE_HOSTILE", "100")],
     },
     Campaign {
         name: "soak",

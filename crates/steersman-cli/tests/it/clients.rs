@@ -2,7 +2,7 @@
 //! and started again.
 
 use crate::docs::blocks;
-use crate::served::{Served, provider};
+use crate::served::{Served, is_the_log, provider};
 use crate::world::{self, World};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -72,17 +72,8 @@ impl Desk {
     /// Checks that the events on disk that a client was told are those of the log, and that each of its acts happened once.
     #[track_caller]
     fn was_told(&self, session: &str, told: &[Json]) {
-        let log = self.world.run(&["log", session, "--json"]);
-        assert_eq!(log.code, Some(0), "{}", log.err);
-        let log: Vec<Json> = (log.out.lines())
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
-        let both = told.len().min(log.len());
-        assert_eq!(told[..both], log[..both]);
-        // A process that looks into the session once more is an event of its own.
-        let looked = |event: &Json| event["event"] == "owner";
-        assert!(told[both..].iter().all(looked), "{:?}", &told[both..]);
-        assert!(log[both..].iter().all(looked), "{:?}", &log[both..]);
+        let told: Vec<&Json> = told.iter().collect();
+        let log = is_the_log(&self.world, session, &told);
         let heard = log.iter().filter(|event| event["event"] == "heard");
         let heard: Vec<&str> = heard.map(|event| event["text"].as_str().unwrap()).collect();
         let more: Vec<String> = (0..ROUNDS).map(|n| format!("More {n}.")).collect();

@@ -11,14 +11,14 @@ use std::time::Duration;
 /// Far more than a step of the test needs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Reads a request, and returns its first line.
-fn request(stream: &TcpStream) -> String {
+/// Reads a request, and returns its first line and its body. What breaks off has none.
+pub(crate) fn request(stream: &TcpStream) -> (String, Vec<u8>) {
     let mut reader = BufReader::new(stream);
     let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
-    reader.read_line(&mut first).unwrap();
+    reader.read_line(&mut first).ok();
     loop {
         line.clear();
-        reader.read_line(&mut line).unwrap();
+        reader.read_line(&mut line).ok();
         if let Some(n) = line.to_ascii_lowercase().strip_prefix("content-length:") {
             length = n.trim().parse().unwrap();
         }
@@ -27,8 +27,23 @@ fn request(stream: &TcpStream) -> String {
         }
     }
     let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    first
+    if reader.read_exact(&mut body).is_err() {
+        return (String::new(), Vec::new());
+    }
+    (first, body)
+}
+
+/// Answers a request with JSON, and closes the connection.
+pub(crate) fn answer(stream: TcpStream, json: &str) {
+    answer_with(stream, "200 OK", "application/json", json);
+}
+
+/// Answers a request with a status and a body, and closes the connection.
+pub(crate) fn answer_with(mut stream: TcpStream, status: &str, media: &str, body: &str) {
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\nconnection: close");
+    let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    // The process that asked may be dead.
+    stream.write_all(answer.as_bytes()).ok();
 }
 
 /// A shop that books a refund and does not answer: the process that asked is killed first. It tells each booking, and answers
@@ -36,8 +51,8 @@ fn request(stream: &TcpStream) -> String {
 fn shop(listener: &TcpListener, booked: &Sender<()>) {
     let mut open = Vec::new();
     for stream in listener.incoming() {
-        let mut stream = stream.unwrap();
-        if request(&stream).starts_with("POST") {
+        let stream = stream.unwrap();
+        if request(&stream).0.starts_with("POST") {
             // The connection stays open, and nothing is said on it.
             open.push(stream);
             if booked.send(()).is_err() {
@@ -45,10 +60,7 @@ fn shop(listener: &TcpListener, booked: &Sender<()>) {
             }
             continue;
         }
-        let body = r#"{"found": true, "id": "r-1"}"#;
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
-        let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-        stream.write_all(answer.as_bytes()).unwrap();
+        answer(stream, r#"{"found": true, "id": "r-1"}"#);
     }
 }
 

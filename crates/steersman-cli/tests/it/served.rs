@@ -2,10 +2,11 @@
 
 use crate::docs::{Block, blocks};
 use crate::world::{self, World};
-use reqwest::{Client, Method, StatusCode};
+use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 
@@ -20,6 +21,8 @@ entry: desk
 pub(crate) struct Served {
     child: Child,
     pub(crate) at: String,
+    /// The address of its metrics, if they are shown.
+    pub(crate) metrics: Option<String>,
     token: String,
     client: Client,
 }
@@ -37,16 +40,20 @@ impl Served {
     }
 
     pub(crate) fn listening(world: &World, listen: &str) -> Self {
-        Self::with(world, &["--listen", listen, "--script-all", "script.yaml"])
+        Self::with(
+            world,
+            &["--quiet", "--listen", listen, "--script-all", "script.yaml"],
+        )
     }
 
-    /// A server with these arguments.
-    pub(crate) fn with(world: &World, more: &[&str]) -> Self {
-        let args = [&["serve", "--json", "--quiet"][..], more].concat();
-        let mut command = world.command(&args);
+    /// Starts a server with these arguments. The file `errors.txt` has what it says on standard error.
+    pub(crate) fn with(world: &World, args: &[&str]) -> Self {
+        let errors = world.folder.join("errors.txt");
+        let into = File::options().create(true).append(true).open(&errors);
+        let mut command = world.command(&[&["serve", "--json"][..], args].concat());
         let mut child = command
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(into.unwrap())
             .spawn()
             .unwrap();
         let mut first = String::new();
@@ -54,13 +61,7 @@ impl Served {
             .read_line(&mut first)
             .unwrap();
         let Ok(first) = serde_json::from_str::<Json>(&first) else {
-            let mut why = String::new();
-            child
-                .stderr
-                .take()
-                .unwrap()
-                .read_to_string(&mut why)
-                .unwrap();
+            let why = std::fs::read_to_string(errors).unwrap();
             panic!("it does not serve: {why}");
         };
         assert_eq!(first["status"], "serving");
@@ -68,6 +69,7 @@ impl Served {
         Self {
             child,
             at: first["address"].as_str().unwrap().to_owned(),
+            metrics: first["metrics"].as_str().map(str::to_owned),
             token: std::fs::read_to_string(file).unwrap().trim().to_owned(),
             client: Client::builder().no_proxy().build().unwrap(),
         }
@@ -84,12 +86,17 @@ impl Served {
         &self.token
     }
 
-    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.at));
         request.bearer_auth(&self.token)
     }
 
-    async fn json(&self, method: Method, path: &str, body: Option<Json>) -> (StatusCode, Json) {
+    pub(crate) async fn json(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Json>,
+    ) -> (StatusCode, Json) {
         let mut request = self.request(method, path);
         if let Some(body) = body {
             request = request.json(&body);
@@ -97,6 +104,17 @@ impl Served {
         let response = request.send().await.unwrap();
         let status = response.status();
         (status, response.json().await.unwrap())
+    }
+
+    /// The process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Lets the process end in order.
+    pub(crate) fn stops(&mut self) {
+        self.signal(rustix::process::Signal::TERM);
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
 
     fn signal(&self, signal: rustix::process::Signal) {
@@ -124,12 +142,22 @@ async fn follow(served: &Served, path: &str, most: usize, into: &mut Vec<(String
     if let Some((last, _)) = into.last() {
         request = request.header("last-event-id", last);
     }
-    let mut response = request.send().await.unwrap();
+    let response = request.send().await.unwrap();
     assert_eq!(response.status(), 200);
+    told(response, most, into).await;
+}
+
+/// Reads a stream until `most` events on disk have come, the session has settled, or it breaks. Adds the events with their ids. Returns true
+/// if the session has settled.
+pub(crate) async fn told(
+    mut response: Response,
+    most: usize,
+    into: &mut Vec<(String, Json)>,
+) -> bool {
     let (mut text, mut count) = (String::new(), 0);
     while count < most {
         let Ok(Some(chunk)) = response.chunk().await else {
-            return;
+            return false;
         };
         text.push_str(std::str::from_utf8(&chunk).unwrap());
         while let Some(end) = text.find("\n\n") {
@@ -140,12 +168,36 @@ async fn follow(served: &Served, path: &str, most: usize, into: &mut Vec<(String
                 into.push((id.to_owned(), serde_json::from_str(data).unwrap()));
                 count += 1;
             }
-            let is_over = field("event: ") == Some("settled");
-            if is_over {
-                return;
+            if field("event: ") == Some("settled") {
+                return true;
             }
         }
     }
+    false
+}
+
+/// Checks that the events on disk that a client was told are those of the log, in the same order: no one is missing, none came twice.
+/// Returns those of the log.
+#[track_caller]
+pub(crate) fn is_the_log(world: &World, session: &str, told: &[&Json]) -> Vec<Json> {
+    let log = world.run(&["log", session, "--json"]);
+    assert_eq!(log.code, Some(0), "{}", log.err);
+    let log: Vec<Json> = (log.out.lines())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let both = told.len().min(log.len());
+    for (told, logged) in told.iter().zip(&log) {
+        assert_eq!(*told, logged);
+    }
+    // A process that looks into the session once more is an event of its own.
+    let looked = |event: &Json| event["event"] == "owner";
+    assert!(
+        told[both..].iter().all(|event| looked(event)),
+        "{:?}",
+        &told[both..]
+    );
+    assert!(log[both..].iter().all(looked), "{:?}", &log[both..]);
+    log
 }
 
 #[tokio::test]
@@ -245,8 +297,7 @@ async fn signals_stop_it_in_order_and_read_definitions_again() {
         .await
         .unwrap();
     assert_eq!(stream.status(), 200);
-    served.signal(Signal::TERM);
-    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+    served.stops();
 }
 
 #[tokio::test]
@@ -316,7 +367,39 @@ fn a_public_address_needs_a_name_and_a_faulty_definition_is_not_served() {
     );
 }
 
-/// A request of the guide: method and path, headers, body.
+#[tokio::test]
+async fn a_page_is_unchanged_until_any_process_changes_its_session() {
+    let world = world("desk: [ One., Two., Three. ]");
+    let served = Served::start(&world);
+    let start = Some(json!({ "definition": "desk", "message": "Hello." }));
+    let (_, started) = served.json(Method::POST, "/v1/sessions", start).await;
+    let session = started["session"].as_str().unwrap();
+    let place = format!("/v1/sessions/{session}");
+    let stream = format!("{place}/events?until=settled");
+    let get = async |tag: &str| {
+        let request = served.request(Method::GET, &place);
+        let answer = request.header("if-none-match", tag).send().await.unwrap();
+        let tag = answer.headers()["etag"].to_str().unwrap().to_owned();
+        (answer.status().as_u16(), tag)
+    };
+    let mut known = String::new();
+    for said in ["More.", "And more."] {
+        follow(&served, &stream, usize::MAX, &mut Vec::new()).await;
+        let mut unchanged = 0;
+        while unchanged < 3 {
+            let (status, tag) = get(&known).await;
+            unchanged = if status == 304 { unchanged + 1 } else { 0 };
+            known = tag;
+        }
+        // Another process puts the message into the inbox.
+        let sent = world.run(&["send", session, said]);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        follow(&served, &stream, usize::MAX, &mut Vec::new()).await;
+        let (status, tag) = get(&known).await;
+        assert_eq!(status, 200, "{known} and {tag}");
+    }
+}
+
 #[test]
 fn a_script_is_checked_against_all_definitions_before_anything_is_served() {
     let world = World::new();
@@ -350,6 +433,7 @@ fn a_script_is_checked_against_all_definitions_before_anything_is_served() {
     assert!(ran.err.contains("192.0.2.1"), "{ran:?}");
 }
 
+/// A request of the guide: method and path, headers, body.
 fn request(text: &str) -> (Method, String, Vec<(String, String)>, Option<Json>) {
     let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
     let mut lines = head.lines();
