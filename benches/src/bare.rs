@@ -25,12 +25,17 @@ struct Answer {
     call: Option<(String, String)>,
 }
 
+/// Returns an HTTP client.
+pub(crate) fn client() -> Done<Client> {
+    // It needs a provider of TLS, even without TLS. Another part of the process may have set it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder().no_proxy().build();
+    client.map_err(|e| e.to_string())
+}
+
 impl Bare {
     /// Asks the server below this address, which ends in `/v1`.
     pub(crate) fn new(url: &str, turns: usize) -> Done<Self> {
-        // The client needs a provider of TLS, even without TLS. Another part of the process may have set it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder().no_proxy().build();
         let parameters = json!({
             "type": "object",
             "properties": { "key": { "type": "string" }, "n": { "type": "integer" } },
@@ -39,7 +44,7 @@ impl Bare {
         let function =
             json!({ "name": "lookup", "description": "Look a key up.", "parameters": parameters });
         Ok(Self {
-            client: client.map_err(|e| e.to_string())?,
+            client: client()?,
             url: format!("{url}/chat/completions"),
             model: format!("stub-{turns}"),
             tools: json!([{ "type": "function", "function": function }]),

@@ -6,8 +6,10 @@ mod limit;
 mod meter;
 mod ours;
 mod scale;
+mod served;
 mod stubd;
 mod texts;
+mod visitors;
 
 use ours::Work;
 use serde_json::{Value as Json, json};
@@ -22,6 +24,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const USE: &str = "use: steersman-bench ours WORKLOAD N [--store NAME] [--dir DIR] [--url URL] [--bytes N] [--follow]
        steersman-bench bare WORKLOAD N --url URL [--bytes N]
        steersman-bench scale parked|lines N --dir DIR
+       steersman-bench server pages|messages|streams|lines|ready SHARE --program FILE
+       steersman-bench visit WHAT ADDRESS TOKEN ..
        steersman-bench limit
        steersman-bench stubd [PORT]";
 
@@ -71,6 +75,15 @@ fn run(words: &[&str]) -> Result<Option<Json>, Box<dyn Error>> {
             let count = count.parse()?;
             let figures = runtime()?.block_on(scale::run(what, count, folder.as_ref()))?;
             Ok(Some(figures))
+        }
+        ["server", what, share, "--program", program] => {
+            let share = share.parse::<usize>()?.max(1);
+            let figures = runtime()?.block_on(served::run(what, share, program))?;
+            Ok(Some(figures))
+        }
+        ["visit", ref words @ ..] => {
+            let saw = runtime()?.block_on(visitors::run(words));
+            Ok(Some(saw.map_err(|e| e.to_string())?))
         }
         [kind @ ("ours" | "bare"), workload, n, ref rest @ ..] => {
             let (mut work, given) = read(workload, n.parse()?, rest)?;

@@ -10,6 +10,7 @@ mod page;
 mod plot;
 mod results;
 mod run;
+mod server;
 mod size;
 mod worse;
 
@@ -19,7 +20,7 @@ use results::Raw;
 use std::path::PathBuf;
 use std::process::Command;
 
-pub(crate) const USE: &str = "bench [--peer NAME]... [--workload W]... [--reps N] [--dir DIR] [--add] [--scale] [--size] [--tables-only] [--try]";
+pub(crate) const USE: &str = "bench [--peer NAME]... [--workload W]... [--reps N] [--dir DIR] [--add] [--scale] [--size] [--server] [--tables-only] [--try]";
 
 /// The words after `cargo xtask bench`.
 struct Options {
@@ -32,6 +33,7 @@ struct Options {
     adds: bool,
     scale: bool,
     size: bool,
+    server: bool,
     tables_only: bool,
     /// Does a tenth of the work once, and a hundredth of the scale, on a build without optimisation, to see that everything
     /// works. Writes the page and the plots into the work folder.
@@ -48,6 +50,7 @@ impl Options {
             adds: false,
             scale: false,
             size: false,
+            server: false,
             tables_only: false,
             tries: false,
         };
@@ -71,6 +74,7 @@ impl Options {
                 "--add" => options.adds = true,
                 "--scale" => options.scale = true,
                 "--size" => options.size = true,
+                "--server" => options.server = true,
                 "--tables-only" => options.tables_only = true,
                 "--try" => options.tries = true,
                 other => return Err(format!("`{other}` is not an option of `bench`; use: {USE}")),
@@ -100,7 +104,7 @@ fn known(wanted: &[String], names: &[&str], what: &str) -> Result<(), String> {
 pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
     let options = Options::read(words)?;
     let raw = |name: &str| options.work.join(format!("{name}.jsonl"));
-    let is_matrix = !options.scale && !options.size;
+    let is_matrix = !options.scale && !options.size && !options.server;
     if !options.tables_only {
         let peers = if is_matrix {
             options.peers()
@@ -130,6 +134,11 @@ pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
         if options.size {
             let mut raw = Raw::begin(&raw("size"), &about, false)?;
             size::measure(&options.work, !options.tries, &mut raw)?;
+        }
+        if options.server {
+            let mut raw = Raw::begin(&raw("server"), &about, false)?;
+            let share = if options.tries { 50 } else { 1 };
+            server::measure(&places, !options.tries, share, &mut raw)?;
         }
     }
     let into = if options.tries {

@@ -5,6 +5,7 @@ use super::drawn::plots_of;
 use super::figures::{Figure, OURS, TABLES, equal_store};
 use super::large;
 use super::results::{Results, Row, Spread};
+use super::server;
 use super::worse::{compare, losses};
 use crate::tidy::root;
 use std::error::Error;
@@ -22,10 +23,11 @@ pub(crate) fn write(work: &Path, into: &Path) -> Result<(), String> {
     let from = if page.exists() { &page } else { &own };
     let mut text = fs::read_to_string(from).map_err(|e| format!("{}: {e}", from.display()))?;
     let mut parts = 0;
-    let parts_of: [(&str, Part); 3] = [
+    let parts_of: [(&str, Part); 4] = [
         ("results", matrix),
         ("scale", |results, _, plots| large::scale(results, plots)),
         ("size", |results, _, _| Ok(large::size(results))),
+        ("server", |results, _, _| Ok(server::part(results))),
     ];
     for (name, of) in parts_of {
         let Some(results) = Results::read(&work.join(format!("{name}.jsonl"))) else {
@@ -106,7 +108,7 @@ pub(crate) fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-fn cell(spread: Option<Spread>) -> String {
+pub(crate) fn cell(spread: Option<Spread>) -> String {
     match spread {
         None => String::new(),
         Some(Spread { median, low, high }) if low < high => {
