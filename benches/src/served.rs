@@ -288,7 +288,7 @@ async fn library(steersman: &Steersman, network: &Network, rounds: usize) -> Don
             };
             let session = steersman.start_with(&network, options).await?;
             for round in 0..rounds {
-                session.ask(&user(round)).await?;
+                let _ = session.ask(&user(round)).await?;
             }
             Ok::<_, steersman::Error>(())
         })

@@ -115,7 +115,7 @@ pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
             .map_err(|e| format!("{}: {e}", options.work.display()))?;
         let about = install::about(&peers, !options.tries);
         // The size is that of a program which is built for this.
-        if is_matrix || options.scale {
+        if is_matrix || options.scale || options.server {
             let places = install::install(&options.work, &peers, !options.tries)?;
             if is_matrix {
                 let mut raw = Raw::begin(&raw("results"), &about, options.adds)?;
@@ -130,15 +130,15 @@ pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
                 let mut raw = Raw::begin(&raw("scale"), &about, false)?;
                 run::scale(&places, if options.tries { 100 } else { 1 }, &mut raw)?;
             }
+            if options.server {
+                let mut raw = Raw::begin(&raw("server"), &about, false)?;
+                let share = if options.tries { 50 } else { 1 };
+                server::measure(&places, !options.tries, share, &mut raw)?;
+            }
         }
         if options.size {
             let mut raw = Raw::begin(&raw("size"), &about, false)?;
             size::measure(&options.work, !options.tries, &mut raw)?;
-        }
-        if options.server {
-            let mut raw = Raw::begin(&raw("server"), &about, false)?;
-            let share = if options.tries { 50 } else { 1 };
-            server::measure(&places, !options.tries, share, &mut raw)?;
         }
     }
     let into = if options.tries {

@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 18] = [
+const ALL: [Counterpart; 19] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {

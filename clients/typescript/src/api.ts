@@ -1748,7 +1748,7 @@ export class SessionsApi {
    * With a filter that lets through few sessions, a page may be short, or empty, although there is a `next`.
    */
   list(
-    query: { definition?: string | undefined; status?: string | undefined; key?: string | undefined; label?: string | undefined; where?: string | undefined; after?: string | undefined; limit?: number | undefined } = {},
+    query: { definition?: string | undefined; status?: string | undefined; key?: string | undefined; label?: string | undefined; prefix?: string | undefined; where?: string | undefined; after?: string | undefined; limit?: number | undefined } = {},
     options: Pick<Options, "signal"> = {},
   ): Promise<SessionList> {
     return this.send({
@@ -1909,7 +1909,7 @@ export class ViewsApi {
    * Returns the content of an artifact, as an attachment.
    *
    * @param session The id of the session
-   * @param name The name of the artifact
+   * @param name The name of the artifact, or `blake3:` with the beginning of the digest of its content
    */
   artifact(
     session: string,
@@ -2087,6 +2087,26 @@ export class ViewsApi {
   }
 
   /**
+   * Returns what a command of the program prints of all sessions that the token sees: `sessions`, `pending`.
+   *
+   * Secrets are masked unless the token may see them.
+   *
+   * @param screen The name of the command
+   */
+  listScreen(
+    screen: string,
+    query: { where?: string | undefined; limit?: number | undefined; by?: string | undefined; reruns?: boolean | undefined } = {},
+    options: Pick<Options, "signal"> = {},
+  ): Promise<unknown> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/screens/${encodeURIComponent(screen)}`,
+      query,
+      options,
+    }) as Promise<unknown>;
+  }
+
+  /**
    * Returns the session as columns, one entry for each interaction, question, decision, edit, branch and owner. Columns have the same
    * length; lines and times are differences to the entry before.
    *
@@ -2124,6 +2144,30 @@ export class ViewsApi {
       takesKey: true,
       options,
     }) as Promise<Receipt>;
+  }
+
+  /**
+   * Returns what a command of the program prints of a session: `artifacts`, `context`, `effects`, `graph`, `log`, `show`, `why`, and
+   * `waits` for the commands that answer questions.
+   *
+   * Secrets are masked, whatever the token allows, as a terminal does not show them. A context needs the permission `context`, and is
+   * shown as it was sent.
+   *
+   * @param session The id of the session
+   * @param screen The name of the command
+   */
+  screen(
+    session: string,
+    screen: string,
+    query: { branch?: string | undefined; line?: string | undefined; of?: string | undefined; form?: string | undefined; after?: number | undefined; most?: number | undefined } = {},
+    options: Pick<Options, "signal"> = {},
+  ): Promise<unknown> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/sessions/${encodeURIComponent(session)}/screens/${encodeURIComponent(screen)}`,
+      query,
+      options,
+    }) as Promise<unknown>;
   }
 
   /**

@@ -214,9 +214,9 @@ impl<'a> Play<'a> {
                 Some(Stood::Settled(settled)) => {
                     self.rest().await?;
                     self.live.rests();
-                    let settled = match self.stay(settled).await? {
-                        Ended::Settled(settled) => settled,
-                        ended => return Ok(ended),
+                    let ended = self.stay(settled).await?;
+                    let Ended::Settled(settled) = ended else {
+                        return Ok(ended);
                     };
                     if !self.must_stay(&settled).await? {
                         return Ok(Ended::Settled(settled));

@@ -125,6 +125,14 @@ impl Remote {
         Ok(Some(Self { client, url }))
     }
 
+    /// Returns the server with requests that are sent again for this time while it does not answer.
+    pub(crate) fn patient(&self, patience: Duration) -> Self {
+        Self {
+            client: self.client.clone().patience(patience),
+            url: self.url.clone(),
+        }
+    }
+
     /// Returns the id of the session that a name means.
     pub(crate) async fn session(&self, name: &SessionName) -> Result<String, CommandError> {
         let mut query = SessionsListQuery {

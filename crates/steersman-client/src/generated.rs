@@ -2811,6 +2811,8 @@ impl ViewsApi<'_> {
 
     /// Returns what a command of the program prints of all sessions that the token sees: `sessions`, `pending`.
     ///
+    /// Secrets are masked unless the token may see them.
+    ///
     /// # Errors
     /// As [`Error`] says.
     pub async fn list_screen(
@@ -2866,7 +2868,11 @@ impl ViewsApi<'_> {
         self.transport.json(call).await
     }
 
-    /// Returns what a command of the program prints of a session.
+    /// Returns what a command of the program prints of a session: `artifacts`, `context`, `effects`, `graph`, `log`, `show`, `why`, and
+    /// `waits` for the commands that answer questions.
+    ///
+    /// Secrets are masked, whatever the token allows, as a terminal does not show them. A context needs the permission `context`, and is
+    /// shown as it was sent.
     ///
     /// # Errors
     /// As [`Error`] says.

@@ -406,20 +406,10 @@ fn render(
         laid.end()
             .push(Segment::new(Part::Now, Content::User(text)));
     }
-    // While the agent must judge arguments, tools are off. An agent that serves a review keeps them, because it may look things up,
-    // and one that judges its own draft, because it may go back to work. Such an agent must be free to accept.
     let judgement = crate::questions::judgement::wanted(cx, snapshot, agent);
-    let judges = crate::questions::judgement::open(snapshot, agent).is_some();
-    let reflects = crate::questions::judgement::judges_itself(snapshot, agent);
     let mut others = laid.ahead.iter().chain(&laid.behind);
-    let tools = others.any(|segment| segment.part == Part::Tools);
-    let choice = match &model.tool_choice {
-        _ if state.counters.last_call || judges => ToolChoice::None,
-        ToolChoice::None => ToolChoice::None,
-        _ if !tools && reflects => ToolChoice::None,
-        _ if !tools || reflects => ToolChoice::Auto,
-        choice => choice.clone(),
-    };
+    let has_tools = others.any(|segment| segment.part == Part::Tools);
+    let choice = choice(snapshot, agent, model, has_tools);
     let prefill = model.prefill.as_ref().map(|t| t.render(&base));
     let prefill = prefill.transpose()?;
     // An output that is text needs no schema.
@@ -436,6 +426,22 @@ fn render(
         output,
         prefill,
     ))
+}
+
+/// Returns whether the model may call tools. While the agent must judge arguments, tools are off. An agent that serves a review keeps
+/// them, because it may look things up, and one that judges its own draft, because it may go back to work. Such an agent must be
+/// free to accept.
+fn choice(snapshot: &Snapshot, agent: Id, model: &ModelAgent, has_tools: bool) -> ToolChoice {
+    let last_call = snapshot.agent(agent).counters.last_call;
+    let judges = crate::questions::judgement::open(snapshot, agent).is_some();
+    let reflects = crate::questions::judgement::judges_itself(snapshot, agent);
+    match &model.tool_choice {
+        _ if last_call || judges => ToolChoice::None,
+        ToolChoice::None => ToolChoice::None,
+        _ if !has_tools && reflects => ToolChoice::None,
+        _ if !has_tools || reflects => ToolChoice::Auto,
+        choice => choice.clone(),
+    }
 }
 
 /// The inputs of rendering.

@@ -233,10 +233,11 @@ fn name(known: &Known, plain: &Json, masked: &mut Json) {
 /// Puts ids and times back that look as if they had a secret in them: like numbers, they are those of the log.
 fn keep(plain: &Json, masked: &mut Json) {
     match (plain, masked) {
-        (Json::String(plain), Json::String(masked)) if plain != masked => {
-            if plain.parse::<Id>().is_ok() || plain.parse::<jiff::Timestamp>().is_ok() {
-                masked.clone_from(plain);
-            }
+        (Json::String(plain), Json::String(masked))
+            if plain != masked
+                && (plain.parse::<Id>().is_ok() || plain.parse::<jiff::Timestamp>().is_ok()) =>
+        {
+            masked.clone_from(plain);
         }
         (Json::Array(plain), Json::Array(masked)) => {
             for (plain, masked) in plain.iter().zip(masked) {

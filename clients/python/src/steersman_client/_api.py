@@ -3559,6 +3559,7 @@ class Sessions:
         status: str | None = None,
         key: str | None = None,
         label: str | None = None,
+        prefix: str | None = None,
         where: str | None = None,
         after: str | None = None,
         limit: int | None = None,
@@ -3571,6 +3572,7 @@ class Sessions:
         status: Statuses, separated by commas.
         key: The key of the session.
         label: A label: `name:value`.
+        prefix: The beginning of the id of the session.
         where: A filter, as `steersman sessions --where` takes it: `status = waits and vendor = Acme and updated > -7d`.
         after: The position after which the list goes on: `next` of the page before.
         limit: The most rows of a page, at most 200.
@@ -3584,6 +3586,7 @@ class Sessions:
                     "status": status,
                     "key": key,
                     "label": label,
+                    "prefix": prefix,
                     "where": where,
                     "after": after,
                     "limit": limit,
@@ -3831,6 +3834,7 @@ class AsyncSessions:
         status: str | None = None,
         key: str | None = None,
         label: str | None = None,
+        prefix: str | None = None,
         where: str | None = None,
         after: str | None = None,
         limit: int | None = None,
@@ -3843,6 +3847,7 @@ class AsyncSessions:
         status: Statuses, separated by commas.
         key: The key of the session.
         label: A label: `name:value`.
+        prefix: The beginning of the id of the session.
         where: A filter, as `steersman sessions --where` takes it: `status = waits and vendor = Acme and updated > -7d`.
         after: The position after which the list goes on: `next` of the page before.
         limit: The most rows of a page, at most 200.
@@ -3856,6 +3861,7 @@ class AsyncSessions:
                     "status": status,
                     "key": key,
                     "label": label,
+                    "prefix": prefix,
                     "where": where,
                     "after": after,
                     "limit": limit,
@@ -4219,7 +4225,7 @@ class Views:
         """Returns the content of an artifact, as an attachment.
 
         session: The id of the session
-        name: The name of the artifact
+        name: The name of the artifact, or `blake3:` with the beginning of the digest of its content
         branch: The label or the id of a branch. Without one it is the current branch.
         version: The number of the version. Without one it is the newest.
         """
@@ -4444,6 +4450,39 @@ class Views:
         )
         return self._send(call)
 
+    def list_screen(
+        self,
+        screen: str,
+        *,
+        where: str | None = None,
+        limit: int | None = None,
+        by: str | None = None,
+        reruns: bool | None = None,
+    ) -> Any:
+        """Returns what a command of the program prints of all sessions that the token sees: `sessions`, `pending`.
+
+        Secrets are masked unless the token may see them.
+
+        screen: The name of the command
+        where: A filter, as `steersman sessions --where` takes it.
+        limit: The most sessions, at most 10000.
+        by: Sums by `status`, `code` or `network`, in place of the sessions.
+        reruns: True to count reruns in sums, too.
+        """
+        call = Call(
+            "GET",
+            path("/v1/screens/{screen}", screen=screen),
+            query=given(
+                {
+                    "where": where,
+                    "limit": limit,
+                    "by": by,
+                    "reruns": reruns,
+                }
+            ),
+        )
+        return self._send(call)
+
     def map_session(
         self,
         session: str,
@@ -4513,6 +4552,49 @@ class Views:
         )
         return cast("Receipt", self._send(call))
 
+    def screen(
+        self,
+        session: str,
+        screen: str,
+        *,
+        branch: str | None = None,
+        line: str | None = None,
+        of: str | None = None,
+        form: str | None = None,
+        after: int | None = None,
+        most: int | None = None,
+    ) -> Any:
+        """Returns what a command of the program prints of a session: `artifacts`, `context`, `effects`, `graph`, `log`, `show`, `why`, and
+        `waits` for the commands that answer questions.
+
+        Secrets are masked, whatever the token allows, as a terminal does not show them. A context needs the permission `context`, and is
+        shown as it was sent.
+
+        session: The id of the session
+        screen: The name of the command
+        branch: The label or the id of a branch. Without one it is the current branch.
+        line: A line as the program takes it behind `@`: `12`, `-2`, `head`, or the name of a tool.
+        of: The thing that is meant, by its name or id: a call, an agent, an effect, an artifact.
+        form: The form, where a screen has several.
+        after: The line after which a log begins.
+        most: The most lines of a log, at most 1000.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/screens/{screen}", session=session, screen=screen),
+            query=given(
+                {
+                    "branch": branch,
+                    "line": line,
+                    "of": of,
+                    "form": form,
+                    "after": after,
+                    "most": most,
+                }
+            ),
+        )
+        return self._send(call)
+
     def state(
         self,
         session: str,
@@ -4581,7 +4663,7 @@ class AsyncViews:
         """Returns the content of an artifact, as an attachment.
 
         session: The id of the session
-        name: The name of the artifact
+        name: The name of the artifact, or `blake3:` with the beginning of the digest of its content
         branch: The label or the id of a branch. Without one it is the current branch.
         version: The number of the version. Without one it is the newest.
         """
@@ -4806,6 +4888,39 @@ class AsyncViews:
         )
         return await self._send(call)
 
+    async def list_screen(
+        self,
+        screen: str,
+        *,
+        where: str | None = None,
+        limit: int | None = None,
+        by: str | None = None,
+        reruns: bool | None = None,
+    ) -> Any:
+        """Returns what a command of the program prints of all sessions that the token sees: `sessions`, `pending`.
+
+        Secrets are masked unless the token may see them.
+
+        screen: The name of the command
+        where: A filter, as `steersman sessions --where` takes it.
+        limit: The most sessions, at most 10000.
+        by: Sums by `status`, `code` or `network`, in place of the sessions.
+        reruns: True to count reruns in sums, too.
+        """
+        call = Call(
+            "GET",
+            path("/v1/screens/{screen}", screen=screen),
+            query=given(
+                {
+                    "where": where,
+                    "limit": limit,
+                    "by": by,
+                    "reruns": reruns,
+                }
+            ),
+        )
+        return await self._send(call)
+
     async def map_session(
         self,
         session: str,
@@ -4874,6 +4989,49 @@ class AsyncViews:
             takes_key=True,
         )
         return cast("Receipt", await self._send(call))
+
+    async def screen(
+        self,
+        session: str,
+        screen: str,
+        *,
+        branch: str | None = None,
+        line: str | None = None,
+        of: str | None = None,
+        form: str | None = None,
+        after: int | None = None,
+        most: int | None = None,
+    ) -> Any:
+        """Returns what a command of the program prints of a session: `artifacts`, `context`, `effects`, `graph`, `log`, `show`, `why`, and
+        `waits` for the commands that answer questions.
+
+        Secrets are masked, whatever the token allows, as a terminal does not show them. A context needs the permission `context`, and is
+        shown as it was sent.
+
+        session: The id of the session
+        screen: The name of the command
+        branch: The label or the id of a branch. Without one it is the current branch.
+        line: A line as the program takes it behind `@`: `12`, `-2`, `head`, or the name of a tool.
+        of: The thing that is meant, by its name or id: a call, an agent, an effect, an artifact.
+        form: The form, where a screen has several.
+        after: The line after which a log begins.
+        most: The most lines of a log, at most 1000.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/screens/{screen}", session=session, screen=screen),
+            query=given(
+                {
+                    "branch": branch,
+                    "line": line,
+                    "of": of,
+                    "form": form,
+                    "after": after,
+                    "most": most,
+                }
+            ),
+        )
+        return await self._send(call)
 
     async def state(
         self,

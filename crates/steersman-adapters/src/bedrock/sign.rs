@@ -4,6 +4,7 @@
 use ring::digest::{SHA256, digest};
 use ring::hmac::{HMAC_SHA256, Key, sign};
 use std::fmt::Write as _;
+use steersman_machine::stored::ids::hex;
 
 /// Name of the way of signing.
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
@@ -103,11 +104,4 @@ fn keyed(key: &[u8], text: &str) -> Vec<u8> {
 
 fn hash(bytes: &[u8]) -> String {
     hex(digest(&SHA256, bytes).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
 }

@@ -49,15 +49,14 @@ pub(super) async fn read(
             continue;
         }
         count += 1;
-        let came = match too_much(link, count, bytes) {
-            Some(why) => Err(why),
-            None => {
-                let one = cancel.run_until_cancelled(one(live, &link.uri, mask));
-                match tokio::time::timeout_at(until, one).await {
-                    Ok(Some(came)) => came,
-                    Ok(None) => Err("the call was cancelled".to_owned()),
-                    Err(_) => Err(format!("it did not come within {TIME:?}")),
-                }
+        let came = if let Some(why) = too_much(link, count, bytes) {
+            Err(why)
+        } else {
+            let one = cancel.run_until_cancelled(one(live, &link.uri, mask));
+            match tokio::time::timeout_at(until, one).await {
+                Ok(Some(came)) => came,
+                Ok(None) => Err("the call was cancelled".to_owned()),
+                Err(_) => Err(format!("it did not come within {TIME:?}")),
             }
         };
         let came = came.and_then(|contents| {

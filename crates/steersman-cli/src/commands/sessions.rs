@@ -64,10 +64,8 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     Filter::parse(args.filter.as_deref())?;
     let Some(source) = Source::existing(global).await? else {
-        return none(
-            &locate::shown(&locate::store(global.store.as_deref())?),
-            printer,
-        );
+        let place = locate::shown(&locate::store(global.store.as_deref())?);
+        return Ok(none(&place, printer));
     };
     let ask = ListAsk {
         filter: args.filter.clone(),
@@ -78,7 +76,7 @@ pub(crate) async fn run(
     let screen: SessionsScreen = source.list(&ask).await?;
     if screen.is_empty {
         schedules(&screen, printer)?;
-        return none(&source.shown(), printer);
+        return Ok(none(&source.shown(), printer));
     }
     if let Some(by) = args.by {
         return sums(&screen, by, printer);
@@ -264,10 +262,10 @@ fn sums(screen: &SessionsScreen, by: By, printer: &Printer) -> Result<Exit, Comm
     Ok(Exit::Answered)
 }
 
-fn none(place: &str, printer: &Printer) -> Result<Exit, CommandError> {
+fn none(place: &str, printer: &Printer) -> Exit {
     printer.talk(format!("No sessions in {place} yet."));
     printer.next("steersman run", "");
-    Ok(Exit::Answered)
+    Exit::Answered
 }
 
 /// Returns the labels as text: `order=4711 vendor=Acme`.

@@ -29,16 +29,33 @@ pub(crate) struct Followed<'a> {
     pub(crate) whole: bool,
 }
 
-/// Prints the lines of a branch until it rests. `None` means that the person at the terminal left.
+/// Prints the lines of a branch until it rests, also if its server is started again meanwhile. `None` means that the person at the
+/// terminal left.
 pub(crate) async fn follow(
     remote: &Remote,
     printer: &Printer,
     of: &Followed<'_>,
 ) -> Result<Option<FollowScreen>, CommandError> {
+    let remote = remote.patient(RESTART);
+    followed(&remote, printer, of).await.map_err(|error| {
+        let resume = format!("steersman run --resume {}", of.session);
+        match error.exit {
+            Exit::Store => error.hint(format!(
+                "nothing is lost; once the server is back: {resume}"
+            )),
+            _ => error,
+        }
+    })
+}
+
+async fn followed(
+    remote: &Remote,
+    printer: &Printer,
+    of: &Followed<'_>,
+) -> Result<Option<FollowScreen>, CommandError> {
     let mut leaving = Leaving::listen()?;
-    let client = remote.client.clone().patience(RESTART);
     let wanted = Follow::default().from(&of.after.to_string());
-    let mut events = client.session(of.session).follow(wanted);
+    let mut events = remote.client.session(of.session).follow(wanted);
     let (mut upto, mut short) = (of.after, of.session.to_owned());
     // A session that has just begun has no line yet.
     let mut is_there = !of.begins;
@@ -60,14 +77,9 @@ pub(crate) async fn follow(
                     printer.next(format!("steersman show {short}"), "");
                     return Ok(None);
                 }
-                event = events.next() => match event.transpose() {
-                    Ok(Some(event)) if event.kind != "settled" && event.line.is_none_or(|line| line <= upto) => {}
-                    Ok(_) => break,
-                    Err(error) => {
-                        let resume = format!("steersman run --resume {short}");
-                        return Err(CommandError::from(error)
-                            .hint(format!("nothing is lost; once the server is back: {resume}")));
-                    }
+                event = events.next() => match event.transpose()? {
+                    Some(event) if event.kind != "settled" && event.line.is_none_or(|line| line <= upto) => {}
+                    _ => break,
                 },
                 () = tokio::time::sleep(LOOK), if is_there => break,
             }

@@ -169,7 +169,7 @@ fn a_picture_reaches_the_model_and_a_killed_process_asks_with_the_same_bytes() {
     let unknown = world.run(&["artifacts", "last", "blake3:0000"]);
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(
-        unknown.err.contains("no artifact has the digest"),
+        unknown.err.contains("there is no artifact `blake3:0000`"),
         "{unknown:?}"
     );
 

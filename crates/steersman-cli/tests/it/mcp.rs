@@ -170,8 +170,8 @@ fn how_far_a_call_has_come_is_shown_while_it_runs() {
         .args(["-qec", &line, "/dev/null"])
         .current_dir(&world.folder)
         .env("HOME", world.folder.join("home"))
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::piped())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut out = child.stdout.take().unwrap();

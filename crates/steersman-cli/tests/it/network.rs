@@ -76,7 +76,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "simulate . --seeds 2",
     "import agents.json",
     "export last",
-    "migrate --where status=answered",
+    "migrate --where status=answered --config limits.calls=9",
     "gc",
     "schedule",
     "schedule steersman.yaml",

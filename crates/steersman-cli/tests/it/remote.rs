@@ -317,7 +317,11 @@ fn branches_are_opened_and_taken_by_the_server() {
     let forked = both(&["fork", "last", "--label", "b", "--say", "On."]);
     assert!(forked.err.contains("b is a fork of main"), "{forked:?}");
     assert!(forked.err.contains("steersman adopt"), "{forked:?}");
-    both(&["diff", "last:b", "last:b"]);
+    let diff = ["diff", "last:b", "last:b"];
+    for diff in [alone.run(&diff), at_server(&world, &served, &diff)] {
+        assert_eq!(diff.code, Some(0), "{diff:?}");
+        assert!(diff.out.starts_with("Nothing differs"), "{diff:?}");
+    }
     assert_eq!(
         done(&world, &served, &["adopt", "last:b"])["status"],
         "taken"

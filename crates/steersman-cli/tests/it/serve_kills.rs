@@ -182,7 +182,10 @@ impl Talker {
         let text = format!("c{}-{round}", self.n);
         let said = self.says(&text, &text.clone()).await;
         if round == 0 {
-            self.session = said["session"].as_str().unwrap().to_owned();
+            said["session"]
+                .as_str()
+                .unwrap()
+                .clone_into(&mut self.session);
         }
         self.said.push(Said {
             key: text.clone(),

@@ -114,18 +114,21 @@ fn pieces(text: &str) -> String {
     all
 }
 
+/// Heads and bodies of requests.
+type Told = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+
 /// Everything outside of the server: the model, a service, the receiver of webhooks and the collector of spans.
 struct Outside {
     url: String,
-    /// Heads and bodies of what was sent to the receiver and to the collector.
-    told: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    /// What was sent to the receiver and to the collector.
+    told: Told,
 }
 
 impl Outside {
     fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let told: Arc<Mutex<Vec<(String, Vec<u8>)>>> = Arc::default();
+        let told = Told::default();
         let into = told.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {

@@ -209,7 +209,7 @@ pub(super) fn given(talk: &Talk, around: &Surroundings<'_>, call: Id) -> Vec<Bod
         around.since(),
     );
     let entries = seen.entries.iter();
-    entries.filter_map(|entry| entry.from_outside()).collect()
+    entries.filter_map(|entry| entry.said_outside()).collect()
 }
 
 /// Returns a system prompt with the texts before and after it.

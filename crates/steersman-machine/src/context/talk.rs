@@ -22,7 +22,7 @@ impl Entry {
     }
 
     /// Returns the text, if it is a message from outside.
-    pub(super) fn from_outside(&self) -> Option<Body> {
+    pub(super) fn said_outside(&self) -> Option<Body> {
         match (&self.who, &self.what) {
             (Who::Outside(_), What::Said(body)) => Some(*body),
             _ => None,
@@ -307,7 +307,7 @@ impl Talk {
     pub(super) fn asked_before(&self, call: Id) -> Option<Body> {
         let turn = self.turns.iter().rev().find(|turn| turn.call == call)?;
         let newest_first = (0..turn.before).rev();
-        let mut asked = newest_first.filter_map(|n| self.entries[n].from_outside());
+        let mut asked = newest_first.filter_map(|n| self.entries[n].said_outside());
         asked.next()
     }
 

@@ -54,9 +54,9 @@ fn with_model(model: &str) -> Arc<Network> {
 /// A session whose second message brought these files.
 fn world(network: Arc<Network>, came: &[NewArtifact]) -> World {
     let mut world = World::new(network);
-    world.start(None, Some("Hello.")).unwrap();
-    world.thinks(MAIN, "desk", "Hi.", &[]).unwrap();
-    world.bring(MAIN, "What is this?", came).unwrap();
+    world.start(None, Some("Hello.")).expect("it begins");
+    world.thinks(MAIN, "desk", "Hi.", &[]).expect("it answers");
+    world.bring(MAIN, "What is this?", came).expect("it hears");
     world
 }
 
@@ -236,14 +236,14 @@ fn a_file_is_gone_where_its_message_is() {
 
 #[test]
 fn a_mode_whose_model_takes_none_sees_none() {
-    let modes = r#"
+    let modes = "
 models: { default: { provider: scripted, takes: image }, plain: scripted }
 agents:
   desk:
     modes:
       look: { system: You look., exits: [ { after_calls: 2, to: write } ] }
       write: { system: You write., model: plain }
-"#;
+";
     let mut world = world(Arc::new(network(modes)), &[photo()]);
     let mut cache = RenderCache::default();
     let of = |world: &World, cache: &mut RenderCache| {

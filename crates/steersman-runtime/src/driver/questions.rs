@@ -22,6 +22,14 @@ use steersman_machine::stored::ids::{Body, Id, Name};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::view::mapping::{Fault, Raw};
 
+/// The open question of a server.
+struct OfServer {
+    /// The words of the server.
+    ask: Arc<str>,
+    /// The schema of the fields that it wants.
+    schema: Arc<str>,
+}
+
 impl Job<'_, '_> {
     /// Handles a question of an attempt that nobody has answered yet.
     pub(super) fn question_asked(
@@ -106,10 +114,10 @@ impl Job<'_, '_> {
         by: &By,
         read: impl FnOnce(&Fields) -> Result<serde_json::Value, String>,
     ) -> Result<Acted, Stop> {
-        let Some((_, schema)) = self.question(effect)? else {
+        let Some(question) = self.of_server(effect)? else {
             return Ok(Err(not_open(effect)));
         };
-        match Fields::read(&schema).and_then(|fields| read(&fields)) {
+        match Fields::read(&question.schema).and_then(|fields| read(&fields)) {
             Ok(fields) => self.question_over(message, effect, by, &Given::Fields(fields), None),
             Err(why) => Ok(Err(why)),
         }
@@ -170,8 +178,8 @@ impl Job<'_, '_> {
         Ok(Ok(()))
     }
 
-    /// Returns the open question of an effect: the words of the server, and the schema of the fields.
-    fn question(&self, effect: Id) -> Result<Option<(Arc<str>, Arc<str>)>, Stop> {
+    /// Returns the open question of an effect.
+    fn of_server(&self, effect: Id) -> Result<Option<OfServer>, Stop> {
         let hold = self.d.ledger.hold(effect, Why::Elicited);
         let Some((Some(ask), Some(schema))) =
             hold.map(|hold| (hold.ask, hold.about.as_ref().and_then(About::body)))
@@ -181,13 +189,16 @@ impl Job<'_, '_> {
         let text = |body: Body| -> Result<Arc<str>, Stop> {
             Ok(self.seen.past.stored(body)?.unwrap_or_default())
         };
-        Ok(Some((text(ask)?, text(schema)?)))
+        Ok(Some(OfServer {
+            ask: text(ask)?,
+            schema: text(schema)?,
+        }))
     }
 
     /// Returns the name under which the attempt waits for the answer to its open question.
     fn question_name(&self, effect: Id) -> Result<Option<Name>, Stop> {
-        let question = self.question(effect)?;
-        Ok(question.map(|(ask, schema)| self.d.ledger.next_answer(effect, &ask, &schema)))
+        let question = self.of_server(effect)?;
+        Ok(question.map(|of| self.d.ledger.next_answer(effect, &of.ask, &of.schema)))
     }
 
     /// Returns the end of a question whose call goes on or ends without it, if there is one.

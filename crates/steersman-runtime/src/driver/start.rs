@@ -157,16 +157,14 @@ impl Job<'_, '_> {
         let path = self.path_of(branch, agent);
         let (seed, tried) = self.seed_for(branch, &path, seen.0);
         let request = seeded(request, seed, tried);
+        let snapshot = &self.d.branches.live()[&branch].snapshot;
+        let def = snapshot.agent(agent).def.clone();
         let call = ModelCall {
             effect: id,
             session: self.d.who.session().clone(),
             attempt,
             agent: path,
-            def: self.d.branches.live()[&branch]
-                .snapshot
-                .agent(agent)
-                .def
-                .clone(),
+            def,
             branch: self.label_of(branch),
             index: self
                 .d

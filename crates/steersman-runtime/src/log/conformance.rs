@@ -164,10 +164,10 @@ async fn rows_come_back_in_order(place: &impl Place) {
     assert_eq!(a.salt, SALT);
     // Batches are queued when `append` is called, so the order of the awaits does not matter.
     let first = store.append(&a, rows(vec![row(1, b"one"), row(2, b"two")]));
-    let other = store.append(&b, rows(vec![row(1, b"other")]));
+    let of_b = store.append(&b, rows(vec![row(1, b"other")]));
     let second = store.append(&a, rows(vec![row(5, b"five")]));
     second.await.expect("written");
-    other.await.expect("written");
+    of_b.await.expect("written");
     first.await.expect("written");
     if before.is_some() {
         assert_ne!(other.version(), before, "another handle has written");

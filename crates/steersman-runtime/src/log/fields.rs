@@ -327,13 +327,11 @@ impl Field {
                 .iter()
                 .find(|one| one.title.as_deref() == Some(text))
         };
-        match by_value.or_else(by_title) {
-            Some(chosen) => Ok(Some(chosen.value.clone())),
-            None => {
-                let all: Vec<&str> = choices.iter().map(|one| one.value.as_str()).collect();
-                Err(format!("it is one of: {}", all.join(", ")))
-            }
+        if let Some(chosen) = by_value.or_else(by_title) {
+            return Ok(Some(chosen.value.clone()));
         }
+        let all: Vec<&str> = choices.iter().map(|one| one.value.as_str()).collect();
+        Err(format!("it is one of: {}", all.join(", ")))
     }
 
     fn between(&self, number: serde_json::Number) -> Result<Json, String> {

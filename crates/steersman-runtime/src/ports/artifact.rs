@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::context::Request;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::ids::{Id, hex};
 use steersman_machine::stored::interaction::Artifact;
 use steersman_machine::stored::outcome::NewWrite;
 use steersman_machine::view::artifact;
@@ -75,6 +75,9 @@ pub enum ArtifactError {
         /// Number of versions that exist.
         versions: usize,
     },
+    /// Several contents have a digest that begins like this one.
+    #[error("several artifacts have a digest like `{0}`; give more of its digits")]
+    Digests(String),
     /// The content was erased. Holds the name of the artifact.
     #[error("the content of `{0}` was erased")]
     Erased(String),
@@ -175,6 +178,28 @@ impl Artifacts {
             versions: versions.len(),
         })?;
         Ok(self.about(name, wanted, found))
+    }
+
+    /// Like [`Self::find`]; the name may also be `blake3:` with the beginning of the digest of a content, in hexadecimal digits. The
+    /// newest version with that content is returned, whatever the number of the version.
+    ///
+    /// # Errors
+    /// As of [`Self::find`]; [`ArtifactError::Digests`] if several contents have such a digest.
+    pub fn find_any(&self, name: &str, version: Option<usize>) -> Result<Version, ArtifactError> {
+        let found = self.find(name, version);
+        let digits = name.strip_prefix("blake3:").map(str::to_ascii_lowercase);
+        let (Err(ArtifactError::Unknown { .. }), Some(digits)) = (&found, digits) else {
+            return found;
+        };
+        let mut same = self.versions();
+        same.retain(|version| hex(&version.hash).starts_with(&digits));
+        let Some(newest) = same.pop() else {
+            return found;
+        };
+        if same.iter().any(|other| other.hash != newest.hash) {
+            return Err(ArtifactError::Digests(name.to_owned()));
+        }
+        Ok(newest)
     }
 
     /// Returns all versions with their contents, in the order of [`Artifacts::versions`]. The content is `None` if it was erased.

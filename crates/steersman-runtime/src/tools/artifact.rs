@@ -226,6 +226,7 @@ fn failed(error: ArtifactError) -> Fault {
         // These fail again if the call is repeated.
         ArtifactError::Unknown { .. }
         | ArtifactError::NoVersion { .. }
+        | ArtifactError::Digests(_)
         | ArtifactError::Erased(_)
         | ArtifactError::Unfit(_)
         | ArtifactError::Index(_) => Fault::new(Code::Failed, error.to_string()),

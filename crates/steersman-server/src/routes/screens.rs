@@ -31,7 +31,7 @@ const SESSIONS: usize = 10_000;
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-struct Of {
+struct Shown {
     /// The label or the id of a branch. Without one it is the current branch.
     branch: Option<String>,
     /// A line as the program takes it behind `@`: `12`, `-2`, `head`, or the name of a tool.
@@ -56,14 +56,14 @@ struct Of {
     params(
         ("session" = String, Path, description = "The id of the session"),
         ("screen" = String, Path, description = "The name of the command"),
-        Of,
+        Shown,
     ),
     responses((status = 200, description = "What the command prints", body = Value), Problems)
 )]
 async fn of_session(
     caller: Caller,
     At((session, name)): At<(String, String)>,
-    Params(of): Params<Of>,
+    Params(of): Params<Shown>,
 ) -> Result<Json<Value>, Problem> {
     caller.needs(if name == ContextScreen::NAME {
         Permission::Context

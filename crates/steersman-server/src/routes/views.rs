@@ -562,14 +562,14 @@ pub(super) async fn content(
         Problem::new(Code::Artifact, why).help("GET /v1/sessions/{session}/artifacts lists them")
     };
     let version = found
-        .find(name, version)
+        .find_any(name, version)
         .map_err(|error| missing(error.to_string()))?;
     let info = caller.session(session).await?;
     let erased = erased_artifacts(caller.steersman.engine().store(), &info).await?;
     if erased
         .artifacts
         .iter()
-        .any(|(call, of)| *call == version.call && **of == *name)
+        .any(|(call, of)| *call == version.call && **of == *version.name)
     {
         // The content may still be in the store, for another session.
         return Err(missing(ArtifactError::Erased(name.to_owned()).to_string()));
@@ -602,7 +602,7 @@ fn masked(known: &Known, content: &[u8]) -> Vec<u8> {
     get, path = "/v1/sessions/{session}/artifacts/{name}", tag = "views",
     params(
         ("session" = String, Path, description = "The id of the session"),
-        ("name" = String, Path, description = "The name of the artifact"),
+        ("name" = String, Path, description = "The name of the artifact, or `blake3:` with the beginning of the digest of its content"),
         WhichVersion,
     ),
     responses((status = 200, description = "The content", content_type = "application/octet-stream", body = Vec<u8>), Problems)

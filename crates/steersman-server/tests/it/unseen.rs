@@ -55,6 +55,7 @@ impl Owned {
 }
 
 /// A request that names something of an owner.
+#[derive(Clone)]
 struct Naming {
     /// The route, as the document has it.
     route: &'static str,
@@ -100,17 +101,88 @@ impl Naming {
 
 /// All requests that name something of an owner by other means than a session in the path, over all protocols.
 fn namings(of: &Owned) -> Vec<Naming> {
+    [over_rest(of), over_openai(of), over_a2a(of), over_mcp(of)].concat()
+}
+
+fn over_rest(of: &Owned) -> Vec<Naming> {
     let Owned {
         session,
-        line,
         job,
         token,
         webhook,
         memory,
-        connection,
+        ..
     } = of;
-    let (get, post, delete) = (|| Method::GET, || Method::POST, || Method::DELETE);
     let event = json!({ "definition": "desk", "event": "parcel", "fields": { "order": "1" }, "session": session });
+    let forget = json!({ "memories": [memory], "apply": true });
+    let webhooks = format!("/v1/webhooks/{webhook}");
+    let memories = format!("/v1/memories/{memory}");
+    let bare = |method, route, path: String| naming(method, route, path, None);
+    vec![
+        naming(Method::POST, "/v1/events", "/v1/events", Some(event)),
+        bare(
+            Method::GET,
+            "/v1/diff",
+            format!("/v1/diff?a={session}&b={session}"),
+        ),
+        bare(
+            Method::GET,
+            "/v1/sessions",
+            format!("/v1/sessions?after=9000000000000.{session}"),
+        ),
+        bare(Method::GET, "/v1/jobs/{job}", format!("/v1/jobs/{job}")),
+        bare(Method::DELETE, "/v1/jobs/{job}", format!("/v1/jobs/{job}")),
+        bare(
+            Method::DELETE,
+            "/v1/tokens/{name}",
+            format!("/v1/tokens/{token}"),
+        ),
+        bare(Method::DELETE, "/v1/webhooks/{name}", webhooks.clone()),
+        bare(
+            Method::POST,
+            "/v1/webhooks/{name}/resume",
+            format!("{webhooks}/resume"),
+        ),
+        bare(
+            Method::POST,
+            "/v1/webhooks/{name}/rotation",
+            format!("{webhooks}/rotation"),
+        ),
+        bare(
+            Method::DELETE,
+            "/v1/webhooks/{name}/rotation",
+            format!("{webhooks}/rotation"),
+        ),
+        bare(
+            Method::GET,
+            "/v1/memories",
+            format!("/v1/memories?session={session}"),
+        ),
+        bare(Method::GET, "/v1/memories/{memory}", memories.clone()),
+        bare(Method::DELETE, "/v1/memories/{memory}", memories.clone()),
+        naming(
+            Method::POST,
+            "/v1/memories/{memory}/rating",
+            format!("{memories}/rating"),
+            Some(json!({ "rating": 1 })),
+        ),
+        naming(
+            Method::POST,
+            "/v1/memories/forget",
+            "/v1/memories/forget",
+            Some(forget),
+        ),
+        naming(
+            Method::POST,
+            "/v1/memories/forget",
+            "/v1/memories/forget",
+            Some(json!({ "session": session, "apply": true })),
+        ),
+    ]
+}
+
+fn over_openai(of: &Owned) -> Vec<Naming> {
+    let Owned { session, line, .. } = of;
     let messages = json!([{ "role": "user", "content": "Hello." }]);
     let chat = json!({ "model": "desk", "messages": messages });
     let mut named = chat.clone();
@@ -121,107 +193,30 @@ fn namings(of: &Owned) -> Vec<Naming> {
         json!({ "model": "desk", "input": "Hello.", "conversation": format!("conv_{session}") });
     let (chats, responses) = ("/openai/v1/chat/completions", "/openai/v1/responses");
     let one = "/openai/v1/responses/{response}";
-    let forget = json!({ "memories": [memory], "apply": true });
-    let mut all = vec![
-        naming(post(), "/v1/events", "/v1/events", Some(event)),
+    vec![
+        naming(Method::POST, chats, chats, Some(chat)).with("x-steersman-session", session),
+        naming(Method::POST, chats, chats, Some(named)),
+        naming(Method::POST, responses, responses, Some(before)),
+        naming(Method::POST, responses, responses, Some(conversation)),
+        naming(Method::GET, one, format!("{responses}/{response}"), None),
         naming(
-            get(),
-            "/v1/diff",
-            format!("/v1/diff?a={session}&b={session}"),
-            None,
-        ),
-        naming(
-            get(),
-            "/v1/sessions",
-            format!("/v1/sessions?after=9000000000000.{session}"),
-            None,
-        ),
-        naming(get(), "/v1/jobs/{job}", format!("/v1/jobs/{job}"), None),
-        naming(delete(), "/v1/jobs/{job}", format!("/v1/jobs/{job}"), None),
-        naming(
-            delete(),
-            "/v1/tokens/{name}",
-            format!("/v1/tokens/{token}"),
-            None,
-        ),
-        naming(
-            delete(),
-            "/v1/webhooks/{name}",
-            format!("/v1/webhooks/{webhook}"),
-            None,
-        ),
-        naming(
-            post(),
-            "/v1/webhooks/{name}/resume",
-            format!("/v1/webhooks/{webhook}/resume"),
-            None,
-        ),
-        naming(
-            post(),
-            "/v1/webhooks/{name}/rotation",
-            format!("/v1/webhooks/{webhook}/rotation"),
-            None,
-        ),
-        naming(
-            delete(),
-            "/v1/webhooks/{name}/rotation",
-            format!("/v1/webhooks/{webhook}/rotation"),
-            None,
-        ),
-        naming(
-            get(),
-            "/v1/memories",
-            format!("/v1/memories?session={session}"),
-            None,
-        ),
-        naming(
-            get(),
-            "/v1/memories/{memory}",
-            format!("/v1/memories/{memory}"),
-            None,
-        ),
-        naming(
-            delete(),
-            "/v1/memories/{memory}",
-            format!("/v1/memories/{memory}"),
-            None,
-        ),
-        naming(
-            post(),
-            "/v1/memories/{memory}/rating",
-            format!("/v1/memories/{memory}/rating"),
-            Some(json!({ "rating": 1 })),
-        ),
-        naming(
-            post(),
-            "/v1/memories/forget",
-            "/v1/memories/forget",
-            Some(forget),
-        ),
-        naming(
-            post(),
-            "/v1/memories/forget",
-            "/v1/memories/forget",
-            Some(json!({ "session": session, "apply": true })),
-        ),
-        naming(post(), chats, chats, Some(chat)).with("x-steersman-session", session),
-        naming(post(), chats, chats, Some(named)),
-        naming(post(), responses, responses, Some(before)),
-        naming(post(), responses, responses, Some(conversation)),
-        naming(get(), one, format!("{responses}/{response}"), None),
-        naming(
-            get(),
+            Method::GET,
             one,
             format!("{responses}/{response}?stream=true"),
             None,
         ),
         naming(
-            post(),
+            Method::POST,
             "/openai/v1/responses/{response}/cancel",
             format!("{responses}/{response}/cancel"),
             None,
         ),
-    ];
+    ]
+}
+
+fn over_a2a(of: &Owned) -> Vec<Naming> {
+    let Owned { session, line, .. } = of;
+    let mut all = Vec::new();
     let task = json!({ "id": format!("{session}-{line}") });
     for (method, params) in [
         (
@@ -243,9 +238,20 @@ fn namings(of: &Owned) -> Vec<Naming> {
     ] {
         let body = call(method, params);
         all.push(
-            naming(post(), "/a2a/{definition}", "/a2a/desk", Some(body)).with("a2a-version", "1.0"),
+            naming(Method::POST, "/a2a/{definition}", "/a2a/desk", Some(body))
+                .with("a2a-version", "1.0"),
         );
     }
+    all
+}
+
+fn over_mcp(of: &Owned) -> Vec<Naming> {
+    let Owned {
+        session,
+        connection,
+        ..
+    } = of;
+    let mut all = Vec::new();
     let uri = format!("steersman://{session}/receipt.txt");
     for (method, name, mut params) in [
         (
@@ -265,7 +271,7 @@ fn namings(of: &Owned) -> Vec<Naming> {
             "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
             "io.modelcontextprotocol/clientCapabilities": {},
         });
-        let one = naming(post(), "/mcp", "/mcp", Some(call(method, params)));
+        let one = naming(Method::POST, "/mcp", "/mcp", Some(call(method, params)));
         all.push(
             one.with("accept", "application/json, text/event-stream")
                 .with("mcp-protocol-version", "2026-07-28")
@@ -273,13 +279,18 @@ fn namings(of: &Owned) -> Vec<Naming> {
                 .with("mcp-name", name),
         );
     }
-    let list = naming(post(), "/mcp", "/mcp", Some(call("tools/list", json!({}))));
+    let list = naming(
+        Method::POST,
+        "/mcp",
+        "/mcp",
+        Some(call("tools/list", json!({}))),
+    );
     all.push(
         list.with("accept", "application/json, text/event-stream")
             .with("mcp-protocol-version", "2025-11-25")
             .with("mcp-session-id", connection),
     );
-    let close = naming(delete(), "/mcp", "/mcp", None);
+    let close = naming(Method::DELETE, "/mcp", "/mcp", None);
     all.push(close.with("mcp-session-id", connection));
     all
 }

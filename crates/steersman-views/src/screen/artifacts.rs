@@ -4,8 +4,7 @@ use super::{Ask, Missing, Refusal, Screen, ScreenError, Seen};
 use crate::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use std::fmt::Write as _;
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::ids::{Id, Line, hex};
 use steersman_machine::view::artifact::is_from_outside;
 use steersman_machine::view::rating::{Rater, Rating};
 use steersman_runtime::artifact::{ArtifactError, Artifacts, Version};
@@ -57,6 +56,16 @@ pub struct RatingRow {
     pub told: String,
 }
 
+impl ArtifactRow {
+    /// Returns the digest of the content, under which `find_any` finds it even if its name is masked.
+    pub fn digest(&self) -> String {
+        format!(
+            "blake3:{}",
+            self.document["blake3"].as_str().unwrap_or_default()
+        )
+    }
+}
+
 impl From<&Version> for ArtifactRow {
     fn from(version: &Version) -> Self {
         Self {
@@ -97,14 +106,6 @@ fn document(version: &Version) -> Json {
     })
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// Returns the artifacts of a branch, those of the time if a line is asked for.
 ///
 /// # Errors
@@ -137,7 +138,7 @@ impl Screen for ArtifactsScreen {
                 let version = ask.form.as_deref().map(str::parse::<usize>).transpose();
                 let version = version
                     .map_err(|_| Refusal::new(Missing::Form, "a version is a number from 1"))?;
-                let found = find(&artifacts, of, version)?;
+                let found = artifacts.find_any(of, version).map_err(refused)?;
                 Some(ArtifactRow::from(&found))
             }
         };
@@ -149,28 +150,6 @@ impl Screen for ArtifactsScreen {
             found,
         })
     }
-}
-
-/// Finds a version by the name of its artifact, or by the beginning of its digest, as `context` names a file.
-fn find(artifacts: &Artifacts, of: &str, version: Option<usize>) -> Result<Version, ScreenError> {
-    let found = artifacts.find(of, version);
-    let digits = of.strip_prefix("blake3:");
-    let is_unknown = matches!(found, Err(ArtifactError::Unknown { .. }));
-    let Some(digits) = digits.filter(|_| is_unknown) else {
-        return found.map_err(refused);
-    };
-    let digits = digits.to_ascii_lowercase();
-    let mut same = artifacts.versions();
-    same.retain(|version| hex(&version.hash).starts_with(&digits));
-    let Some(newest) = same.pop() else {
-        let told = format!("no artifact has the digest `{of}`");
-        return Err(Refusal::new(Missing::Artifact, told).into());
-    };
-    if same.iter().any(|other| other.hash != newest.hash) {
-        let told = format!("several artifacts have a digest like `{of}`; give more of its digits");
-        return Err(Refusal::new(Missing::Artifact, told).into());
-    }
-    Ok(newest)
 }
 
 fn refused(error: ArtifactError) -> ScreenError {

@@ -264,9 +264,7 @@ impl ListScreen for PendingScreen {
         let filter = Filter::parse(ask.filter.as_deref()).map_err(SelectError::from)?;
         let (store, now) = (engine.store(), engine.clock().now());
         let damaged = store.damaged_lists().await?;
-        let damage = damaged
-            .first()
-            .map(|first| (damaged.len(), first.to_string()));
+        let damage = damaged.first().map(|first| (damaged.len(), first.clone()));
         let all = store.sessions(&SessionQuery::default()).await?;
         let known = filter.known_among(label_names(&all));
         known.map_err(SelectError::from)?;

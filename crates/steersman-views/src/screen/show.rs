@@ -201,7 +201,7 @@ impl Screen for ShowScreen {
                 .map(|(effect, told)| (effect.to_string(), told))
                 .collect(),
             stop,
-            reruns: reruns.map(|of| of.to_string()),
+            reruns: reruns.map(ToString::to_string),
             has_context: context::is_known(&path, line),
             called: called(&page, &path),
             others: others(&subject),

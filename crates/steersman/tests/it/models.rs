@@ -8,7 +8,6 @@ use steersman::machine::stored::outcome::{Answer, Failure, Retry};
 use steersman::runtime::Boxed;
 use steersman::runtime::clock::Virtual;
 use steersman::runtime::model::{Model, ModelCall, Sink};
-use steersman::runtime::store::Blobs as _;
 use steersman::{Content, Limiters, Network, Steersman, Turn};
 use tokio_util::sync::CancellationToken;
 
@@ -178,7 +177,7 @@ agents: { clerk: { system: You look. } }
     // A content that is gone from the store is gone from the next request.
     let store = program.engine().store().clone();
     store.drop_blobs(vec![cat.version().hash]).await.unwrap();
-    session.ask("Again.").await.unwrap();
+    let _ = session.ask("Again.").await.unwrap();
     let noted = noted.lock().unwrap();
     assert_eq!(
         noted.last().unwrap(),
