@@ -453,6 +453,7 @@ impl Load {
         let mut report = Report::default();
         let mut known: BTreeMap<Line, Place> = BTreeMap::new();
         let mut broken: BTreeMap<Line, Found> = BTreeMap::new();
+        let mut last_of: BTreeMap<Id, Line> = BTreeMap::new();
         let (mut from, mut named) = (Line(1), Named::default());
         while from <= head {
             let rows = self.store.rows(&self.session, from, head, 512).await?;
@@ -464,7 +465,13 @@ impl Load {
                     .inspect_row(&row, &mut known, &mut broken, &mut report)
                     .await?
                 {
-                    Some(line) => named.note(&line),
+                    Some(line) => {
+                        named.note(&line);
+                        let before = last_of.insert(line.branch, line.n);
+                        if let Some(before) = before.filter(|before| *before > line.prev) {
+                            damage(&mut broken, line.n, passed_over(&line, before));
+                        }
+                    }
                     None => named.pass(row.n),
                 }
             }
@@ -531,6 +538,12 @@ impl Load {
             }
         }
     }
+}
+
+/// Describes a line that does not continue the line before on its branch: its owner did not know that line.
+fn passed_over(line: &LogLine, before: Line) -> String {
+    let prev = line.prev;
+    format!("it continues line {prev}, although line {before} is the one before on its branch: two owners wrote")
 }
 
 fn damage(broken: &mut BTreeMap<Line, Found>, n: Line, what: String) {

@@ -1,6 +1,6 @@
 //! The invariants that must hold after a simulation.
 
-use super::tools::World;
+use super::tools::{CUT_OFF, World};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -90,6 +90,7 @@ pub(super) async fn judge(played: &Played, invariants: &[Invariant]) -> Vec<Brok
     found.extend(performed(played));
     found.extend(acknowledged(played));
     found.extend(closed(played));
+    found.extend(cut_off(played));
     found.extend(spent(played));
     if let Err(still) = &played.rested {
         found.push(broken("a session comes to rest", still.clone()));
@@ -193,6 +194,24 @@ fn closed(played: &Played) -> Option<Broken> {
     };
     let why = seen.branches.iter().find_map(wrong)?;
     Some(broken("every call closes with exactly one result", why))
+}
+
+/// An attempt that was cut off is no result: the call is made again, or is cancelled.
+fn cut_off(played: &Played) -> Option<Broken> {
+    let commits = played.lines.iter().filter_map(|line| line.commit.as_ref());
+    let results = commits
+        .flat_map(|commit| &commit.pushes)
+        .filter_map(|push| {
+            let Interaction::Result(result) = &push.what else {
+                return None;
+            };
+            Some((result.call, played.seen.history.text(result.body?)))
+        });
+    let (call, text) = results
+        .into_iter()
+        .find(|(_, text)| text.contains(CUT_OFF))?;
+    let why = format!("the result of call {call} is: {text}");
+    Some(broken("an attempt that was cut off is no result", why))
 }
 
 fn spent(played: &Played) -> Option<Broken> {

@@ -45,13 +45,13 @@ pub(super) enum Act {
     Hold,
     Release,
     Retry,
-    /// The owner stops in an orderly way, and another process goes on.
+    /// The owner stops in an orderly way, immediately or as soon as a tool runs, and another process goes on.
     Stop,
     /// The process dies, and another one goes on.
     Die,
     /// The process dies while it writes.
     DieWriting,
-    /// The owner loses its lease, and goes on for a while together with the new owner.
+    /// The owner loses its lease, and goes on for a while together with the new owner; or it stands still meanwhile.
     Overtake,
     /// The store fails once.
     Fail,
@@ -77,10 +77,10 @@ const ACTS: [(Act, u64); 22] = [
     (Act::Hold, 2),
     (Act::Release, 2),
     (Act::Retry, 2),
-    (Act::Stop, 2),
+    (Act::Stop, 4),
     (Act::Die, 4),
     (Act::DieWriting, 5),
-    (Act::Overtake, 2),
+    (Act::Overtake, 4),
     (Act::Fail, 2),
     (Act::Late, 4),
 ];

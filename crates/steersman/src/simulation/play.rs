@@ -24,9 +24,9 @@ use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted};
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Fate, Session};
-use steersman_runtime::store::Store;
 use steersman_runtime::store::awkward::AwkwardStore;
 use steersman_runtime::store::memory::MemoryStore;
+use steersman_runtime::store::{Store, Worker};
 
 /// The time at which simulations begin: 2026-01-05, a Monday, 08:00 UTC.
 pub(super) const BEGIN: Time = Time(1_767_600_000_000);
@@ -41,11 +41,30 @@ const LOOK: u64 = 3_600_000;
 
 /// Event of a process that a fault of its store ended.
 const DIED: &str = "the process dies while it writes; another one goes on";
+/// Event of a process that a fault of its store let stand still.
+const STOOD: &str =
+    "the owner stands still while it writes, and loses its lease; another process goes on";
+
+/// The reasons to go on after waiting.
+enum Came {
+    Time,
+    /// A fault ended the process, or let it stand still.
+    Fault,
+    /// A tool runs, and the owner is to stop then.
+    Work,
+}
 
 /// A process that may own the session.
 struct Alive {
     engine: Engine,
     store: Arc<Faulty>,
+}
+
+impl Alive {
+    async fn dies(self) {
+        self.store.die();
+        self.engine.kill().await;
+    }
 }
 
 /// A session that is played.
@@ -64,6 +83,8 @@ struct Play<'a> {
     processes: u64,
     /// Owners that lost their lease.
     overtaken: Vec<Alive>,
+    /// The owner stops as soon as a tool runs.
+    stops_at_work: bool,
     sent: Vec<Sent>,
     told: Vec<(Time, String)>,
 }
@@ -126,6 +147,7 @@ impl<'a> Play<'a> {
             process,
             processes: 1,
             overtaken: Vec::new(),
+            stops_at_work: false,
             sent: Vec::new(),
             told: Vec::new(),
         }
@@ -165,30 +187,27 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Waits, then does the step. If the process dies meanwhile, another one goes on.
+    /// Waits, then does the step. If the process goes away meanwhile, another one goes on.
     async fn step(&mut self, step: Step) -> Result<(), String> {
         let due = self.clock.now().plus(step.after);
-        while self.waits_until(due).await {
-            self.tell(DIED);
-            self.dies().await;
+        loop {
+            match self.waits_until(due).await {
+                Came::Time => break,
+                Came::Fault => self.is_replaced().await,
+                Came::Work => {
+                    self.stops("the owner stops while a tool runs, and another process goes on")
+                        .await;
+                    self.session().await;
+                }
+            }
         }
         let mut dice = Dice::of(&[step.salt]);
         match step.act {
-            Act::Stop => {
-                self.tell("the owner stops, and another process goes on");
-                let clock = self.clock.clone();
-                let stops = self.process.engine.stop();
-                let stopped = tokio::select! {
-                    biased;
-                    () = stops => true,
-                    () = clock.sleep(PATIENCE) => false,
-                };
-                let old = self.another();
-                if !stopped {
-                    old.store.die();
-                    old.engine.kill().await;
-                }
+            Act::Stop if dice.percent(50) => {
+                self.stops("the owner stops, and another process goes on")
+                    .await;
             }
+            Act::Stop => self.stops_at_work = true,
             Act::Die => {
                 self.tell("the process dies, and another one goes on");
                 self.dies().await;
@@ -217,40 +236,88 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Waits until this time. Returns true if the process died before.
-    async fn waits_until(&self, due: Time) -> bool {
-        if self.process.store.is_dead() {
-            return true;
+    /// Waits until this time, or until something has to happen before.
+    async fn waits_until(&self, due: Time) -> Came {
+        if self.process.store.is_lost() {
+            return Came::Fault;
         }
         tokio::select! {
             biased;
-            () = self.process.store.dies.notified() => true,
-            () = self.clock.sleep_until(due) => false,
+            () = self.process.store.faults.notified() => Came::Fault,
+            () = self.world.works.notified(), if self.stops_at_work => Came::Work,
+            () = self.clock.sleep_until(due) => Came::Time,
+        }
+    }
+
+    /// The owner stops in an orderly way, or is killed if that takes too long.
+    async fn stops(&mut self, told: &str) {
+        self.tell(told);
+        self.stops_at_work = false;
+        let clock = self.clock.clone();
+        let stops = self.process.engine.stop();
+        let stopped = tokio::select! {
+            biased;
+            () = stops => true,
+            () = clock.sleep(PATIENCE) => false,
+        };
+        let old = self.another();
+        if !stopped {
+            old.dies().await;
         }
     }
 
     async fn dies(&mut self) {
-        let old = self.another();
-        old.store.die();
-        old.engine.kill().await;
+        self.another().dies().await;
         self.session().await;
     }
 
-    /// Ends the lease of the owner, which hears of it at once or when it writes.
-    async fn overtakes(&mut self, dice: &mut Dice) {
-        let Some(awkward) = self.awkward.clone() else {
-            return;
-        };
-        let Ok(worker) = self.process.engine.worker().await.cloned() else {
-            return;
-        };
-        if dice.percent(50) {
-            self.tell("the owner loses its lease, and another process goes on");
-            awkward.ends_lease(&worker);
+    /// Another process goes on for one that a fault of its store ended or let stand still.
+    async fn is_replaced(&mut self) {
+        self.gives_way().await;
+        self.session().await;
+    }
+
+    async fn gives_way(&mut self) {
+        if self.process.store.is_dead() {
+            self.tell(DIED);
+            self.another().dies().await;
         } else {
-            self.tell("the owner loses its lease and does not know it; another process goes on");
-            awkward.ends_lease_unheard(&worker);
+            self.is_overtaken(STOOD, AwkwardStore::ends_lease_unheard)
+                .await;
         }
+    }
+
+    /// Draws how the owner loses its lease: it hears of it at once, it hears of it when it writes, or it writes when another
+    /// one has long gone on.
+    async fn overtakes(&mut self, dice: &mut Dice) {
+        if self.awkward.is_none() {
+            return;
+        }
+        match dice.below(4) {
+            0 => {
+                let told = "the owner loses its lease, and another process goes on";
+                self.is_overtaken(told, AwkwardStore::ends_lease).await;
+            }
+            1 => {
+                let told =
+                    "the owner loses its lease and does not know it; another process goes on";
+                self.is_overtaken(told, AwkwardStore::ends_lease_unheard)
+                    .await;
+            }
+            _ => {
+                let millis = dice.below(100_000);
+                self.process.store.plan(Some(Fault::Still(millis)));
+            }
+        }
+    }
+
+    /// Ends the lease of the owner. It goes on for a while together with the process that takes its place.
+    async fn is_overtaken(&mut self, told: &str, ends: impl FnOnce(&AwkwardStore, &Worker)) {
+        let worker = self.process.engine.worker().await;
+        if let (Ok(worker), Some(awkward)) = (worker, &self.awkward) {
+            ends(awkward, worker);
+        }
+        self.tell(told);
         let old = self.another();
         self.overtaken.push(old);
     }
@@ -260,22 +327,17 @@ impl<'a> Play<'a> {
         for _ in 0..8 {
             let opened = tokio::select! {
                 biased;
-                () = self.process.store.dies.notified() => None,
+                () = self.process.store.faults.notified() => None,
                 opened = self.process.engine.open(SESSION) => Some(opened),
                 () = self.clock.sleep(PATIENCE) => None,
             };
             match opened {
                 Some(Ok(session)) => return Some(session),
                 Some(Err(_)) => self.clock.sleep(1_000).await,
+                None if self.process.store.is_lost() => self.gives_way().await,
                 None => {
-                    self.tell(if self.process.store.is_dead() {
-                        DIED
-                    } else {
-                        "the session does not open; another process goes on"
-                    });
-                    let old = self.another();
-                    old.store.die();
-                    old.engine.kill().await;
+                    self.tell("the session does not open; another process goes on");
+                    self.another().dies().await;
                 }
             }
         }
@@ -313,7 +375,7 @@ impl<'a> Play<'a> {
         let receipt = tokio::select! {
             biased;
             receipt = session.send_as(id.clone(), message.clone()) => Some(receipt),
-            () = self.process.store.dies.notified() => None,
+            () = self.process.store.faults.notified() => None,
             () = self.clock.sleep(PATIENCE) => None,
         };
         let fate = match receipt {
@@ -330,9 +392,8 @@ impl<'a> Play<'a> {
         };
         self.tell(format!("you {told} ({became})"));
         self.sent.push(Sent { id, fate });
-        if self.process.store.is_dead() {
-            self.tell(DIED);
-            self.dies().await;
+        if self.process.store.is_lost() {
+            self.is_replaced().await;
         }
         Ok(())
     }
@@ -501,8 +562,13 @@ impl<'a> Play<'a> {
     /// Ends all faults, lets the session come to rest, and reads it.
     async fn ends(&mut self) -> Result<Played, String> {
         self.process.store.plan(None);
-        if self.process.store.is_dead() {
-            self.dies().await;
+        if self.process.store.is_lost() {
+            self.is_replaced().await;
+        }
+        // An owner that stands still would have no time to write if the session rests already.
+        let still = self.overtaken.iter().filter_map(|old| old.store.still());
+        if let Some(last) = still.max() {
+            self.clock.sleep_until(last).await;
         }
         self.tell("no more faults");
         let paused = self.looks().await?.ledger.paused;
@@ -512,8 +578,7 @@ impl<'a> Play<'a> {
         }
         let rested = self.rests().await;
         for old in std::mem::take(&mut self.overtaken) {
-            old.store.die();
-            old.engine.kill().await;
+            old.dies().await;
         }
         let engine = self.process.engine.clone();
         let clock = self.clock.clone();
@@ -572,9 +637,7 @@ impl<'a> Play<'a> {
             receipt = session.send_as("last".into(), wanted.by(by)) => receipt.ok(),
             () = self.clock.sleep(PATIENCE) => None,
         };
-        let last = self.another();
-        last.store.die();
-        last.engine.kill().await;
+        self.another().dies().await;
         match receipt.map(|receipt| receipt.fate) {
             Some(Fate::Refused(why)) => Err(format!("{of}: {why}")),
             _ => Ok(()),

@@ -16,11 +16,19 @@ use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::Clock as _;
 use steersman_runtime::toolset::{Asked, ServerAsk, ToolRun, Toolset};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+/// Text of an attempt that was cancelled while it ran.
+pub(super) const CUT_OFF: &str = "this attempt was cut off";
 
 /// Everything that tools did to the world, in all processes.
 #[derive(Default)]
-pub(super) struct World(Mutex<BTreeMap<Id, Done>>);
+pub(super) struct World {
+    done: Mutex<BTreeMap<Id, Done>>,
+    /// Told when an attempt runs that takes time.
+    pub(super) works: Notify,
+}
 
 /// Changes of the world under the id of one effect.
 #[derive(Clone, Debug)]
@@ -60,7 +68,7 @@ impl World {
     }
 
     fn done(&self) -> MutexGuard<'_, BTreeMap<Id, Done>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -138,7 +146,7 @@ impl Toolset for Tools {
             let effect = (of.line().0 << 20) + u64::from(of.k());
             let mut dice = Dice::of(&[self.seed, effect, u64::from(run.attempt)]);
             if !self.takes(&mut dice, cancel).await {
-                let fault = Fault::new(Code::Cancelled, "it was cut off before it began");
+                let fault = Fault::new(Code::Cancelled, CUT_OFF);
                 return Raw::NotPerformed(fault);
             }
             let outcome = match dice.below(100) {
@@ -158,7 +166,10 @@ impl Toolset for Tools {
             let answers = self.takes(&mut dice, cancel).await;
             drop(running);
             let is_lost = self.fails && dice.percent(5);
-            if !answers || is_lost {
+            if !answers {
+                return Raw::Unknown(Fault::new(Code::Cancelled, CUT_OFF));
+            }
+            if is_lost {
                 return Raw::Unknown(Fault::new(Code::Timeout, "no answer came"));
             }
             Raw::Done(result)
@@ -177,6 +188,7 @@ impl Tools {
             _ if self.fails => u64::MAX >> 1,
             _ => 1,
         };
+        self.world.works.notify_waiters();
         tokio::select! {
             biased;
             () = cancel.cancelled() => false,
