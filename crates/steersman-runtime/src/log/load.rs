@@ -543,7 +543,9 @@ impl Load {
 /// Describes a line that does not continue the line before on its branch: its owner did not know that line.
 fn passed_over(line: &LogLine, before: Line) -> String {
     let prev = line.prev;
-    format!("it continues line {prev}, although line {before} is the one before on its branch: two owners wrote")
+    format!(
+        "it continues line {prev}, although line {before} is the one before on its branch: two owners wrote"
+    )
 }
 
 fn damage(broken: &mut BTreeMap<Line, Found>, n: Line, what: String) {

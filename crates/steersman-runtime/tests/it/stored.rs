@@ -415,41 +415,92 @@ fn newer_lines(n: Line, prev: Line, before: &codec::Hash) -> [Vec<u8>; 2] {
     })
 }
 
+/// Returns a store with a session `a` of these rows, and a reader of it.
+async fn kept(rows: impl Iterator<Item = (Line, Vec<u8>)>) -> (MemoryStore, Load) {
+    let store = MemoryStore::new();
+    let new = NewSession {
+        id: "a".into(),
+        network: "desk".into(),
+        scope: Scope::default(),
+        key: None,
+        salt: SALT,
+        created: Time(1),
+        first: None,
+        said: None,
+        needs: Needs::default(),
+    };
+    store.create(new).await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
+    let rows = rows.map(|(n, bytes)| Row {
+        n,
+        bytes: bytes.into(),
+    });
+    let batch = Batch {
+        rows: rows.collect(),
+        ..Batch::default()
+    };
+    store.append(&claim, batch).await.unwrap();
+    let load = Load::new(Arc::new(store.clone()), "a".into(), SALT);
+    (store, load)
+}
+
+/// Each line verifies, but the last one passes over the line before it, as that of an owner does who does not know of another one.
+#[tokio::test]
+async fn a_line_that_passes_over_another_is_damage() {
+    let told = story(5, None);
+    let on_main: Vec<_> = told
+        .iter()
+        .filter(|(line, _)| line.branch == Id::MAIN)
+        .collect();
+    let [.., (known, bytes), (passed, _)] = on_main[..] else {
+        panic!("main has two lines");
+    };
+    let (n, before) = (Line(100), codec::stored_hash(bytes).unwrap());
+    let line = LogLine {
+        n,
+        at: Time(9),
+        prev: known.n,
+        branch: Id::MAIN,
+        commit: None,
+        ledger: vec![LedgerEntry::Claimed {
+            epoch: 2,
+            mark: 1,
+            owner: "another".into(),
+            build: "0".into(),
+            revision: codec::REVISION,
+        }],
+        bodies: Vec::new(),
+    };
+    let (stray, _) = codec::encode(&line, &before, &SALT);
+    let rows = told.iter().map(|(line, bytes)| (line.n, bytes.clone()));
+    let report = kept(rows.clone()).await.1.inspect().await.unwrap();
+    assert!(report.damaged.is_empty(), "{report:?}");
+    let rows = rows.chain([(n, stray)]);
+    let report = kept(rows).await.1.inspect().await.unwrap();
+    let [damage] = &report.damaged[..] else {
+        panic!("{report:?}");
+    };
+    assert_eq!(damage.line, n);
+    let names = [known.n, passed.n].map(|n| format!("line {n}"));
+    assert!(
+        names.iter().all(|name| damage.what.contains(name)),
+        "{}",
+        damage.what
+    );
+    assert_eq!(report.affected, [(Id::MAIN, n)]);
+}
+
 /// A line of a newer program is not reported as damage: people who read of damage restore a backup, and lose that line.
 #[tokio::test]
 async fn a_line_of_a_newer_program_is_no_damage() {
     for kind in 0..2 {
-        let store = MemoryStore::new();
-        let new = NewSession {
-            id: "a".into(),
-            network: "desk".into(),
-            scope: Scope::default(),
-            key: None,
-            salt: SALT,
-            created: Time(1),
-            first: None,
-            said: None,
-            needs: Needs::default(),
-        };
-        store.create(new).await.unwrap();
-        let claim = store.claim("a", &Worker::nameless()).await.unwrap();
         let told = story(5, None);
         let (last, bytes) = told.last().unwrap();
         let before = codec::stored_hash(bytes).unwrap();
-        let newer = newer_lines(last.n.next(), last.n, &before);
-        let rows = told.iter().map(|(line, bytes)| (line.n, bytes.clone()));
-        let rows = rows.chain([(last.n.next(), newer[kind].clone())]);
-        let rows = rows.map(|(n, bytes)| Row {
-            n,
-            bytes: bytes.into(),
-        });
-        let batch = Batch {
-            rows: rows.collect(),
-            ..Batch::default()
-        };
-        store.append(&claim, batch).await.unwrap();
-        let load = Load::new(Arc::new(store.clone()), "a".into(), SALT);
         let n = last.n.next();
+        let newer = newer_lines(n, last.n, &before);
+        let rows = told.iter().map(|(line, bytes)| (line.n, bytes.clone()));
+        let (store, load) = kept(rows.chain([(n, newer[kind].clone())])).await;
         for refused in [
             load.snapshot(n).await.map(drop).unwrap_err(),
             load.ledger(n).await.map(drop).unwrap_err(),

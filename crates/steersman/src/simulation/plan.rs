@@ -11,6 +11,8 @@ pub(super) struct Plan {
     pub(super) models_lie: bool,
     /// Tools fail.
     pub(super) tools_fail: bool,
+    /// Milliseconds that the store takes for each batch.
+    pub(super) store_takes: u64,
 }
 
 /// A step of a plan.
@@ -77,7 +79,7 @@ const ACTS: [(Act, u64); 22] = [
     (Act::Hold, 2),
     (Act::Release, 2),
     (Act::Retry, 2),
-    (Act::Stop, 4),
+    (Act::Stop, 6),
     (Act::Die, 4),
     (Act::DieWriting, 5),
     (Act::Overtake, 4),
@@ -95,6 +97,11 @@ impl Plan {
             steps,
             models_lie: dice.percent(80),
             tools_fail: dice.percent(80),
+            store_takes: match dice.below(3) {
+                0 => 0,
+                1 => dice.below(10),
+                _ => dice.below(1_000),
+            },
         }
     }
 
@@ -120,6 +127,12 @@ impl Plan {
         if self.tools_fail {
             plans.push(Self {
                 tools_fail: false,
+                ..self.clone()
+            });
+        }
+        if self.store_takes > 0 {
+            plans.push(Self {
+                store_takes: 0,
                 ..self.clone()
             });
         }

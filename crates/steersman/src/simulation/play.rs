@@ -203,7 +203,7 @@ impl<'a> Play<'a> {
         }
         let mut dice = Dice::of(&[step.salt]);
         match step.act {
-            Act::Stop if dice.percent(50) => {
+            Act::Stop if dice.percent(20) => {
                 self.stops("the owner stops, and another process goes on")
                     .await;
             }
@@ -681,7 +681,7 @@ fn process(
     (below, clock, sealer, world): Shared<'_>,
     number: u64,
 ) -> Alive {
-    let store = Arc::new(Faulty::new(below.clone(), clock.clone()));
+    let store = Arc::new(Faulty::new(below.clone(), clock.clone(), plan.store_takes));
     let checked = network.checked();
     let models = Random {
         seed: plan.seed,

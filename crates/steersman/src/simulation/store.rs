@@ -28,6 +28,8 @@ pub(super) enum Fault {
 pub(super) struct Faulty {
     below: Arc<dyn Store>,
     clock: Jumping,
+    /// Milliseconds that it takes for each batch.
+    takes: u64,
     state: Arc<Mutex<State>>,
     /// Told when a fault ends the process, or lets it stand still.
     pub(super) faults: Notify,
@@ -48,10 +50,11 @@ struct State {
 }
 
 impl Faulty {
-    pub(super) fn new(below: Arc<dyn Store>, clock: Jumping) -> Self {
+    pub(super) fn new(below: Arc<dyn Store>, clock: Jumping, takes: u64) -> Self {
         Self {
             below,
             clock,
+            takes,
             state: Arc::default(),
             faults: Notify::new(),
         }
@@ -149,12 +152,13 @@ impl Layer for Faulty {
             return Box::pin(std::future::pending());
         }
         let written = self.below.append(claim, batch);
-        let clock = self.clock.clone();
+        let (clock, takes) = (self.clock.clone(), self.takes);
         Box::pin(async move {
             let written = written.await;
             match fault {
                 Some(Fault::Written) => std::future::pending().await,
-                Some(Fault::Late(millis)) => clock.sleep(millis).await,
+                Some(Fault::Late(millis)) => clock.sleep(takes + millis).await,
+                _ if takes > 0 => clock.sleep(takes).await,
                 _ => {}
             }
             written
