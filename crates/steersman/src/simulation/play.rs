@@ -193,7 +193,7 @@ impl<'a> Play<'a> {
         loop {
             match self.waits_until(due).await {
                 Came::Time => break,
-                Came::Fault => self.is_replaced().await,
+                Came::Fault => self.replaces().await,
                 Came::Work => {
                     self.stops("the owner stops while a tool runs, and another process goes on")
                         .await;
@@ -272,7 +272,7 @@ impl<'a> Play<'a> {
     }
 
     /// Another process goes on for one that a fault of its store ended or let stand still.
-    async fn is_replaced(&mut self) {
+    async fn replaces(&mut self) {
         self.gives_way().await;
         self.session().await;
     }
@@ -282,7 +282,7 @@ impl<'a> Play<'a> {
             self.tell(DIED);
             self.another().dies().await;
         } else {
-            self.is_overtaken(STOOD, AwkwardStore::ends_lease_unheard)
+            self.takes_over(STOOD, AwkwardStore::ends_lease_unheard)
                 .await;
         }
     }
@@ -296,12 +296,12 @@ impl<'a> Play<'a> {
         match dice.below(4) {
             0 => {
                 let told = "the owner loses its lease, and another process goes on";
-                self.is_overtaken(told, AwkwardStore::ends_lease).await;
+                self.takes_over(told, AwkwardStore::ends_lease).await;
             }
             1 => {
                 let told =
                     "the owner loses its lease and does not know it; another process goes on";
-                self.is_overtaken(told, AwkwardStore::ends_lease_unheard)
+                self.takes_over(told, AwkwardStore::ends_lease_unheard)
                     .await;
             }
             _ => {
@@ -312,7 +312,7 @@ impl<'a> Play<'a> {
     }
 
     /// Ends the lease of the owner. It goes on for a while together with the process that takes its place.
-    async fn is_overtaken(&mut self, told: &str, ends: impl FnOnce(&AwkwardStore, &Worker)) {
+    async fn takes_over(&mut self, told: &str, ends: impl FnOnce(&AwkwardStore, &Worker)) {
         let worker = self.process.engine.worker().await;
         if let (Ok(worker), Some(awkward)) = (worker, &self.awkward) {
             ends(awkward, worker);
@@ -393,7 +393,7 @@ impl<'a> Play<'a> {
         self.tell(format!("you {told} ({became})"));
         self.sent.push(Sent { id, fate });
         if self.process.store.is_lost() {
-            self.is_replaced().await;
+            self.replaces().await;
         }
         Ok(())
     }
@@ -563,7 +563,7 @@ impl<'a> Play<'a> {
     async fn ends(&mut self) -> Result<Played, String> {
         self.process.store.plan(None);
         if self.process.store.is_lost() {
-            self.is_replaced().await;
+            self.replaces().await;
         }
         // An owner that stands still would have no time to write if the session rests already.
         let still = self.overtaken.iter().filter_map(|old| old.store.still());
