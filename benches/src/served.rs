@@ -211,7 +211,7 @@ async fn pages(share: usize, folder: &Path) -> Done<Vec<Json>> {
     Ok(cases)
 }
 
-/// What the bare handler sends.
+/// The answer of the bare handler.
 struct Same {
     headers: HeaderMap,
     body: String,

@@ -1,4 +1,4 @@
-//! What was read of the store and holds until something in it changes: tokens, and the last lines of sessions. A client that asks again and again
+//! Tokens and the last lines of sessions, which hold until something in the store changes. A client that asks again and again
 //! whether a session has changed is answered without a read, and what any process changes is noticed at once.
 
 use crate::caller::Caller;
@@ -11,7 +11,7 @@ use steersman::runtime::store::{SessionId, Token};
 /// Maximum number of tokens, and of sessions.
 const KEPT: usize = 10_000;
 
-/// What holds as of one version of the store.
+/// Everything that holds as of one version of the store.
 #[derive(Default)]
 pub(crate) struct Fresh(Mutex<Kept>);
 

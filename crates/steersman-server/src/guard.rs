@@ -3,6 +3,7 @@
 use crate::Server;
 use crate::caller::{Named, length};
 use crate::problem::{Code, Problem, Told};
+use crate::serve::HEAD;
 use crate::token::random;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
@@ -42,6 +43,14 @@ async fn named(path: Option<MatchedPath>, mut request: Request, next: Next) -> R
     response
 }
 
+/// Returns the length of the path and the headers of a request, in bytes.
+fn head_len(request: &Request) -> usize {
+    let path = request.uri().path_and_query();
+    let headers = request.headers().iter();
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len());
+    path.map_or(0, |path| path.as_str().len()) + headers.sum::<usize>()
+}
+
 /// Checks a request, carries it out within its time, and adds the headers that all responses have.
 async fn guarded(State(server): State<Server>, request: Request, next: Next) -> Response {
     let began = Instant::now();
@@ -49,7 +58,12 @@ async fn guarded(State(server): State<Server>, request: Request, next: Next) -> 
     let method = request.method().clone();
     let origin = request.headers().get(header::ORIGIN).cloned();
     let is_openai = request.uri().path().starts_with("/openai/");
-    let mut response = answered(&server, request, next).await;
+    // The buffer of a connection bounds only what it reads at once, so a head may be longer than that.
+    let mut response = if head_len(&request) > HEAD {
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response()
+    } else {
+        answered(&server, request, next).await
+    };
     if is_openai && let Some(Told(problem)) = response.extensions().get().cloned() {
         let told = std::mem::take(response.extensions_mut());
         response = problem.openai_response();

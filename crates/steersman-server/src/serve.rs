@@ -23,7 +23,7 @@ use tower::ServiceExt as _;
 /// Pause after an error of accepting, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of bytes of the head of a request. A connection buffers at most as many.
-const HEAD: usize = 64 << 10;
+pub(crate) const HEAD: usize = 64 << 10;
 /// Time for which what a client still sends is taken and dropped before its connection is closed: without that it would lose the answer.
 const LINGER: Duration = Duration::from_secs(2);
 

@@ -16,10 +16,11 @@ const CAT: &[u8] = b"\x89PNG\r\n\x1a\n\x00\xff cat";
 /// The same in base64.
 const CAT_BASE64: &str = "iVBORw0KGgoA/yBjYXQ=";
 
-/// Reads the body of a request.
-fn body(stream: &TcpStream) -> Vec<u8> {
+/// Reads a request. Returns its first line and its body.
+fn request(stream: &TcpStream) -> (String, Vec<u8>) {
     let mut reader = BufReader::new(stream);
-    let (mut line, mut length) = (String::new(), 0);
+    let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
+    reader.read_line(&mut first).unwrap();
     loop {
         line.clear();
         reader.read_line(&mut line).unwrap();
@@ -32,10 +33,10 @@ fn body(stream: &TcpStream) -> Vec<u8> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    body
+    (first, body)
 }
 
-/// A model's server. It tells the body of each request, and does not answer the first `silent` ones.
+/// A model's server. It tells what it is asked, and does not answer the first `silent` questions.
 struct Eye {
     address: String,
     asked: Receiver<Vec<u8>>,
@@ -48,12 +49,20 @@ impl Eye {
         let (tell, asked): (Sender<Vec<u8>>, _) = channel();
         std::thread::spawn(move || {
             let mut open = Vec::new();
-            for (n, stream) in listener.incoming().enumerate() {
+            for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                if tell.send(body(&stream)).is_err() {
+                let (first, body) = request(&stream);
+                if !first.contains("/chat/completions") {
+                    // It is asked how much a request may hold, and does not know.
+                    let none =
+                        "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+                    stream.write_all(none.as_bytes()).unwrap();
+                    continue;
+                }
+                if tell.send(body).is_err() {
                     return;
                 }
-                if n < silent {
+                if open.len() < silent {
                     // The connection stays open, and nothing is said on it.
                     open.push(stream);
                     continue;
@@ -190,13 +199,14 @@ fn a_picture_reaches_the_model_and_a_killed_process_asks_with_the_same_bytes() {
     assert_eq!(next.len(), before.len() + 2);
 
     // A rerun is asked the same.
+    let first = world.json_lines(&["sessions"])[0]["session"].clone();
     let digest = context(&world)["digest"].clone();
     let again = world.run(&["rerun", "last"]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert_eq!(context(&world)["digest"], digest);
 
     // What is erased is not shown, and nobody gets it.
-    let erased = world.run(&["erase", "last", "--yes"]);
+    let erased = world.run(&["erase", first.as_str().unwrap(), "--yes"]);
     assert_eq!(erased.code, Some(0), "{erased:?}");
     let sessions = world.json_lines(&["sessions", "--all"]);
     for session in &sessions {

@@ -46,6 +46,12 @@ fn there(world: &World, served: &Served, args: &[&str]) -> Command {
     command
 }
 
+/// A token that no server knows.
+const UNKNOWN: (&str, &str) = (
+    "STEERSMAN_TOKEN",
+    "stm_aaaaaaaa_abcdefghijklmnopqrstuvwxyz234567",
+);
+
 fn at_server(world: &World, served: &Served, args: &[&str]) -> Ran {
     ran(&mut there(world, served, args))
 }
@@ -412,11 +418,7 @@ fn what_cannot_be_asked_is_refused_with_advice() {
         "{unknown:?}"
     );
 
-    let false_token = (
-        "STEERSMAN_TOKEN",
-        "stm_aaaaaaaa_abcdefghijklmnopqrstuvwxyz234567",
-    );
-    let wrong = refused(&world, &[at, false_token], &["sessions"]);
+    let wrong = refused(&world, &[at, UNKNOWN], &["sessions"]);
     assert_eq!(wrong.code, Some(4), "{wrong:?}");
     assert!(wrong.err.contains("the token is not known"), "{wrong:?}");
     assert!(wrong.err.contains("steersman token new"), "{wrong:?}");
@@ -524,7 +526,8 @@ fn commands_that_work_on_a_store_say_so() {
         &["send", "last", "Hello.", "--no-run"],
         &["pause", "--where", "status=waits", "--yes"],
     ] {
-        let ran = ran(world.command(args).env(at.0, at.1));
+        let mut command = world.command(args);
+        let ran = ran(command.env(at.0, at.1).env(UNKNOWN.0, UNKNOWN.1));
         assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
         assert!(ran.err.contains("works on a store"), "{args:?}: {ran:?}");
     }

@@ -11,8 +11,12 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+/// Far more than a step of the test needs.
+const PATIENCE: Duration = Duration::from_mins(1);
 /// A secret of the definition.
 const WORD: &str = "tiger \"lily\" 7&<8";
 /// The key of the model.
@@ -28,7 +32,7 @@ steersman: 1
 name: vault
 secrets: { word: { env: WORD }, key: { env: MODEL_KEY } }
 models:
-  default: { url: "OUTSIDE/v1", model: parrot, key: "{{ secrets.key }}", retry: { times: 0 } }
+  default: { url: "OUTSIDE/v1", model: parrot, key: "{{ secrets.key }}" }
 memory: { scope: vault }
 state:
   token: { type: secret, optional: true }
@@ -122,6 +126,8 @@ struct Outside {
     url: String,
     /// What was sent to the receiver and to the collector.
     told: Told,
+    /// Lets the model answer `Say all.`.
+    answer: Sender<()>,
 }
 
 impl Outside {
@@ -130,13 +136,18 @@ impl Outside {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let told = Told::default();
         let into = told.clone();
+        let (answer_now, may_answer) = channel();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (first, body) = request(&stream);
                 match first.split(' ').nth(1).unwrap_or_default() {
                     "/v1/chat/completions" => {
-                        let (status, media, answer) =
-                            model(&serde_json::from_slice(&body).unwrap());
+                        let asked: Json = serde_json::from_slice(&body).unwrap();
+                        let last = asked["messages"].as_array().unwrap().last().unwrap();
+                        if last["content"] == "Say all." {
+                            may_answer.recv_timeout(PATIENCE).expect("it is let go");
+                        }
+                        let (status, media, answer) = model(&asked);
                         answer_with(stream, status, media, &answer);
                     }
                     "/login" => {
@@ -155,7 +166,11 @@ impl Outside {
                 }
             }
         });
-        Self { url, told }
+        Self {
+            url,
+            told,
+            answer: answer_now,
+        }
     }
 }
 
@@ -420,7 +435,7 @@ async fn opened(world: &mut World, outside: &Outside) -> (Served, String) {
 }
 
 /// Begins a session that knows all secrets: a person logs in, pays, and sends files, of which one is no text. Returns it.
-async fn plants(reader: &Reader<'_>) -> String {
+async fn plants(reader: &Reader<'_>, outside: &Outside) -> String {
     let start = json!({ "definition": "vault", "message": format!("log in with {WORD}") });
     let asks = reader
         .does("/v1/sessions", &[("prefer", "wait=30")], start)
@@ -429,7 +444,7 @@ async fn plants(reader: &Reader<'_>) -> String {
     let session = asks["session"].as_str().unwrap();
     let given = json!({ "text": PASSWORD });
     reader.decides(session, "answer", given).await;
-    is_clean_while_it_streams(reader, session).await;
+    is_clean_while_it_streams(reader, outside, session).await;
     let asks = reader.says(session, "Please pay.").await;
     assert_eq!(asks["status"], "asks", "{asks:#}");
     reader.get("/v1/questions").await;
@@ -456,16 +471,25 @@ async fn plants(reader: &Reader<'_>) -> String {
 }
 
 /// Lets the model tell all secrets in pieces, while somebody follows.
-async fn is_clean_while_it_streams(reader: &Reader<'_>, session: &str) {
-    let path = format!("/v1/sessions/{session}/events?from=now&kinds=piece,finished");
+async fn is_clean_while_it_streams(reader: &Reader<'_>, outside: &Outside, session: &str) {
+    let path = format!("/v1/sessions/{session}/events?from=now");
     let live = reader.request(Method::GET, &path);
     let mut live = live.send().await.unwrap();
-    reader.says(session, "Say all.").await;
-    let mut streamed = String::new();
-    while !streamed.contains("event: finished") {
-        let chunk = live.chunk().await.unwrap().unwrap();
-        streamed.push_str(std::str::from_utf8(&chunk).unwrap());
-    }
+    let follows = async {
+        let mut streamed = String::new();
+        let mut is_let_go = false;
+        while !streamed.contains("event: finished") {
+            let chunk = live.chunk().await.unwrap().unwrap();
+            streamed.push_str(std::str::from_utf8(&chunk).unwrap());
+            // The follower knows that the session is driven, so it misses no piece.
+            if !is_let_go && streamed.matches("event: ").count() > 1 {
+                outside.answer.send(()).unwrap();
+                is_let_go = true;
+            }
+        }
+        streamed
+    };
+    let (streamed, _) = tokio::join!(follows, reader.says(session, "Say all."));
     assert!(streamed.contains("event: piece"), "{streamed}");
     is_clean("a live stream", streamed.as_bytes());
     is_clean("a live stream", pieces(&streamed).as_bytes());
@@ -526,7 +550,7 @@ async fn planted_secrets_are_told_nowhere() {
         http,
         token,
     };
-    let session = plants(&reader).await;
+    let session = plants(&reader, &outside).await;
     let failed = json!({ "definition": "vault", "message": "Please fail." });
     let failed = reader
         .does("/v1/sessions", &[("prefer", "wait=30")], failed)

@@ -47,7 +47,8 @@ fn a_session_has_lanes_on_the_terminal_and_as_a_picture() {
         }
         let lane = |name: &str| rows.iter().find(|row| row.starts_with(name));
         let boss = lane("boss").unwrap();
-        assert!(boss.contains('#') && boss.contains('.'), "{shown}");
+        // On a busy computer the waits may leave its model calls no column of their own.
+        assert!(boss.contains(['#', '=']) && boss.contains('.'), "{shown}");
         assert!(lane("  clerk").unwrap().contains('#'), "{shown}");
     }
 

@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use steersman::Network;
 use steersman::machine::stored::ids::Time;
 use steersman::runtime::store::memory::MemoryStore;
 use steersman_server::{Limits, NewToken, Options};
@@ -476,17 +477,26 @@ async fn a_reader_that_never_reads_is_cut_off_and_gives_back_its_stream() {
         streams_each: 1,
         ..unlimited()
     };
+    let loud =
+        "name: loud\nlimits: { tokens: 1000000000 }\nagents: { desk: { system: You repeat. } }\n";
     let options = Options {
         limits,
+        definitions: vec![Network::from_yaml(loud).build().unwrap()],
         ..Options::default()
     };
-    let script = format!("desk: [ {} ]", vec!["x".repeat(80_000); 50].join(", "));
+    let script = format!("desk: [ {} ]", vec!["'{{ request.last }}'"; 50].join(", "));
     let world = World::over(Arc::new(MemoryStore::new()), &script, options).await;
     let all = world.all("").await;
-    let session = all.start("Hello.").await;
+    let start = json!({ "definition": "loud", "message": "Hello." });
+    let request = all.request(Method::POST, "/v1/sessions").json(&start);
+    let turn = Answer::of(request.header("prefer", "wait=30"))
+        .await
+        .is(200);
+    let session = turn["session"].as_str().unwrap();
     // More than the buffers of a connection hold.
+    let text = "x".repeat(40_000);
     for _ in 0..49 {
-        all.say(&session, "More.").await;
+        all.say(session, &text).await;
     }
     let path = format!("/v1/sessions/{session}/events?until=settled");
     let whole = all.get(&path).await.json.as_str().unwrap().len();

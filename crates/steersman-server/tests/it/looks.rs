@@ -10,9 +10,16 @@ async fn a_page_is_sent_again_only_after_a_new_line() {
     let all = world.all("").await;
     let session = all.start("My kettle is broken.").await;
     let path = format!("/v1/sessions/{session}");
-    let page = all.get(&path).await;
-    let tag = page.headers["etag"].clone();
-    let page = page.is(200);
+    // What the call had set aside and not used is given back in a line after the question.
+    let (page, tag) = loop {
+        let page = all.get(&path).await;
+        let tag = page.headers["etag"].clone();
+        let request = all.request(Method::GET, &path);
+        let again = request.header("if-none-match", &tag);
+        if Answer::of(again).await.status == 304 {
+            break (page.is(200), tag);
+        }
+    };
     assert_eq!(page["session"], session);
     assert_eq!(page["status"], "waits");
     assert_eq!(page["agents"][0]["name"], "desk");

@@ -306,6 +306,7 @@ const NAMES_NOTHING: &[(&str, &str)] = &[
     ("POST", "/v1/sessions"),
     ("GET", "/v1/questions"),
     ("GET", "/v1/events/stream"),
+    ("GET", "/v1/screens/{screen}"),
     ("POST", "/v1/orders"),
     ("GET", "/v1/memories/search"),
     ("GET", "/v1/tokens"),

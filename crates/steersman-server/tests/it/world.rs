@@ -121,6 +121,10 @@ impl World {
     /// A server that drives nothing: the test does.
     pub(crate) async fn undriven(store: Arc<dyn Store>, script: &str, options: Options) -> Self {
         let setup = Steersman::options().script_all(script);
+        let mut all = options.definitions.clone();
+        all.push(desk());
+        // Some scripts are wrong on purpose.
+        let setup = setup.clone().answers_for(&all).unwrap_or(setup);
         Self::of(setup, store, options).await
     }
 

@@ -118,13 +118,16 @@ impl Calling<'_> {
             return self.begins(input).await;
         };
         let caller = self.caller;
+        // A token that does not allow the call learns nothing of the session, not even whether it is there.
+        caller.needs(match &input.message {
+            Some(_) => Permission::Write,
+            None => Permission::Read,
+        })?;
         let session = caller.of_definition(&self.network, session).await?;
         let Some(message) = &input.message else {
-            caller.needs(Permission::Read)?;
             let line = caller.last(&session).await?;
             return Ok((session, Some(Went::Taken(line))));
         };
-        caller.needs(Permission::Write)?;
         let id = self.message_id(&session).await?;
         if self.asked.key.is_some()
             && let Some(line) = caller.took(&session, &id).await?
