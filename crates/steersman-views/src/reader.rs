@@ -238,17 +238,26 @@ impl Stored {
     ) -> Result<Secrets, EngineError> {
         let Secrets { known, mut upto } = learned;
         let mut known = (*known).clone();
+        let binds = |line: &LogLine| line.commit.as_ref().is_some_and(|of| of.binding.is_some());
+        let mut is_bound = false;
         while upto.next() < line.n {
             let lines = self.page(past, upto, PAGE).await?;
             let Some(last) = lines.last() else { break };
             upto = last.n;
             for line in &lines {
                 known.learn_line(line, &self.engine).await?;
+                is_bound |= binds(line);
             }
         }
         if upto < line.n {
             known.learn_line(line, &self.engine).await?;
+            is_bound |= binds(line);
             upto = line.n;
+        }
+        if is_bound {
+            // A reader may be older than the binding, and so knows nothing of the secrets that the definition declares.
+            let seen = self.engine.inspect(&self.session).await?;
+            known.and(&self.engine.secrets_in(&seen, &[]).await?);
         }
         let known = Arc::new(known);
         Ok(Secrets { known, upto })

@@ -5,10 +5,12 @@
 //! their values with `(secret)`. A value that was never sealed or declared as a secret cannot be found.
 
 use crate::engine::{Engine, EngineError, Inspection};
+use crate::load::rerun_of;
 use crate::seal::{KeyId, SealError, Sealer, sealed_in};
 use crate::secrets::{self, encoded};
+use crate::store::StoreError;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::context::History;
 use steersman_machine::snapshot::{Cell, Snapshot, Value};
@@ -64,11 +66,33 @@ impl Engine {
         self.secrets_in(&seen, &lines).await
     }
 
-    /// Returns the secrets that a session knows, for a session that was read already.
+    /// Returns the secrets that a session knows, for a session that was read already. A rerun also knows those of the session that it
+    /// repeats: what people gave is recorded there, and models may repeat it here.
     ///
     /// # Errors
     /// Errors of the store.
     pub async fn secrets_in(
+        &self,
+        seen: &Inspection,
+        lines: &[Arc<LogLine>],
+    ) -> Result<Known, EngineError> {
+        let mut known = self.secrets_of_one(seen, lines).await?;
+        let mut read = BTreeSet::from([seen.info.id.to_string()]);
+        let mut next = rerun_of(&seen.info).map(str::to_owned);
+        while let Some(of) = next.take().filter(|of| read.insert(of.clone())) {
+            let seen = match self.inspect(&of).await {
+                Ok(seen) => seen,
+                Err(EngineError::Store(StoreError::NoSession(_))) => break,
+                Err(error) => return Err(error),
+            };
+            let lines = self.feed(&of, Line::NONE).lines().await?;
+            known.and(&self.secrets_of_one(&seen, &lines).await?);
+            next = rerun_of(&seen.info).map(str::to_owned);
+        }
+        Ok(known)
+    }
+
+    async fn secrets_of_one(
         &self,
         seen: &Inspection,
         lines: &[Arc<LogLine>],
