@@ -193,7 +193,7 @@ pub async fn serve_mcp(
     };
     // The end of the client is not that of the server.
     let stopping = server.stopping().child_token();
-    let running = match serve_server_with_ct(handler, (input, output), stopping).await {
+    let running = match Box::pin(serve_server_with_ct(handler, (input, output), stopping)).await {
         Ok(running) => running,
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
             return Ok(());
