@@ -34,9 +34,11 @@ pub mod command;
 pub mod fts;
 pub mod gemini;
 pub mod http;
+mod jwt;
 mod masked;
 pub mod mcp;
 pub mod messages;
+pub(crate) mod oauth;
 #[cfg(feature = "otel")]
 pub mod otel;
 mod prefix;

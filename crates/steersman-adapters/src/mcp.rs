@@ -2,41 +2,44 @@
 //!
 //! A connection is identified by its program or address, environment and headers, with their secrets opened. All sessions of a
 //! process with the same identity share it, and no others do. It is made when it is first needed, and again after it has ended;
-//! a connection that fails repeatedly is not tried for a while. Nothing here repeats a call.
+//! a connection that fails repeatedly is not tried for a while. Nothing here repeats a call, but one that a server refused before it did
+//! anything, because it wants a sign-in ([`access`]).
 //!
 //! Everything that a server may send has a bound: a message 16 MiB, its list of tools as in [`manifest`], a call its timeout.
 //! Requests of the server are answered: there are no roots here and no model for it, and a person is asked ([`asks`]).
 
+mod access;
 mod asks;
 mod client;
 mod connect;
 mod content;
 mod files;
 mod linked;
+mod login;
 mod outcome;
 mod pipe;
+mod rounds;
 mod stream;
 
 use crate::masked::Mask;
 use crate::schema::Schemas;
 use crate::transport::{Clients, Redirects};
-use crate::wire::TRACE;
+use access::{Access, Grant, Lack, SignIns};
 use asks::Asker;
 use client::{Client, Hears};
 use connect::Place;
-use outcome::{not_performed, unknown};
+pub use login::{SignIn, SignedIn};
+use outcome::not_performed;
 use pipe::Said;
 use rmcp::RoleClient;
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, InputRequiredResult, InputResponses,
-    JsonObject, PaginatedRequestParams, PingRequest, RequestMetaObject, ServerResult, Tool,
-};
+use rmcp::model::{ClientRequest, PaginatedRequestParams, PingRequest, Tool};
 use rmcp::service::{PeerRequestOptions, RunningService, ServiceError};
+use rounds::Call;
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use steersman_machine::network::manifest;
 use steersman_machine::network::manifest::{Listed, Listing};
@@ -45,9 +48,9 @@ use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::Scope;
 use steersman_machine::view::mapping::{Fault, Raw};
-use steersman_runtime::toolset::{
-    Asked, Hear, Heard, Leave, ListMark, STEP_RESULT, ServerAsk, ToolRun, Toolset,
-};
+use steersman_runtime::seal::Sealer;
+use steersman_runtime::store::Credentials;
+use steersman_runtime::toolset::{Asked, Hear, Heard, ListMark, ServerAsk, ToolRun, Toolset};
 use steersman_runtime::{Boxed, Env, process_env};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -61,8 +64,6 @@ const ALIVE: Duration = Duration::from_secs(5);
 const KEPT: usize = 64;
 /// Maximum number of pages of a list of tools.
 const PAGES: usize = 64;
-/// Maximum number of requests of one call, each but the last of which is answered by a request for input.
-const ROUNDS: u32 = 10;
 /// Pause after a connection that brought no answer; doubled after each further one.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause.
@@ -78,6 +79,7 @@ pub struct McpTools {
     clients: Clients,
     schemas: Schemas,
     places: Mutex<HashMap<Place, Arc<Slot>>>,
+    signs: Arc<SignIns>,
 }
 
 impl Default for McpTools {
@@ -87,14 +89,19 @@ impl Default for McpTools {
             clients: Clients::new(CONNECT, Redirects::Never),
             schemas: Schemas::default(),
             places: Mutex::default(),
+            signs: Arc::default(),
         }
     }
 }
 
 /// The connection to one place, if there is one. The state is locked while a connection is made; the second field gives the newest
-/// connection without that lock.
+/// connection without that lock; the third has the sign-in, once it was needed.
 #[derive(Default)]
-struct Slot(tokio::sync::Mutex<State>, Mutex<Weak<Live>>);
+struct Slot(
+    tokio::sync::Mutex<State>,
+    Mutex<Weak<Live>>,
+    OnceLock<Arc<Access>>,
+);
 
 #[derive(Default)]
 struct State {
@@ -113,9 +120,16 @@ struct Live {
     number: u64,
     /// Number of times that the server announced a change of its list of tools.
     changes: Arc<AtomicU64>,
+    /// The sign-in whose tokens it uses.
+    access: Option<Arc<Access>>,
 }
 
 impl Live {
+    /// Returns what the server wants, if this request failed because of the sign-in.
+    fn lack(&self, error: &ServiceError) -> Option<Lack> {
+        outcome::lack(error, self.access.as_deref())
+    }
+
     fn has_ended(&self) -> bool {
         self.service.is_closed() || self.service.is_transport_closed()
     }
@@ -148,6 +162,23 @@ impl Slot {
         live.upgrade().map(|live| live.number)
     }
 
+    /// Returns the sign-in of the place. `None` if it has none.
+    fn access(&self, place: &Place, signs: &Arc<SignIns>) -> Result<Option<Arc<Access>>, String> {
+        let Place::Http {
+            url,
+            grant: Some(grant),
+            ..
+        } = place
+        else {
+            return Ok(None);
+        };
+        if let Some(access) = self.2.get() {
+            return Ok(Some(access.clone()));
+        }
+        let access = Arc::new(Access::new(signs.clone(), url, grant.clone())?);
+        Ok(Some(self.2.get_or_init(|| access).clone()))
+    }
+
     /// Drops a connection that the server no longer knows; the next call makes another one.
     async fn forget(&self, gone: &Live) {
         let mut state = self.0.lock().await;
@@ -160,9 +191,27 @@ struct NoConnection {
     message: String,
     /// Time after which another attempt may help, in milliseconds from now.
     again: Option<u64>,
+    code: Code,
+}
+
+impl NoConnection {
+    /// Returns the outcome of a call: nothing was sent.
+    fn raw(self) -> Raw {
+        Raw::NotPerformed(Fault {
+            again: self.again,
+            ..Fault::new(self.code, self.message)
+        })
+    }
 }
 
 impl McpTools {
+    /// Keeps sign-ins at servers in this store, sealed, instead of in memory.
+    #[must_use]
+    pub fn keeping(self, store: Arc<dyn Credentials>, sealer: Sealer) -> Self {
+        let signs = Arc::new(SignIns::new(store, sealer));
+        Self { signs, ..self }
+    }
+
     /// Sets the environment from which `PATH` and other passed variables are read, instead of the process environment.
     pub fn with_env(self, env: Env) -> Self {
         Self { env, ..self }
@@ -204,12 +253,27 @@ impl McpTools {
                         words(left)
                     ),
                     again: Some(left.as_millis() as u64),
+                    code: Code::Failed,
                 });
             }
         }
         state.unanswered = state.unanswered.saturating_add(1);
         state.last = Some(Instant::now());
-        let live = Arc::new(place.connect(&self.clients, limit, mask).await?);
+        let access = slot.access(place, &self.signs);
+        let access = access.map_err(|message| NoConnection {
+            message,
+            again: None,
+            code: Code::Failed,
+        })?;
+        let connected = place.connect((&self.clients, access), limit, mask).await;
+        if connected
+            .as_ref()
+            .is_err_and(|none| none.code == Code::SignIn)
+        {
+            // The server answered, and is asked at once when somebody has signed in.
+            state.unanswered = 0;
+        }
+        let live = Arc::new(connected?);
         *slot.1.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&live);
         state.live = Some(live.clone());
         Ok(live)
@@ -233,7 +297,8 @@ impl McpTools {
         self.connected(place, slot, (limit, mask)).await
     }
 
-    /// Makes one call of a tool. `sends` is told when there is a connection.
+    /// Makes one call of a tool. `sends` is told when there is a connection. If the server wants a sign-in, a person is asked for it, and
+    /// the call is made when it is done.
     async fn call(
         &self,
         run: &ToolRun,
@@ -242,13 +307,54 @@ impl McpTools {
         (sends, hears): (&Notify, Hears),
         asker: &Arc<Asker>,
     ) -> Raw {
+        let (of, told) = ((server, tool), (sends, hears.clone()));
+        let raw = self
+            .called(run, of, (cancel, mask), told, (asker, false))
+            .await;
+        let is_sign_in = |raw: &Raw| match raw {
+            Raw::NotPerformed(fault) => fault.code == Code::SignIn.text(),
+            _ => false,
+        };
+        if !is_sign_in(&raw) || cancel.is_cancelled() {
+            return raw;
+        }
+        let Some(oauth) = server.oauth() else {
+            return raw;
+        };
+        let scope = (&*run.scope as &dyn Scope, &run.part);
+        let Ok(grant) = Grant::of(&server.name, oauth, scope) else {
+            return raw;
+        };
+        // Always the same words, so that the next attempt finds the answer.
+        let question = format!(
+            "The server `{}` wants a sign-in. Sign in, then approve: {}",
+            server.name,
+            grant.command()
+        );
+        if !asker.waits_for(&question).await {
+            return raw;
+        }
+        let told = (sends, hears);
+        Box::pin(self.called(run, of, (cancel, mask), told, (asker, true))).await
+    }
+
+    /// Makes one call of a tool. `signed`: a person was asked for a sign-in before.
+    async fn called(
+        &self,
+        run: &ToolRun,
+        (server, tool): (&McpDef, &ToolDef),
+        (cancel, mask): (&CancellationToken, &Mask),
+        (sends, hears): (&Notify, Hears),
+        (asker, signed): (&Arc<Asker>, bool),
+    ) -> Raw {
         let Source::Mcp {
             tool: name, output, ..
         } = &tool.source
         else {
             return not_performed("this is not a tool of a server", None);
         };
-        let place = match Place::of(server, &*run.scope, &run.folder, &self.env) {
+        let of = (&*run.scope as &dyn Scope, &run.part);
+        let place = match Place::of(server, of, &run.folder, &self.env) {
             Ok(place) => place,
             Err(message) => return not_performed(message, None),
         };
@@ -265,9 +371,12 @@ impl McpTools {
         let connected = Box::pin(connected);
         let live = match cancel.run_until_cancelled(connected).await {
             Some(Ok(live)) => live,
-            Some(Err(none)) => return not_performed(none.message, none.again),
+            Some(Err(none)) => return none.raw(),
             None => return cancelled_before(),
         };
+        if let Some(access) = &live.access {
+            asker.hides(Mask::of(access.texts()));
+        }
         sends.notify_one();
         let call = Call {
             run,
@@ -280,141 +389,13 @@ impl McpTools {
             mask,
             hears,
             asker,
+            signed,
         };
-        if live.has_rounds() {
-            return Box::pin(self.rounds(&call)).await;
+        let raw = Box::pin(self.sent(&call)).await;
+        match &live.access {
+            Some(access) => outcome::masked(raw, &Mask::of(access.texts())),
+            None => raw,
         }
-        match self.round(&call, More::default()).await {
-            Round::Over(raw) => raw,
-            // The server may have done a part of its work before it asked, and the answer does not say whether it did.
-            Round::Asks(_) => unknown(
-                Code::Failed,
-                "the server asks for more input in a way that this version of the protocol does not have, and what it did before is not known",
-            ),
-        }
-    }
-
-    /// Makes a call as requests that each stand alone: a result may ask for input, and the next request brings it. Each request is a
-    /// step of the call, so a later attempt goes on after the last one that was answered.
-    async fn rounds(&self, call: &Call<'_>) -> Raw {
-        let mut more = More::default();
-        for n in 1..=ROUNDS {
-            let leave = match &call.run.steps {
-                Some(steps) => Some(steps.clone().begin(format!("request {n}").into()).await),
-                None => None,
-            };
-            let asks = match leave {
-                Some(Leave::Ended(Ok(json))) => match serde_json::from_str(&json) {
-                    Ok(asks) => asks,
-                    Err(error) => {
-                        let message = format!("the recorded answer to request {n}: {error}");
-                        return unknown(Code::Misfit, message);
-                    }
-                },
-                Some(Leave::Ended(Err(fault))) => return of_round(n, Raw::NotPerformed(fault)),
-                Some(Leave::Refused(fault)) => return Raw::Unknown(fault),
-                Some(Leave::Begin(begun)) => match self.round(call, more).await {
-                    Round::Over(raw) => {
-                        if let Raw::NotPerformed(fault) = &raw {
-                            // If it is not recorded, the next attempt does not know, and that is so in any case.
-                            let _ = begun.end(Err(fault.clone())).await;
-                        }
-                        return of_round(n, raw);
-                    }
-                    Round::Asks(asks) => {
-                        let json = serde_json::to_string(&asks).unwrap_or_default();
-                        if json.len() > STEP_RESULT {
-                            let message =
-                                format!("the server asks in more than {STEP_RESULT} bytes");
-                            return unknown(Code::Failed, message);
-                        }
-                        if let Err(fault) = begun.end(Ok(json)).await {
-                            return Raw::Unknown(fault);
-                        }
-                        *asks
-                    }
-                },
-                None => match self.round(call, more).await {
-                    Round::Over(raw) => return of_round(n, raw),
-                    Round::Asks(asks) => *asks,
-                },
-            };
-            let (state, has_questions) =
-                (asks.request_state.clone(), asks.input_requests.is_some());
-            more = match call.asker.answers(asks).await {
-                Ok(given) => More {
-                    given: has_questions.then_some(given),
-                    state,
-                },
-                Err(why) => return unknown(Code::Failed, format!("the server {why}")),
-            };
-        }
-        let message = format!("the server asked for more input {ROUNDS} times");
-        unknown(Code::Failed, message)
-    }
-
-    /// Sends one request of a call, and waits for its answer.
-    async fn round(&self, call: &Call<'_>, more: More) -> Round {
-        let Call {
-            run,
-            live,
-            cancel,
-            mask,
-            asker,
-            ..
-        } = *call;
-        let request = request(run, call.name, more);
-        let client = live.service.service();
-        let may_ask = client.asking().sends(asker);
-        let peer = live.service.peer();
-        let sent = peer.send_request_with_option(request.0, request.1).await;
-        let Ok(mut sent) = sent else {
-            let tail = live.said.last_words(mask).await;
-            let message = format!("the connection has just ended{tail}");
-            return Round::Over(not_performed(message, Some(0)));
-        };
-        may_ask.was_sent(&sent.id);
-        let following = client.follow(sent.progress_token.clone(), call.hears.clone());
-        let answer = cancel.run_until_cancelled(&mut sent.rx).await;
-        drop((following, may_ask));
-        let Some(answer) = answer else {
-            // A server that reads no more messages notices the cancel when the connection ends.
-            let told = sent.cancel(Some("cancelled".to_owned()));
-            let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
-            let printed = live.said.printed(mask);
-            let cancelled = unknown(Code::Cancelled, format!("{ON_THE_WAY}{printed}"));
-            return Round::Over(cancelled);
-        };
-        let raw = match answer {
-            Ok(Ok(ServerResult::CallToolResult(result))) => {
-                let linked = linked::read(live, &result, cancel, mask).await;
-                let schema = call.output.map(|schema| (schema, &self.schemas));
-                let how = (call.is_http, linked);
-                outcome::result(result, schema, how, &run.work.makes, mask).await
-            }
-            Ok(Ok(ServerResult::InputRequiredResult(asks))) => {
-                call.slot.0.lock().await.unanswered = 0;
-                return Round::Asks(Box::new(asks));
-            }
-            Ok(Ok(_)) => unknown(Code::Failed, "its answer is not a result of a call"),
-            Ok(Err(ServiceError::McpError(error))) => {
-                outcome::fault(ServiceError::McpError(error), "", mask)
-            }
-            Ok(Err(error)) => {
-                if outcome::is_expired(&error) {
-                    call.slot.forget(live).await;
-                }
-                outcome::fault(error, &live.said.last_words(mask).await, mask)
-            }
-            Err(_) => {
-                let tail = live.said.last_words(mask).await;
-                outcome::fault(ServiceError::TransportClosed, &tail, mask)
-            }
-        };
-        if !live.has_ended() {
-            call.slot.0.lock().await.unanswered = 0;
-        }
-        Round::Over(raw)
     }
 
     async fn listing(
@@ -426,8 +407,10 @@ impl McpTools {
         let none = |message: String| NoConnection {
             message,
             again: None,
+            code: Code::Failed,
         };
-        let place = Place::of(server, &*ask.scope, &ask.folder, &self.env).map_err(none)?;
+        let of = (&*ask.scope as &dyn Scope, &ask.part);
+        let place = Place::of(server, of, &ask.folder, &self.env).map_err(none)?;
         let slot = self.slot(&place);
         let live = self.asked(&place, &slot, server, mask).await?;
         let peer = live.service.peer();
@@ -445,6 +428,13 @@ impl McpTools {
             let page = match peer.list_tools(Some(page)).await {
                 Ok(page) => page,
                 Err(error) => {
+                    if let Some(lack) = live.lack(&error) {
+                        return Err(NoConnection {
+                            code: lack.code(),
+                            again: None,
+                            message: lack.message,
+                        });
+                    }
                     let tail = match &error {
                         ServiceError::McpError(_) => String::new(),
                         _ => live.said.last_words(mask).await,
@@ -534,74 +524,6 @@ async fn listed(tool: Tool, mask: &Mask) -> Result<Listed, String> {
     Ok(listed)
 }
 
-/// A call on a connection.
-struct Call<'a> {
-    run: &'a ToolRun,
-    /// Name of the tool, as the server knows it.
-    name: &'a Arc<str>,
-    /// The schema of its results.
-    output: Option<&'a Arc<str>>,
-    is_http: bool,
-    live: &'a Live,
-    slot: &'a Slot,
-    cancel: &'a CancellationToken,
-    mask: &'a Mask,
-    hears: Hears,
-    asker: &'a Arc<Asker>,
-}
-
-/// The input that a request of a call brings, after the server asked for it.
-#[derive(Default)]
-struct More {
-    given: Option<InputResponses>,
-    /// Text that the server wants back unchanged.
-    state: Option<String>,
-}
-
-/// The answer to a request of a call.
-enum Round {
-    Over(Raw),
-    Asks(Box<InputRequiredResult>),
-}
-
-/// Returns the outcome of a call whose n-th request ended so. What the server did before it asked is not known, so a call with several
-/// requests is not proved not to have happened.
-fn of_round(n: u32, raw: Raw) -> Raw {
-    match raw {
-        Raw::NotPerformed(fault) if n > 1 => Raw::Unknown(Fault {
-            message: format!(
-                "{}; the server had asked for input before, and what it did until then is not known",
-                fault.message
-            ),
-            ..fault
-        }),
-        raw => raw,
-    }
-}
-
-fn request(run: &ToolRun, tool: &Arc<str>, more: More) -> (ClientRequest, PeerRequestOptions) {
-    let arguments = serde_json::from_str::<JsonObject>(&run.work.args).unwrap_or_default();
-    let mut params = CallToolRequestParams::new(tool.to_string()).with_arguments(arguments);
-    params.input_responses = more.given;
-    params.request_state = more.state;
-    let mut options = PeerRequestOptions::no_options();
-    let mut meta = RequestMetaObject::new();
-    if run.work.class == Class::Idempotent {
-        let key = format!("{}.{:x}.{}", run.session, run.mark, run.effect);
-        meta.0.0.insert(KEY.to_owned(), key.into());
-    }
-    if let Some(trace) = run.trace {
-        meta.0.0.insert(TRACE.to_owned(), trace.to_string().into());
-    }
-    if !meta.0.0.is_empty() {
-        options = options.with_meta(meta);
-    }
-    (
-        ClientRequest::CallToolRequest(CallToolRequest::new(params)),
-        options,
-    )
-}
-
 fn is_http(server: &McpDef) -> bool {
     matches!(server.at, McpAt::Http { .. })
 }
@@ -639,7 +561,7 @@ impl Toolset for McpTools {
                 Ok(Ok(listing)) => Asked::Offers(listing),
                 Ok(Err(none)) => Asked::Failed(Fault {
                     again: none.again,
-                    ..Fault::new(Code::Failed, mask.all(&none.message))
+                    ..Fault::new(none.code, mask.all(&none.message))
                 }),
                 Err(_) => Asked::Failed(Fault::new(
                     Code::Timeout,
@@ -651,7 +573,8 @@ impl Toolset for McpTools {
 
     fn mark(&self, ask: &ServerAsk) -> Option<ListMark> {
         let server = ask.network.mcp.get(&ask.server)?;
-        let place = Place::of(server, &*ask.scope, &ask.folder, &self.env).ok()?;
+        let of = (&*ask.scope as &dyn Scope, &ask.part);
+        let place = Place::of(server, of, &ask.folder, &self.env).ok()?;
         let slot = self.slot(&place);
         let live = slot.1.lock().unwrap_or_else(PoisonError::into_inner);
         let live = live.upgrade().filter(|live| !live.has_ended())?;

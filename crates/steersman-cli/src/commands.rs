@@ -36,6 +36,7 @@ mod import;
 mod join;
 mod key;
 mod log;
+mod login;
 mod lsp;
 mod mcp;
 mod memory;
@@ -128,6 +129,7 @@ commands! {
         New(new::NewArgs),
         Check(check::CheckArgs),
         Run(run::RunArgs),
+        Login(login::LoginArgs),
         Schedule(schedule::ScheduleArgs),
         Serve(serve::ServeArgs),
         Mcp(mcp::McpArgs),

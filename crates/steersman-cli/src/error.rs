@@ -205,6 +205,10 @@ impl CommandError {
                 | BindError::Live { .. },
             )
             | EngineError::Refused(_) => Self::usage(message),
+            // The message has the command to type.
+            EngineError::Bind(BindError::Server { why, .. }) if why.contains(" login ") => {
+                Self::new(Exit::Failed, message)
+            }
             EngineError::Bind(BindError::Server { .. }) => Self::new(Exit::Failed, message).hint(
                 "start its command by itself, in the folder of the definition, to see what it prints; a server that is slow to start needs `start_timeout`",
             ),

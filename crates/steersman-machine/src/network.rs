@@ -28,7 +28,7 @@ pub mod texts;
 pub use aging::{Aging, Beyond, Compact, ContextRender, Render};
 pub use approve::{Approve, OnTimeout};
 pub use doubt::{ANYBODY, OnDoubt, ProbeElse};
-pub use mcp::{McpAt, McpDef, McpEffect, ServerUse, wire_name};
+pub use mcp::{McpAt, McpDef, McpEffect, OAuth, ServerUse, SignsIn, wire_name};
 pub use memory::MemoryDef;
 pub use model::{
     AUTO, CallStyle, FileKind, LOCAL, ModelDef, ModelRetry, Provider, SCRIPTED, Takes,

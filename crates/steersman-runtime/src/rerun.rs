@@ -230,10 +230,12 @@ impl Engine {
                     let declared = old.mcp.get(name);
                     declared.is_some() && declared == wanted.network.mcp.get(name)
                 });
+                let part = &seen.info.scope;
                 let (binding, values) = self
-                    .bound_to(old, bound, &seen.values, wanted, lists.clone())
+                    .bound_to(old, bound, (&seen.values, part), wanted, lists.clone())
                     .await?;
-                servers = servers::differences(self, &wanted.network, &values, &lists).await;
+                let of = (&values, part);
+                servers = servers::differences(self, &wanted.network, of, &lists).await;
                 let text = text_of(&values);
                 let network = self.network_of(&seen.info.id, &binding, &text).await?;
                 let key = (binding.source, values.manifest);

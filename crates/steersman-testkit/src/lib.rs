@@ -1,9 +1,10 @@
 //! Tests of machines: a driver with a store in memory, case files, random sessions and replay.
 //!
-//! Nothing here does I/O; the caller reads the files.
+//! Nothing here does I/O, and the caller reads the files; but for [`library`], which is a server.
 
 pub mod case;
 mod judged;
+pub mod library;
 pub mod log;
 mod modes;
 pub mod net;

@@ -305,6 +305,13 @@ pub static ALL: &[Remedy] = &[
     ),
     row(
         Part::Call,
+        &["sign_in"],
+        "the server of the tool wants a sign-in, and nobody has signed in",
+        "the result has the command: `steersman login SERVER`; then call again",
+        SHOW,
+    ),
+    row(
+        Part::Call,
         &["done_before"],
         "an equal call was done in this session",
         "nothing, if it was not to happen twice; otherwise write `repeat: allow` at the tool: [repeated calls](tools.md#repeated-calls)",

@@ -93,6 +93,7 @@ mod record;
 mod rerun;
 mod search;
 mod session;
+mod sign_in;
 pub mod simulation;
 mod states;
 mod steersman;
@@ -117,6 +118,7 @@ pub use steersman_machine::stored::by::By;
 pub use tool::{Declared, Tool, ToolContext, ToolError, blocking, declare, tool, tool_with};
 
 pub use steersman_adapters as adapters;
+pub use steersman_adapters::mcp::{SignIn, SignedIn};
 pub use steersman_machine as machine;
 pub use steersman_runtime as runtime;
 pub use steersman_views as views;

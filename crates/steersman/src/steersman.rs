@@ -49,6 +49,7 @@ const IDLE: u64 = 5_000;
 pub struct Steersman {
     engine: Engine,
     tools: Arc<RustTools>,
+    pub(crate) mcp: Arc<McpTools>,
     stopping: Arc<AtomicBool>,
     /// The store, if it is kept in a file; [`Steersman::backup`] copies it.
     kept: Option<Arc<dyn KeptStore>>,
@@ -743,7 +744,9 @@ impl Setup {
         toolsets.push(tools.clone());
         toolsets.push(Arc::new(HttpTools::default()));
         toolsets.push(Arc::new(CommandTools::default()));
-        toolsets.push(Arc::new(McpTools::default()));
+        let mcp = McpTools::default().keeping(store.clone(), sealer.clone());
+        let mcp = Arc::new(mcp);
+        toolsets.push(mcp.clone());
         let standard = Options::default();
         let tap: Option<Arc<dyn Tap>> = match self.taps.len() {
             0 => None,
@@ -773,6 +776,7 @@ impl Setup {
         Steersman {
             engine,
             tools,
+            mcp,
             stopping: Arc::default(),
             kept: None,
         }

@@ -1,14 +1,9 @@
 //! Access tokens for Google's cloud. A key is a token itself, or credentials that get one: a service account, or a person who logged in.
 
+use crate::jwt;
 use crate::transport::{self, Clients};
 use crate::wire::fault;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Url;
-use ring::rand::SystemRandom;
-use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
-use rustls::pki_types::PrivatePkcs8KeyDer;
-use rustls::pki_types::pem::PemObject as _;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -196,24 +191,11 @@ fn form(fields: &[(&str, &str)]) -> String {
 
 /// Returns the claim of a service account at this time, in seconds, signed with its key.
 fn claim(credentials: &Credentials, uri: &str, now: i64) -> Result<String, Failure> {
-    let header = json!({ "alg": "RS256", "typ": "JWT", "kid": credentials.private_key_id });
     let claims = json!({
         "iss": credentials.client_email, "scope": SCOPE, "aud": uri, "iat": now, "exp": now + CLAIM_LIFE,
     });
-    let part = |json: serde_json::Value| URL_SAFE_NO_PAD.encode(json.to_string());
-    let signed = format!("{}.{}", part(header), part(claims));
-    let unusable =
-        || refused("the private key of the service account cannot be used: make a new key file");
-    let key = PrivatePkcs8KeyDer::from_pem_slice(credentials.private_key.as_bytes())
-        .map_err(|_| unusable())?;
-    let key = RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()).map_err(|_| unusable())?;
-    let mut signature = vec![0; key.public().modulus_len()];
-    key.sign(
-        &RSA_PKCS1_SHA256,
-        &SystemRandom::new(),
-        signed.as_bytes(),
-        &mut signature,
-    )
-    .map_err(|_| unusable())?;
-    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    let key = (&*credentials.private_key, &*credentials.private_key_id);
+    jwt::signed(key.0, Some(key.1), &claims).ok_or_else(|| {
+        refused("the private key of the service account cannot be used: make a new key file")
+    })
 }

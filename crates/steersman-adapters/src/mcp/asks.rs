@@ -140,6 +140,8 @@ pub(super) struct Asker {
     /// `None`: the engine runs the tool for itself, and nobody is asked.
     steps: Option<Arc<dyn Steps>>,
     mask: Mask,
+    /// The tokens of the connection.
+    tokens: Mutex<Mask>,
     /// Number of questions that are open, or wait for their turn.
     open: watch::Sender<u32>,
     /// People are asked one question after the other.
@@ -165,9 +167,15 @@ impl Asker {
         Arc::new(Self {
             steps,
             mask,
+            tokens: Mutex::default(),
             open: watch::Sender::default(),
             turn: tokio::sync::Mutex::default(),
         })
+    }
+
+    /// Hides the tokens of the connection in questions, too.
+    pub(super) fn hides(&self, tokens: Mask) {
+        *self.tokens.lock().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
     /// Ends after this time, but for the time in which a person is asked: after each answer the whole time begins again.
@@ -200,6 +208,24 @@ impl Asker {
         }
     }
 
+    /// Asks a person to do something outside, before anything of the call was sent. Returns true if the person says that it is done. The
+    /// attempt is dropped meanwhile, and another one follows that gets the answer.
+    pub(super) async fn waits_for(&self, message: &str) -> bool {
+        let Some(steps) = &self.steps else {
+            return false;
+        };
+        self.open.send_modify(|open| *open += 1);
+        let _open = Open(&self.open);
+        let _turn = self.turn.lock().await;
+        let question = Question {
+            message: self.mask.first(message, MESSAGE),
+            schema: "{}".to_owned(),
+            parks: true,
+            declined: None,
+        };
+        matches!(steps.clone().ask(question).await, Ok(Given::Fields(_)))
+    }
+
     fn question(&self, asked: ElicitRequestParams, parks: bool) -> Question {
         let (message, schema, declined) = match asked {
             ElicitRequestParams::FormElicitationParams {
@@ -220,12 +246,13 @@ impl Asker {
                 (String::new(), String::new(), Some(why.to_owned()))
             }
         };
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let schema = match schema.len() {
-            1..=SCHEMA => self.mask.all(&schema),
+            1..=SCHEMA => tokens.all(&self.mask.all(&schema)),
             _ => "{}".to_owned(),
         };
         Question {
-            message: self.mask.first(&message, MESSAGE),
+            message: self.mask.first(&tokens.all(&message), MESSAGE),
             schema,
             parks,
             declined,

@@ -1,5 +1,6 @@
 //! The identity of a connection to a server, and how a connection is made.
 
+use super::access::{Access, Grant};
 use super::client::{Client, Watched};
 use super::outcome::causes;
 use super::pipe::{Pipe, Said};
@@ -21,8 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use steersman_machine::network::{McpAt, McpDef};
+use steersman_machine::stored::codes::Code;
 use steersman_machine::values::expression::{Scope, Template};
 use steersman_runtime::Env;
+use steersman_runtime::store::Scope as Part;
 use tokio::process::Command;
 
 /// Number of connections made in this process.
@@ -41,6 +44,8 @@ pub(super) enum Place {
     Http {
         url: String,
         headers: Vec<(String, String)>,
+        /// The sign-in whose tokens the connection uses.
+        grant: Option<Grant>,
     },
     Process {
         argv: Vec<String>,
@@ -53,16 +58,24 @@ impl Place {
     /// Opens the templates of a server's definition. Errors contain names and the kind of error, no values.
     pub(super) fn of(
         server: &McpDef,
-        scope: &dyn Scope,
+        (scope, part): (&dyn Scope, &Part),
         folder: &Path,
         process: &Env,
     ) -> Result<Self, String> {
         match &server.at {
-            McpAt::Http { url, headers } => Ok(Self::Http {
+            McpAt::Http {
+                url,
+                headers,
+                oauth,
+            } => Ok(Self::Http {
                 url: url
                     .render_url(scope)
                     .map_err(|error| format!("`url`: {error}"))?,
                 headers: texts("headers", headers, scope)?,
+                grant: oauth
+                    .as_ref()
+                    .map(|oauth| Grant::of(&server.name, oauth, (scope, part)))
+                    .transpose()?,
             }),
             McpAt::Command { argv, env } => {
                 let mut words = Vec::new();
@@ -89,21 +102,25 @@ impl Place {
     /// Connects, and initializes the session as the protocol requires.
     pub(super) async fn connect(
         &self,
-        clients: &Clients,
+        (clients, access): (&Clients, Option<Arc<Access>>),
         limit: Duration,
         mask: &Mask,
     ) -> Result<Live, NoConnection> {
+        if let Some(access) = &access {
+            access.begins();
+        }
+        let with = (clients, &access);
         let (said, changes) = (Said::default(), Arc::<AtomicU64>::default());
         let greets = async {
             let by = ClientLifecycleMode::Initialize;
-            let greeted = self.greets(clients, (&said, &changes), by).await?;
+            let greeted = self.greets(with, (&said, &changes), by).await?;
             if !greeted.as_ref().is_err_and(wants_no_greeting) {
                 return Ok(greeted);
             }
             let by = ClientLifecycleMode::Discover {
                 preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             };
-            let found = self.greets(clients, (&said, &changes), by).await?;
+            let found = self.greets(with, (&said, &changes), by).await?;
             // The first error says more if the server does not speak this version either.
             Ok::<_, NoConnection>(if found.is_ok() { found } else { greeted })
         };
@@ -115,6 +132,7 @@ impl Place {
             return Err(NoConnection {
                 message: mask.first(&message, 4_000),
                 again: Some(0),
+                code: Code::Failed,
             });
         };
         match service? {
@@ -123,8 +141,16 @@ impl Place {
                 said,
                 number: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
                 changes,
+                access,
             }),
-            Err(error) => Err(no_greeting(&error, &said, mask).await),
+            Err(error) => Err(match access.as_deref().and_then(Access::lack) {
+                Some(lack) => NoConnection {
+                    code: lack.code(),
+                    again: (!lack.is_of_person).then_some(0),
+                    message: mask.first(&lack.message, 4_000),
+                },
+                None => no_greeting(&error, &said, mask).await,
+            }),
         }
     }
 }
@@ -135,14 +161,15 @@ impl Place {
     /// Opens a transport, and begins the conversation in this way.
     async fn greets(
         &self,
-        clients: &Clients,
+        (clients, access): (&Clients, &Option<Arc<Access>>),
         (said, changes): (&Said, &Arc<AtomicU64>),
         by: ClientLifecycleMode,
     ) -> Result<Greeted, NoConnection> {
         let client = Client::default();
         Ok(match self {
-            Self::Http { url, headers } => {
-                let transport = http(url, headers, clients).map_err(permanent)?;
+            Self::Http { url, headers, .. } => {
+                let with = (clients, access.clone());
+                let transport = http(url, headers, with).map_err(permanent)?;
                 let watched = Watched::new(transport, changes.clone(), &client);
                 rmcp::serve_client_with_lifecycle(client, watched, by).await
             }
@@ -176,6 +203,7 @@ fn permanent(message: String) -> NoConnection {
     NoConnection {
         message,
         again: None,
+        code: Code::Failed,
     }
 }
 
@@ -203,13 +231,14 @@ async fn no_greeting(error: &ClientInitializeError, said: &Said, mask: &Mask) ->
     NoConnection {
         message: mask.first(&message, 4_000),
         again: Some(0),
+        code: Code::Failed,
     }
 }
 
 fn http(
     url: &str,
     headers: &[(String, String)],
-    clients: &Clients,
+    (clients, access): (&Clients, Option<Arc<Access>>),
 ) -> Result<StreamableHttpClientTransport<Heard>, String> {
     let parsed =
         Url::parse(url).map_err(|error| format!("`url` is not a valid address: {error}"))?;
@@ -229,7 +258,7 @@ fn http(
         config.custom_headers.insert(key, value);
     }
     Ok(StreamableHttpClientTransport::with_client(
-        Heard(client),
+        Heard { client, access },
         config,
     ))
 }

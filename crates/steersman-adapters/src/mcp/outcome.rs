@@ -11,6 +11,7 @@
 //!   the connection ended; no answer; garbage                    unknown
 //! ```
 
+use super::access::{Access, Lack};
 use super::content::{self, Piece};
 use super::linked::Linked;
 use super::pipe::UNREADABLE;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use steersman_machine::stored::bounds::PREVIEW;
 use steersman_machine::stored::codes::{self, Code};
 use steersman_machine::values::json;
+use steersman_machine::view::artifact::Content;
 use steersman_machine::view::mapping::{Fault, Raw};
 
 /// Maximum number of bytes of a text in a result. A longer text becomes an artifact.
@@ -323,6 +325,63 @@ pub(super) fn is_expired(error: &ServiceError) -> bool {
         error.downcast_ref(),
         Some(StreamableHttpError::<reqwest::Error>::SessionExpired)
     )
+}
+
+/// Returns what the server wants, if a request failed because of the sign-in.
+pub(super) fn lack(error: &ServiceError, access: Option<&Access>) -> Option<Lack> {
+    let ServiceError::TransportSend(error) = error else {
+        return None;
+    };
+    let error: &(dyn Error + 'static) = &*error.error;
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>()? {
+        StreamableHttpError::AuthRequired(_) => access?.lack(),
+        _ => None,
+    }
+}
+
+/// Masks tokens in everything that an outcome says: a server may return a token that it was sent.
+pub(super) fn masked(raw: Raw, mask: &Mask) -> Raw {
+    let text = |bytes: Arc<[u8]>| match std::str::from_utf8(&bytes) {
+        Ok(text) => mask.all(text).into_bytes().into(),
+        Err(_) => bytes,
+    };
+    let raw = match raw {
+        Raw::Done(json) => Raw::Done(masked_json(json, mask)),
+        Raw::Made {
+            result,
+            made,
+            writes,
+            mode,
+        } => Raw::Made {
+            result: masked_json(result, mask),
+            made: made
+                .into_iter()
+                .map(|content| Content {
+                    bytes: text(content.bytes),
+                    ..content
+                })
+                .collect(),
+            writes,
+            mode,
+        },
+        raw => raw,
+    };
+    raw.map_fault(|fault| Fault {
+        message: mask.all(&fault.message),
+        ..fault
+    })
+}
+
+fn masked_json(json: Json, mask: &Mask) -> Json {
+    match json {
+        Json::String(text) => Json::String(mask.all(&text)),
+        Json::Array(list) => list.into_iter().map(|one| masked_json(one, mask)).collect(),
+        Json::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| (mask.all(&name), masked_json(value, mask)))
+            .collect(),
+        json => json,
+    }
 }
 
 /// Returns the message of a failed outcome.

@@ -1,6 +1,9 @@
 //! Streamable HTTP that reports unreadable events. The library skips events that it cannot parse, so the sender of the request
 //! would wait for as long as the server keeps the stream open.
+//!
+//! Requests to a server with a sign-in get the token of the moment, and one that was refused is sent again with another token.
 
+use super::access::{Access, challenge_in};
 use super::asks::CALL;
 use super::pipe::unreadable;
 use futures::StreamExt;
@@ -17,9 +20,58 @@ use std::sync::Arc;
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Answer<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 
+/// Maximum number of times that one message is sent again with another token: once because the token was refused, and once because it
+/// allowed too little.
+const AGAIN: u32 = 2;
+
 /// A client that replaces each unreadable answer by an error.
 #[derive(Clone)]
-pub(super) struct Heard(pub(super) reqwest::Client);
+pub(super) struct Heard {
+    pub(super) client: reqwest::Client,
+    /// The sign-in whose tokens are sent.
+    pub(super) access: Option<Arc<Access>>,
+}
+
+impl Heard {
+    /// Returns the token of the moment.
+    async fn token(&self) -> Answer<Option<String>> {
+        match &self.access {
+            Some(access) => access.token().await,
+            None => Ok(None),
+        }
+    }
+
+    /// Sends a message with the token of the moment. A server that wants another one did nothing, so the message is sent again.
+    async fn post(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        headers: Headers,
+    ) -> Answer<StreamableHttpPostResponse> {
+        let mut token = self.token().await?;
+        let mut again = 0;
+        loop {
+            let (uri, session) = (uri.clone(), session.clone());
+            let (message, headers) = (message.clone(), headers.clone());
+            let sent = self
+                .client
+                .post_message(uri, message, session, token.clone(), headers);
+            let error = match sent.await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let (Some(access), Some(wants)) = (&self.access, challenge_in(&error)) else {
+                return Err(error);
+            };
+            if again == AGAIN {
+                return Err(access.refused_again(&wants).await);
+            }
+            again += 1;
+            token = Some(access.refused(token.as_deref(), &wants).await?);
+        }
+    }
+}
 
 /// Replaces the data of unreadable events, and marks questions with the call on whose stream they come.
 fn heard(events: BoxedSseResponse, call: Option<RequestId>) -> BoxedSseResponse {
@@ -85,11 +137,11 @@ impl StreamableHttpClient for Heard {
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
-        auth: Option<String>,
+        _: Option<String>,
         headers: Headers,
     ) -> Answer<StreamableHttpPostResponse> {
         let call = call_of(&message);
-        let answer = self.0.post_message(uri, message, session, auth, headers);
+        let answer = self.post(uri, message, session, headers);
         Ok(match answer.await? {
             StreamableHttpPostResponse::Sse(events, session) => {
                 StreamableHttpPostResponse::Sse(heard(events, call), session)
@@ -102,10 +154,12 @@ impl StreamableHttpClient for Heard {
         &self,
         uri: Arc<str>,
         session: Arc<str>,
-        auth: Option<String>,
+        _: Option<String>,
         headers: Headers,
     ) -> Answer<()> {
-        self.0.delete_session(uri, session, auth, headers).await
+        let token = self.token().await?;
+        let deleted = self.client.delete_session(uri, session, token, headers);
+        deleted.await
     }
 
     async fn get_stream(
@@ -113,10 +167,12 @@ impl StreamableHttpClient for Heard {
         uri: Arc<str>,
         session: Option<Arc<str>>,
         last: Option<String>,
-        auth: Option<String>,
+        _: Option<String>,
         headers: Headers,
     ) -> Answer<BoxedSseResponse> {
-        let events = self.0.get_stream(uri, session, last, auth, headers);
+        let token = self.token().await?;
+        let client = &self.client;
+        let events = client.get_stream(uri, session, last, token, headers);
         Ok(heard(events.await?, None))
     }
 }

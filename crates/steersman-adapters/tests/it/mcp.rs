@@ -14,6 +14,7 @@ use steersman_machine::network::manifest::Listing;
 use steersman_machine::values::expression::Names;
 use steersman_machine::view::mapping::Raw;
 use steersman_runtime::process_env;
+use steersman_runtime::store::Scope;
 use steersman_runtime::toolset::{Asked, Heard, Progress, ServerAsk, ToolRun, Toolset};
 use steersman_runtime::trace::TraceParent;
 use tokio_util::sync::CancellationToken;
@@ -97,6 +98,7 @@ fn ask(network: &Arc<Network>) -> ServerAsk {
         network: network.clone(),
         server: "s".into(),
         folder: std::env::temp_dir().into(),
+        part: Scope::default(),
         scope: Arc::new(Names::from_json(
             json!({ "secrets": { "token": "tok-123456" } }),
         )),

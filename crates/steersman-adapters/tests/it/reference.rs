@@ -13,6 +13,7 @@ use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::{Network, Source};
 use steersman_machine::values::expression::Names;
 use steersman_machine::view::mapping::Raw;
+use steersman_runtime::store::Scope;
 use steersman_runtime::toolset::{Asked, Heard, ServerAsk, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +56,7 @@ impl Bound {
             network: network.clone(),
             server: "s".into(),
             folder: std::env::temp_dir().into(),
+            part: Scope::default(),
             scope: Arc::new(Names::from_json(json!({}))),
         };
         let Asked::Offers(listing) = tools.list(&ask).await else {
@@ -256,8 +258,7 @@ async fn files_memory_and_time() {
     assert!(nowhere.starts_with("failed: "), "{nowhere}");
 }
 
-/// The scenarios of the suite for clients that this client does not take part in: OAuth, which it does not do (a key is given
-/// in `headers`). `docs/guides/mcp.md` says so.
+/// The scenarios of the suite for clients in which a person signs in: the program takes part in them (`mcp_conformance` of its tests).
 fn is_left_out(scenario: &str) -> bool {
     scenario.starts_with("auth/")
 }

@@ -14,8 +14,8 @@ use steersman_machine::values::expression::Names;
 use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_runtime::Env;
 use steersman_runtime::artifact::Artifacts;
-use steersman_runtime::store::Blobs as _;
 use steersman_runtime::store::memory::MemoryStore;
+use steersman_runtime::store::{Blobs as _, Scope};
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
@@ -54,6 +54,7 @@ pub(crate) fn run_of(network: &Arc<Network>, tool: &str, names: Json, env: &Env)
     ToolRun {
         network: network.clone(),
         session: "k7wq".into(),
+        part: Scope::default(),
         mark: 0xab,
         effect: Id::new(Line(21), 1),
         attempt: 1,

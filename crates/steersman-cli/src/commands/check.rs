@@ -40,7 +40,7 @@ pub(crate) struct CheckArgs {
 
 pub(crate) async fn run(
     args: CheckArgs,
-    _global: &Global,
+    global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let network = match load(&args.definition) {
@@ -63,7 +63,7 @@ pub(crate) async fn run(
         }
     };
     if args.servers {
-        return super::servers::run(&network, printer).await;
+        return super::servers::run(&network, global, printer).await;
     }
     let checked = network.checked();
     let warnings = from_here(&args.definition, network.warnings().to_vec());
@@ -376,7 +376,8 @@ fn proved(network: &network::Network, tests: usize, all_reached: bool) -> Vec<St
         row("secret", format!("{name}: {place}"));
     }
     for (name, server) in &network.mcp {
-        let at = match server.at {
+        let at = match &server.at {
+            network::McpAt::Http { oauth: Some(_), .. } => "over HTTP, with a sign-in",
             network::McpAt::Http { .. } => "over HTTP",
             network::McpAt::Command { .. } => "a process",
         };

@@ -123,7 +123,7 @@ pub(crate) async fn run(
     models(&mut findings, &args).await?;
     if let Some(path) = args.definition.as_deref() {
         programs(&mut findings, path);
-        servers(&mut findings, path).await?;
+        servers(&mut findings, path, global).await?;
         spent(&mut findings, path, &file).await?;
     }
     tell(printer, &findings)?;
@@ -624,12 +624,19 @@ async fn local(findings: &mut Findings) -> Result<(), CommandError> {
 }
 
 /// Reports whether the MCP servers of a definition answer, which of their tools are used, and whether models accept those.
-async fn servers(findings: &mut Findings, definition: &Path) -> Result<(), CommandError> {
+async fn servers(
+    findings: &mut Findings,
+    definition: &Path,
+    global: &Global,
+) -> Result<(), CommandError> {
     let network = Network::from_path(locate::definition(definition)?)?
         .build()
         .map_err(steersman::Error::from)?;
     let mut manifest = Manifest::default();
-    for answer in Steersman::in_memory().servers(&network).await? {
+    // A store that cannot be opened is reported by itself.
+    let asker = super::servers::asker(&network, global).await;
+    let asker = asker.unwrap_or_else(|_| Steersman::in_memory());
+    for answer in asker.servers(&network).await? {
         let name = answer.server;
         let refresh = match network.checked().mcp.get(&name) {
             Some(server) if server.follows => "follow",

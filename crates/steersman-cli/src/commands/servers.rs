@@ -1,6 +1,8 @@
 //! `check --servers`: lists what the MCP servers of a definition offer now, and compares it with the definition.
 
+use crate::cli::{Drive, Global};
 use crate::error::{CommandError, Exit};
+use crate::place::Place;
 use crate::printer::{Printer, bold, dim};
 use crate::words::count;
 use serde_json::{Value as Json, json};
@@ -25,8 +27,23 @@ fn renamed_all(manifest: &Manifest) -> Json {
     Json::Object(renamed.collect())
 }
 
-pub(crate) async fn run(network: &Network, printer: &Printer) -> Result<Exit, CommandError> {
-    let steersman = Steersman::in_memory();
+/// Returns what asks the servers of a definition: over the store, if one of them wants a sign-in and there is a store.
+pub(crate) async fn asker(network: &Network, global: &Global) -> Result<Steersman, CommandError> {
+    let mut servers = network.checked().mcp.values();
+    let signs_in = servers.any(|server| server.oauth().is_some());
+    if signs_in && Place::existing(global).await?.is_some() {
+        let place = Place::open(global, &Drive::default()).await?;
+        return Ok(place.steersman);
+    }
+    Ok(Steersman::in_memory())
+}
+
+pub(crate) async fn run(
+    network: &Network,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let steersman = asker(network, global).await?;
     let answers = steersman.servers(network).await?;
     let mut manifest = Manifest::default();
     let mut failed = Vec::new();

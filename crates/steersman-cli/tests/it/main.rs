@@ -50,6 +50,7 @@ mod killed;
 mod left;
 mod limits;
 mod listed;
+mod login;
 mod look;
 mod mcp;
 mod mcp_clients;

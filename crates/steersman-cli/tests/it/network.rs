@@ -89,6 +89,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "doctor",
     "schema",
     "lsp",
+    "login",
     "mcp",
     "explain E001",
     "completions bash",

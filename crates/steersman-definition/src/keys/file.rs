@@ -26,6 +26,8 @@ words! {
     enum ServerClass: Pure = "pure", Read = "read", Idempotent = "idempotent", Unsafe = "unsafe", Annotations = "annotations";
     /// The calls that a budget counts.
     enum Counted: Network = "network", Key = "key";
+    /// The one who signs in at a server.
+    enum SignsIn: Person = "person", Program = "program";
     /// Handling of a changed list of tools.
     enum Refresh: Pinned = "pinned", Follow = "follow";
 }
@@ -186,6 +188,9 @@ section! {
         command: List<'a, Template<'a>>, "Standard input and output: program and arguments, no shell.";
         headers: Map<'a, Template<'a>>, "With `url`. Secrets resolve here.",
             with ["url"] "an MCP server without `url`";
+        oauth: OAuth<'a> | "no sign-in",
+            "With `url`. The server wants a sign-in (OAuth 2.1): of a `person` or of the `program`, or more about it.",
+            with ["url"] "an MCP server without `url`";
         env: Map<'a, Template<'a>>, "With `command`. Secrets resolve here, not in the vector.",
             with ["command"] "an MCP server without `command`";
         tools: List<'a, Text<'a>> | "all", "Which tools are taken; `*` matches.";
@@ -200,6 +205,22 @@ section! {
         overrides as "override": Flag<'a> = false, "Replaces one of an imported file.";
     }
     exactly one of &["url", "command"];
+
+    /// A sign-in at an MCP server.
+    OAuth<'a>: "OAuth", "a sign-in", short [Word<'a, SignsIn>, Long<Self>] by {
+        by: Word<'a, SignsIn> = SignsIn::Person,
+            "Who signs in: a `person`, with `steersman login SERVER`; or the `program`, by its secret or its key (client credentials).";
+        client_id: Template<'a> | "`client_metadata`, or the program is registered at the first sign-in",
+            "Id under which the program is registered at the authorization server.";
+        client_secret: Template<'a>, "A secret: that of the registration.",
+            with ["client_id"] "a sign-in without `client_id`";
+        key: Template<'a>, "A secret: a private key in PEM (PKCS #8; RSA, P-256 or P-384), whose signature stands in for `client_secret`.",
+            with ["client_id"] "a sign-in without `client_id`";
+        client_metadata: Template<'a>,
+            "Address (`https://`) of a document that describes the program. It is the id where the authorization server takes such ids.";
+        scopes: List<'a, Text<'a>> | "those that the server names", "The scopes that are asked for, and no others.";
+    }
+    at_most one of &["client_secret", "key"];
 
     /// An event.
     Event<'a>: "Event", "an event" {

@@ -2,7 +2,7 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::super::keys::agent::ToolUse;
-use super::super::keys::file::{Mcp, Refresh, ServerClass};
+use super::super::keys::file::{Mcp, OAuth, Refresh, ServerClass, SignsIn};
 use super::super::keys::kinds::{Text, Valued, each, sorted};
 use super::super::keys::tool;
 use super::super::shape::list_of;
@@ -11,7 +11,9 @@ use super::super::source::{Key, Node};
 use super::{Declared, Lower, Sort};
 use std::collections::BTreeMap;
 use steersman_machine::network::manifest;
-use steersman_machine::network::{McpAt, McpDef, McpEffect, Offer, Render, ServerUse, ToolDef};
+use steersman_machine::network::{
+    self as machine, McpAt, McpDef, McpEffect, OAuth as Login, Offer, Render, ServerUse, ToolDef,
+};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::Template;
@@ -45,6 +47,9 @@ impl Lower<'_> {
                     .text_of(server.url(), &transported)
                     .unwrap_or_else(|| Template::plain("")),
                 headers: self.texts(server.headers(), &transported),
+                oauth: server
+                    .oauth()
+                    .map(|oauth| self.oauth(server, oauth, &transported)),
             },
         };
         let effects = each(server.effects());
@@ -70,6 +75,50 @@ impl Lower<'_> {
             start_timeout: server.start_timeout().value,
             timeout: server.timeout().value,
             retry: server.retry().value,
+        }
+    }
+
+    /// Lowers the sign-in at a server.
+    fn oauth(&mut self, server: Mcp<'_>, oauth: OAuth<'_>, transported: &Scope) -> Login {
+        self.meaningful_keys(oauth);
+        let at = self.place(oauth.0.span);
+        let sends = |key: &Key| key.name.eq_ignore_ascii_case("authorization");
+        if let Some((key, _)) = each(server.headers()).find(|(key, _)| sends(key)) {
+            let (header, keys) = (self.place(key.span), "`oauth` and `headers.authorization`");
+            self.say(Diagnostic::not_together(
+                header,
+                "an MCP server",
+                keys,
+                at.clone(),
+            ));
+        }
+        let by = match oauth.by().value {
+            SignsIn::Person => machine::SignsIn::Person,
+            SignsIn::Program => machine::SignsIn::Program,
+        };
+        if by == machine::SignsIn::Program {
+            let table = "a sign-in of the program";
+            if oauth.client_id().is_none() {
+                self.say(Diagnostic::missing_key(at, table, "client_id"));
+            } else if oauth.client_secret().is_none() && oauth.key().is_none() {
+                let keys = "`client_secret` and `key`";
+                self.say(Diagnostic::none_of(at, table, keys));
+            }
+        }
+        for scope in each(oauth.scopes()) {
+            let is_scope = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+            if let Some(text) = scope.text().filter(|text| !is_scope(text)) {
+                let at = self.place(scope.span);
+                self.say(Diagnostic::malformed(at, text, "one scope, without blanks"));
+            }
+        }
+        Login {
+            by,
+            client_id: self.text_of(oauth.client_id(), transported),
+            client_secret: self.text_of(oauth.client_secret(), transported),
+            key: self.text_of(oauth.key(), transported),
+            client_metadata: self.text_of(oauth.client_metadata(), transported),
+            scopes: oauth.scopes().and_then(Valued::value),
         }
     }
 

@@ -32,6 +32,16 @@ pub struct McpDef {
     pub retry: u32,
 }
 
+impl McpDef {
+    /// Returns the sign-in, if the server wants one.
+    pub fn oauth(&self) -> Option<&OAuth> {
+        match &self.at {
+            McpAt::Http { oauth, .. } => oauth.as_ref(),
+            McpAt::Command { .. } => None,
+        }
+    }
+}
+
 /// Transport to an MCP server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum McpAt {
@@ -41,6 +51,8 @@ pub enum McpAt {
         url: Template,
         /// Headers of each request.
         headers: Vec<(String, Template)>,
+        /// The sign-in, if the server wants one.
+        oauth: Option<OAuth>,
     },
     /// A process that speaks over standard input and output.
     Command {
@@ -49,6 +61,32 @@ pub enum McpAt {
         /// Environment variables of the process.
         env: Vec<(String, Template)>,
     },
+}
+
+/// The sign-in at a server with OAuth 2.1. Templates here read `config` and `secrets`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OAuth {
+    /// The one who signs in.
+    pub by: SignsIn,
+    /// Id under which the program is registered at the authorization server. `None` registers it when somebody signs in.
+    pub client_id: Option<Template>,
+    /// The secret of that registration.
+    pub client_secret: Option<Template>,
+    /// A private key in PEM whose signature stands in for the secret.
+    pub key: Option<Template>,
+    /// Address of a document that describes the program. It is the id of the program where the authorization server takes that.
+    pub client_metadata: Option<Template>,
+    /// The scopes that are asked for, and no others. `None` asks for those that the server names.
+    pub scopes: Option<Vec<String>>,
+}
+
+/// The one who signs in at a server.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum SignsIn {
+    /// A person, in a browser.
+    Person,
+    /// The program itself, by its secret or its key.
+    Program,
 }
 
 /// Effect class of the tools of a server.

@@ -127,6 +127,8 @@ codes! {
         "A limit keeps the call from running.";
     NoBranches = "no_branches", own(How::Failed, Caught::Any),
         "There are no branches to wait for.";
+    SignIn = "sign_in", own(How::Failed, Caught::Failed),
+        "The server of the tool wants a sign-in, and nobody has signed in.";
     Failed = "failed", own(How::Failed, Caught::Failed),
         "It failed, and no other code says how.";
     EndedFailed = "ended_failed", own(How::Failed, Caught::Failed),

@@ -209,6 +209,7 @@ impl Job<'_, '_> {
         let run = ToolRun {
             network: self.network().clone(),
             session: self.d.who.session().clone(),
+            part: self.d.who.claim().scope.clone(),
             mark: self.mark_of(effect),
             effect,
             attempt: reach.attempt,

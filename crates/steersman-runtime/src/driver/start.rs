@@ -456,6 +456,7 @@ impl Job<'_, '_> {
         ToolRun {
             network: self.network().clone(),
             session: self.d.who.session().clone(),
+            part: self.d.who.claim().scope.clone(),
             mark: self.mark_of(id),
             effect: id,
             attempt: self.d.effects.outs()[&id].attempt,

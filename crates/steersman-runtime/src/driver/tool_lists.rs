@@ -44,13 +44,14 @@ impl Job<'_, '_> {
             branch.is_none_or(|branch| !branch.snapshot.calls.contains_key(call))
         };
         self.d.servers.look_at_kept(over);
-        let marks = servers::marks(self.seen.engine, &network, self.d.bound.values());
+        let part = self.d.who.claim().scope.clone();
+        let marks = servers::marks(self.seen.engine, &network, (self.d.bound.values(), &part));
         let stale = self.d.servers.stale(marks);
         if stale.is_empty() {
             return false;
         }
         self.d.servers.asks(call);
-        self.out.orders.push(Do::List(stale));
+        self.out.orders.push(Do::List(stale, part));
         true
     }
 

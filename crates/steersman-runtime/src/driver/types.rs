@@ -14,7 +14,7 @@ use crate::past::{Absent, Past};
 use crate::servers::Listed;
 use crate::session::Fate;
 use crate::step::Let;
-use crate::store::{Batch, BoxedEvent, InboxMessage, StoreError};
+use crate::store::{Batch, BoxedEvent, InboxMessage, Scope, StoreError};
 use crate::toolset::{Question, StepEnd, ToolRun, Toolset};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -302,8 +302,8 @@ pub(crate) enum Do {
         limiter: Arc<Limiter>,
         ask: Ask,
     },
-    /// Ask servers for their tools.
-    List(Vec<Name>),
+    /// Ask servers for their tools, on behalf of a tenant and subject.
+    List(Vec<Name>, Scope),
 }
 
 /// Something to tell those who wait or follow.

@@ -368,7 +368,7 @@ impl Engine {
         let models = inner.models.resolve(&begun, &inner.options.env, &folder);
         values.models = models.await.map_err(BindError::Model)?;
         bind::prices(&begun, &mut values.models)?;
-        let asked = servers::ask(self, &network, &values, Manifest::default()).await?;
+        let asked = servers::ask(self, &network, (&values, &scope), Manifest::default()).await?;
         let (bound, manifest) = servers::bound(&network, asked)?;
         values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));
         let binding = bind::binding(&network, entry, &values);

@@ -5,6 +5,7 @@ use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::{Redefinition, Wanted};
 use crate::servers;
 use crate::session::Receipt;
+use crate::store::Scope;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +73,13 @@ impl Engine {
             ));
         };
         let (binding, values) = self
-            .bound_to(old, bound, &seen.values, &wanted, Manifest::default())
+            .bound_to(
+                old,
+                bound,
+                (&seen.values, &seen.info.scope),
+                &wanted,
+                Manifest::default(),
+            )
             .await?;
         let order = Wanted::Redefine(Box::new(Redefinition {
             binding,
@@ -90,7 +97,7 @@ impl Engine {
         &self,
         old: &Network,
         bound: &Binding,
-        bound_values: &Values,
+        (bound_values, part): (&Values, &Scope),
         wanted: &Redefine,
         lists: Manifest,
     ) -> Result<(Binding, Values), EngineError> {
@@ -128,7 +135,7 @@ impl Engine {
             values.models.sort_by(|a, b| a.name.cmp(&b.name));
         }
         bind::prices(&entered, &mut values.models)?;
-        let asked = servers::ask(self, &network, &values, lists).await?;
+        let asked = servers::ask(self, &network, (&values, part), lists).await?;
         let (complete, manifest) = servers::bound(&network, asked)?;
         values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));
         let binding = bind::binding(&complete, bound.entry.clone(), &values);

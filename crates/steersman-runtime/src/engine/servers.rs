@@ -3,7 +3,7 @@
 use crate::Env;
 use crate::bind::{self, BindError, Values};
 use crate::engine::Engine;
-use crate::store::MAX_VALUE;
+use crate::store::{MAX_VALUE, Scope};
 use crate::toolset::{Asked, ListMark, ServerAsk};
 use futures::FutureExt;
 use serde_json::{Map, Value as Json, json};
@@ -36,7 +36,9 @@ pub async fn look(
 ) -> Result<Vec<Answer>, BindError> {
     let config = bind::config(network, &engine.0.options.env, config)?;
     let names = network.mcp.keys().cloned();
-    let asked = ask_each(engine, network, &config, folder.into(), names).await;
+    let part = engine.scope().cloned().unwrap_or_default();
+    let of = (&config, &part);
+    let asked = ask_each(engine, network, of, folder.into(), names).await;
     let answer = |(server, asked): (Name, Asked)| {
         let offers = match asked {
             Asked::Offers(listing) => Ok(listing),
@@ -47,6 +49,28 @@ pub async fn look(
         Answer { server, offers }
     };
     Ok(asked.into_iter().map(answer).collect())
+}
+
+/// Returns the request to one server of a definition, as a session of this tenant and subject makes it. `None` if the definition has no
+/// such server.
+///
+/// # Errors
+/// A `config` value is missing.
+pub fn request(
+    engine: &Engine,
+    network: &Arc<Network>,
+    folder: &Path,
+    server: &str,
+    part: &Scope,
+) -> Result<Option<ServerAsk>, BindError> {
+    let config = bind::config(network, &engine.0.options.env, &BTreeMap::new())?;
+    let names = network
+        .mcp
+        .keys()
+        .filter(|name| ***name == *server)
+        .cloned();
+    let (asks, _) = asks(engine, network, (&config, part), &folder.into(), names);
+    Ok(asks.into_iter().next())
 }
 
 const NOBODY: &str = "this program cannot reach MCP servers";
@@ -73,13 +97,14 @@ fn used(network: &Network) -> BTreeSet<Name> {
 pub(crate) async fn ask(
     engine: &Engine,
     network: &Arc<Network>,
-    values: &Values,
+    (values, part): (&Values, &Scope),
     known: Manifest,
 ) -> Result<Manifest, BindError> {
     let (mut names, mut manifest) = (used(network), known);
     manifest.servers.retain(|name, _| names.contains(name));
     names.retain(|name| !manifest.servers.contains_key(name));
-    let asked = ask_each(engine, network, &values.config, values.folder(), names).await;
+    let of = (&values.config, part);
+    let asked = ask_each(engine, network, of, values.folder(), names).await;
     for (server, asked) in asked {
         let failed = |why: String| BindError::Server {
             server: server.clone(),
@@ -101,12 +126,13 @@ pub(crate) async fn ask(
 pub(crate) async fn differences(
     engine: &Engine,
     network: &Arc<Network>,
-    values: &Values,
+    (values, part): (&Values, &Scope),
     known: &Manifest,
 ) -> Vec<String> {
     let mut names = used(network);
     names.retain(|name| known.servers.contains_key(name));
-    let asked = ask_each(engine, network, &values.config, values.folder(), names).await;
+    let of = (&values.config, part);
+    let asked = ask_each(engine, network, of, values.folder(), names).await;
     let differ = asked.into_iter().filter_map(|(server, asked)| match asked {
         Asked::Offers(listing) => Some(listing.changes(&server, &known.servers[&server])),
         Asked::Played | Asked::Failed(_) | Asked::Elsewhere => None,
@@ -138,11 +164,11 @@ pub(crate) fn bound(
 async fn ask_each(
     engine: &Engine,
     network: &Arc<Network>,
-    config: &BTreeMap<Name, Json>,
+    of: Of<'_>,
     folder: Arc<Path>,
     servers: impl IntoIterator<Item = Name>,
 ) -> Vec<(Name, Asked)> {
-    let (asks, unset) = asks(engine, network, config, &folder, servers);
+    let (asks, unset) = asks(engine, network, of, &folder, servers);
     let unset = &unset;
     let asked = asks.into_iter().map(|ask| async move {
         let asked = ask_one(engine, &ask, unset).await;
@@ -166,11 +192,14 @@ async fn ask_one(engine: &Engine, ask: &ServerAsk, unset: &[String]) -> Asked {
     Asked::Elsewhere
 }
 
+/// The values of `config`, and the tenant and subject on whose behalf servers are asked.
+type Of<'a> = (&'a BTreeMap<Name, Json>, &'a Scope);
+
 /// Returns the requests to servers, and the reasons why secrets are missing.
 fn asks(
     engine: &Engine,
     network: &Arc<Network>,
-    config: &BTreeMap<Name, Json>,
+    (config, part): Of<'_>,
     folder: &Arc<Path>,
     servers: impl IntoIterator<Item = Name>,
 ) -> (Vec<ServerAsk>, Vec<String>) {
@@ -180,6 +209,7 @@ fn asks(
         network: network.clone(),
         server,
         folder: folder.clone(),
+        part: part.clone(),
         scope: scope.clone(),
     };
     (servers.into_iter().map(ask).collect(), unset)
@@ -196,12 +226,17 @@ fn followed(network: &Network) -> BTreeSet<Name> {
 pub(crate) type Marks = BTreeMap<Name, Option<ListMark>>;
 
 /// Returns the marks of all servers that this session follows.
-pub(crate) fn marks(engine: &Engine, network: &Arc<Network>, values: &Values) -> Marks {
+pub(crate) fn marks(
+    engine: &Engine,
+    network: &Arc<Network>,
+    (values, part): (&Values, &Scope),
+) -> Marks {
     let servers = followed(network);
     if servers.is_empty() {
         return Marks::new();
     }
-    let (asks, _) = asks(engine, network, &values.config, &values.folder(), servers);
+    let of = (&values.config, part);
+    let (asks, _) = asks(engine, network, of, &values.folder(), servers);
     let marked = asks.into_iter().map(|ask| {
         let mark = mark(engine, &ask);
         (ask.server, mark)
@@ -229,10 +264,11 @@ pub(crate) struct Listed {
 pub(crate) async fn list_again(
     engine: Engine,
     network: Arc<Network>,
-    values: Values,
+    (values, part): (Values, Scope),
     servers: Vec<Name>,
 ) -> Vec<Listed> {
-    let (asks, unset) = asks(&engine, &network, &values.config, &values.folder(), servers);
+    let of = (&values.config, &part);
+    let (asks, unset) = asks(&engine, &network, of, &values.folder(), servers);
     let (engine, unset) = (&engine, &unset);
     let listed = asks.into_iter().map(|ask| async move {
         let before = mark(engine, &ask);

@@ -316,12 +316,12 @@ impl Hands {
                         Some(FromTask::Turn(effect, turn))
                     }));
             }
-            Do::List(names) => {
+            Do::List(names, part) => {
                 let Some(network) = network.cloned() else {
                     return;
                 };
-                let asked =
-                    servers::list_again(self.engine.clone(), network, values.clone(), names);
+                let of = (values.clone(), part);
+                let asked = servers::list_again(self.engine.clone(), network, of, names);
                 let tasks = self.tasks.clone();
                 self.running.begin(Box::pin(async move {
                     // An owner that is gone needs no answer.

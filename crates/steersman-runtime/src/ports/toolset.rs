@@ -2,6 +2,7 @@
 
 use crate::Boxed;
 use crate::artifact::Artifacts;
+use crate::store::Scope;
 use crate::trace::TraceParent;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use steersman_machine::network::Network;
 use steersman_machine::network::manifest::Listing;
 use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::tick::effect::ToolWork;
-use steersman_machine::values::expression::Scope;
+use steersman_machine::values::expression::Scope as Names;
 use steersman_machine::values::rate::Rate;
 use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
@@ -106,6 +107,8 @@ pub struct ToolRun {
     pub network: Arc<Network>,
     /// Id of the session; a part of idempotency keys.
     pub session: Arc<str>,
+    /// The tenant and the subject of the session.
+    pub part: Scope,
     /// Random mark of the owner that recorded the wish. With session and effect it makes a key that is unique in the world.
     pub mark: u64,
     /// The effect that this attempt is of.
@@ -119,7 +122,7 @@ pub struct ToolRun {
     /// The artifacts that the calling agent sees.
     pub artifacts: Artifacts,
     /// Names that the tool's templates read, with secrets and sealed state opened. Never stored, never logged.
-    pub scope: Arc<dyn Scope + Send + Sync>,
+    pub scope: Arc<dyn Names + Send + Sync>,
     /// Records the steps of the attempt. `None` for tools that the engine runs for itself: their steps are not recorded.
     pub steps: Option<Arc<dyn Steps>>,
     /// Checks what the attempt writes to state. `None` for tools that the engine runs for itself: they write nothing.
@@ -237,8 +240,10 @@ pub struct ServerAsk {
     pub server: Name,
     /// Folder of the definition, in which the server's command runs.
     pub folder: Arc<Path>,
+    /// The tenant and the subject on whose behalf the server is asked.
+    pub part: Scope,
     /// `config` and `secrets`, opened. Never stored, never logged.
-    pub scope: Arc<dyn Scope + Send + Sync>,
+    pub scope: Arc<dyn Names + Send + Sync>,
 }
 
 /// A connection, and the number of times that the server reported a changed list on it.

@@ -2,8 +2,8 @@
 
 use super::{
     Builder, CallStyle, Class, Context, Counted, FileKind, Grade, Hook, Json, Keys, Limits, Map,
-    Names, OnSpent, Per, Plain, Recorded, Refresh, Render, Serialize, ServerClass, Span, Test,
-    Type, data, keys, method, section, short,
+    Names, OnSpent, Per, Plain, Recorded, Refresh, Render, Serialize, ServerClass, SignsIn, Span,
+    Test, Type, data, keys, method, section, short,
 };
 
 keys! {
@@ -123,6 +123,7 @@ section! {
         "Streamable HTTP." url "url" text;
         "Standard input and output: program and arguments, no shell." command "command" texts;
         "With `url`. Secrets resolve here." header "headers" map_text;
+        "With `url`. The server wants a sign-in (OAuth 2.1): of a `person` or of the `program`, or more about it." oauth "oauth" into(OAuth);
         "With `command`. Secrets resolve here, not in the vector." env "env" map_text;
         "Which tools are taken; `*` matches." tools "tools" texts;
         "Class of its tools; `annotations` trusts the server's own hints." effect "effect" word(ServerClass);
@@ -133,6 +134,18 @@ section! {
         "Of one attempt of a call, once it has greeted." timeout "timeout" span;
         "Further attempts of a call at most." retry "retry" whole;
         "Replaces one of an imported file." overrides "override" flag;
+    }
+}
+
+section! {
+    /// A sign-in at an MCP server.
+    OAuth = "OAuth" short(by: word SignsIn) {
+        "Who signs in: a `person`, with `steersman login SERVER`; or the `program`, by its secret or its key (client credentials)." by "by" word(SignsIn);
+        "Id under which the program is registered at the authorization server." client_id "client_id" text;
+        "A secret: that of the registration." client_secret "client_secret" text;
+        "A secret: a private key in PEM (PKCS #8; RSA, P-256 or P-384), whose signature stands in for `client_secret`." key "key" text;
+        "Address (`https://`) of a document that describes the program. It is the id where the authorization server takes such ids." client_metadata "client_metadata" text;
+        "The scopes that are asked for, and no others." scopes "scopes" texts;
     }
 }
 

@@ -24,7 +24,7 @@ macro_rules! all {
 /// All sections of the builder.
 const SECTIONS: &[(&str, &[Listed])] = all! {
     Agent AnswerLimit Approve Before Begin Bound Budget Builder Choice Compact Config Context ContextRender Doubt Event Exit Expect Grade Hook Horizon Http
-    Limit Limits Mcp Memory Mode ModeExit Model ModelRetry MoneyLimit OnError Orchestrator Person PersonTimeout Price Reflect
+    Limit Limits Mcp Memory Mode ModeExit Model ModelRetry MoneyLimit OAuth OnError Orchestrator Person PersonTimeout Price Reflect
     Remembered Render Requires Route Rule Save Schedule Search SearchBudget Secret Sessions Speaker Start State Step Summary Takes Task Test Then TimeLimit Tool
     ToolUse Type Unusable View Wait
 };

@@ -163,6 +163,11 @@ words! {
 }
 
 words! {
+    /// The one who signs in at a server.
+    SignsIn { Person = "person", Program = "program" }
+}
+
+words! {
     /// Decision in the place of an approver who does not answer.
     Silent { Reject = "reject", Approve = "approve" }
 }

@@ -35,6 +35,7 @@ mod schedules;
 mod scopes;
 mod service;
 mod settles;
+mod signed;
 mod simulation;
 mod states;
 mod steps;
