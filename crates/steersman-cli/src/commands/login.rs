@@ -23,7 +23,8 @@ pub(crate) const LISTED: &str = "Sign in at an MCP server (OAuth); list and end 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoginArgs {
     /// The server, as the definition names it.
-    server: Option<String>,
+    #[arg(value_name = "SERVER")]
+    name: Option<String>,
     /// A definition, or a folder with a steersman.yaml.
     #[arg(long, value_name = "PATH", default_value = ".")]
     definition: PathBuf,
@@ -44,14 +45,14 @@ pub(crate) struct LoginArgs {
         value_name = "PORT",
         default_value_t = 0,
         hide_default_value = true,
-        requires = "server"
+        requires = "name"
     )]
     port: u16,
     /// Read the address to which the browser is sent back from standard input: the browser is on another computer.
-    #[arg(long, requires = "server")]
+    #[arg(long, requires = "name")]
     paste: bool,
     /// Sign out: delete the tokens, and give them back to the authorization server.
-    #[arg(long, requires = "server", conflicts_with_all = ["port", "paste"])]
+    #[arg(long, requires = "name", conflicts_with_all = ["port", "paste"])]
     forget: bool,
 }
 
@@ -74,7 +75,7 @@ pub(crate) async fn run(
         tenant: args.tenant.as_str().into(),
         subject: args.subject.as_deref().map(Into::into),
     };
-    let Some(server) = &args.server else {
+    let Some(server) = &args.name else {
         return list(&network, &scope, global, printer).await;
     };
     let servers = &network.checked().mcp;
