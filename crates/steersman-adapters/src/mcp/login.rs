@@ -208,7 +208,7 @@ impl McpTools {
     /// It cannot be read; the reason, as a sentence.
     pub async fn signed_in(&self, ask: &ServerAsk) -> Result<Option<SignedIn>, String> {
         let server = ask.network.mcp.get(&ask.server);
-        if !server.is_some_and(|server| server.oauth().is_some()) {
+        if server.is_none_or(|server| server.oauth().is_none()) {
             return Ok(None);
         }
         let access = self.access(ask)?;
@@ -239,13 +239,12 @@ impl McpTools {
         let access = self.access(ask)?;
         let kept = access.read().await;
         let dropped = access.signs.keep.drop(&access.of).await?;
-        let (_, kept) = kept.unwrap_or_default();
-        let Some((signed, tokens)) = kept
-            .signed
-            .as_ref()
-            .and_then(|of| Some((of, of.tokens.as_ref()?)))
-        else {
+        let Ok((_, kept)) = kept else {
             return Ok((dropped, None));
+        };
+        let signed = kept.signed.as_ref();
+        let Some((signed, tokens)) = signed.and_then(|of| Some((of, of.tokens.as_ref()?))) else {
+            return Ok((false, None));
         };
         let Some(revocation) = signed
             .revocation

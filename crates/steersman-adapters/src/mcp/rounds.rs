@@ -222,15 +222,15 @@ impl McpTools {
             Ok(Err(ServiceError::McpError(error))) => {
                 outcome::fault(ServiceError::McpError(error), "", mask)
             }
-            Ok(Err(error)) => match live.lack(&error) {
-                Some(lack) => lack.raw(),
-                None => {
-                    if outcome::is_expired(&error) {
-                        call.slot.forget(live).await;
-                    }
-                    outcome::fault(error, &live.said.last_words(mask).await, mask)
+            Ok(Err(error)) => {
+                if let Some(lack) = live.lack(&error) {
+                    return Round::Over(lack.raw());
                 }
-            },
+                if outcome::is_expired(&error) {
+                    call.slot.forget(live).await;
+                }
+                outcome::fault(error, &live.said.last_words(mask).await, mask)
+            }
             Err(_) => {
                 let tail = live.said.last_words(mask).await;
                 outcome::fault(ServiceError::TransportClosed, &tail, mask)

@@ -35,7 +35,7 @@ pub(crate) struct Found {
 
 /// Metadata of a protected resource (RFC 9728).
 #[derive(Deserialize)]
-struct Resource {
+struct OfResource {
     resource: String,
     #[serde(default)]
     authorization_servers: Vec<String>,
@@ -123,7 +123,7 @@ async fn resource(
     web: &Web,
     server: &Url,
     challenge: &Challenge,
-) -> Result<Option<(Url, Resource)>, String> {
+) -> Result<Option<(Url, OfResource)>, String> {
     let mut places = Vec::new();
     if let Some(said) = &challenge.metadata {
         // Some servers give a path.
@@ -136,7 +136,7 @@ async fn resource(
             .get(&place)
             .await
             .map_err(|why| format!("the metadata of the server: {why}"))?;
-        let Some(read) = document::<Resource>(answer) else {
+        let Some(read) = document::<OfResource>(answer) else {
             continue;
         };
         if !is_of(&read.resource, server) {
@@ -158,35 +158,32 @@ async fn without_metadata(web: &Web, server: &Url, by_code: bool) -> Result<Foun
     base.set_query(None);
     base.set_fragment(None);
     // The server itself is asked, so its own address is allowed in any case.
-    let found = match published(web, &base).await? {
-        Some(found) => {
-            let issuer = found.issuer.as_deref().map(Url::parse);
-            let is_here = |is: Result<Url, _>| is.is_ok_and(|is| is.origin() == base.origin());
-            if !issuer.is_none_or(is_here) {
-                return Err(
-                    "the authorization server at the server's own place says that it is another one"
-                        .to_owned(),
-                );
-            }
-            offers(found, server, by_code)?
+    let found = if let Some(found) = published(web, &base).await? {
+        let issuer = found.issuer.as_deref().map(Url::parse);
+        let is_here = |is: Result<Url, _>| is.is_ok_and(|is| is.origin() == base.origin());
+        if !issuer.is_none_or(is_here) {
+            return Err(
+                "the authorization server at the server's own place says that it is another one"
+                    .to_owned(),
+            );
         }
-        None => {
-            let at = |path: &str| base.join(path).expect("it is a path");
-            let text = |path: &str| allowed(at(path).as_str(), server);
-            Found {
-                resource: String::new(),
-                metadata: None,
-                issuer: None,
-                authorization: text("authorize")?,
-                token: text("token")?,
-                registration: Some(text("register")?),
-                revocation: None,
-                methods: Vec::new(),
-                takes_documents: false,
-                names_issuer: false,
-                scopes: Vec::new(),
-                has_offline: false,
-            }
+        offers(found, server, by_code)?
+    } else {
+        let at = |path: &str| base.join(path).expect("it is a path");
+        let text = |path: &str| allowed(at(path).as_str(), server);
+        Found {
+            resource: String::new(),
+            metadata: None,
+            issuer: None,
+            authorization: text("authorize")?,
+            token: text("token")?,
+            registration: Some(text("register")?),
+            revocation: None,
+            methods: Vec::new(),
+            takes_documents: false,
+            names_issuer: false,
+            scopes: Vec::new(),
+            has_offline: false,
         }
     };
     let mut resource = server.clone();

@@ -49,7 +49,7 @@ impl Lower<'_> {
                 headers: self.texts(server.headers(), &transported),
                 oauth: server
                     .oauth()
-                    .map(|oauth| self.oauth(server, oauth, &transported)),
+                    .map(|oauth| Box::new(self.oauth(server, oauth, &transported))),
             },
         };
         let effects = each(server.effects());

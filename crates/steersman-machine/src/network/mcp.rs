@@ -36,7 +36,7 @@ impl McpDef {
     /// Returns the sign-in, if the server wants one.
     pub fn oauth(&self) -> Option<&OAuth> {
         match &self.at {
-            McpAt::Http { oauth, .. } => oauth.as_ref(),
+            McpAt::Http { oauth, .. } => oauth.as_deref(),
             McpAt::Command { .. } => None,
         }
     }
@@ -52,7 +52,7 @@ pub enum McpAt {
         /// Headers of each request.
         headers: Vec<(String, Template)>,
         /// The sign-in, if the server wants one.
-        oauth: Option<OAuth>,
+        oauth: Option<Box<OAuth>>,
     },
     /// A process that speaks over standard input and output.
     Command {

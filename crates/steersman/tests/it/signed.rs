@@ -442,7 +442,7 @@ async fn the_answer_of_another_server_is_worth_nothing() {
     assert!(why.contains("is from `https://evil.example`"), "{why}");
     let (sign_in, to) = begins().await;
     let (state, _) = to.split_once("&iss=").unwrap();
-    let state = state.split_once("&").unwrap().1.to_owned();
+    let state = state.split_once('&').unwrap().1.to_owned();
     let refused = format!("{BACK}?{state}&error=access_denied&error_description=No%1b");
     let why = sign_in.finish(&refused).await.unwrap_err();
     assert_eq!(why, "the authorization server refused: access_denied No");
