@@ -24,7 +24,7 @@ use steersman_runtime::Env;
 use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::clock::{Clock, System};
 use steersman_runtime::engine::{
-    Durability, Engine, EngineError, Happened, Inspection, Options, Parts, StartOptions, Timeouts,
+    Durability, Engine, Happened, Inspection, Options, Parts, StartOptions, Timeouts,
 };
 use steersman_runtime::limiter::Limiters;
 use steersman_runtime::load::{Load, Report as Verified};
@@ -33,7 +33,6 @@ use steersman_runtime::process_env;
 use steersman_runtime::redefine::Redefine;
 use steersman_runtime::rerun::Rerunned;
 use steersman_runtime::seal::{KeyId, Sealer};
-use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::session::{Fate, Session as Driven, Settled};
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Schedule, Scope, SessionInfo, SessionQuery, Store, StoreError};
@@ -430,18 +429,6 @@ impl Steersman {
     pub fn register(&self, network: &Network) {
         self.tools.add(network.tools());
         self.engine.register(network.checked());
-    }
-
-    /// Asks all MCP servers of a network concurrently. Each answer lists the server's tools that the network uses, or says
-    /// why they cannot be known. Nothing is written; a server process that is not running is started.
-    ///
-    /// # Errors
-    /// [`Error::Engine`] if a `config` value is missing.
-    pub async fn servers(&self, network: &Network) -> Result<Vec<Answer>, Error> {
-        let folder = network.folder().unwrap_or(Path::new("."));
-        let config = BTreeMap::new();
-        let answers = servers::look(&self.engine, network.checked(), &config, folder).await;
-        Ok(answers.map_err(EngineError::Bind)?)
     }
 
     /// Returns the reason if the store is read-only until a person accepts it (`steersman doctor --accept-store`): it is a

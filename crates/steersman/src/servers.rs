@@ -1,13 +1,26 @@
-//! Sign-ins at MCP servers that want one (`oauth` of a server).
+//! The MCP servers of a network: their tools, and sign-ins at those that want one (`oauth` of a server).
 
 use crate::{Error, Network, Scope, Steersman};
+use std::collections::BTreeMap;
 use std::path::Path;
 use steersman_adapters::mcp::{SignIn, SignedIn};
 use steersman_runtime::engine::EngineError;
-use steersman_runtime::servers;
+use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::toolset::ServerAsk;
 
 impl Steersman {
+    /// Asks all MCP servers of a network concurrently. Each answer lists the server's tools that the network uses, or says
+    /// why they cannot be known. No session is written; a server process that is not running is started.
+    ///
+    /// # Errors
+    /// [`Error::Engine`] if a `config` value is missing.
+    pub async fn servers(&self, network: &Network) -> Result<Vec<Answer>, Error> {
+        let folder = network.folder().unwrap_or(Path::new("."));
+        let config = BTreeMap::new();
+        let answers = servers::look(self.engine(), network.checked(), &config, folder).await;
+        Ok(answers.map_err(EngineError::Bind)?)
+    }
+
     /// Begins the sign-in of a person at a server of a network. The person opens [`SignIn::address`], and is sent back to `redirect`, where
     /// your program waits; [`SignIn::finish`] gets that request and stores the tokens, sealed. Only sessions of exactly this tenant and
     /// subject use them: `Scope::default()` for sessions without both.
