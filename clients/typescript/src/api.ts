@@ -160,6 +160,12 @@ export interface Erasure {
   memory?: boolean | null | undefined;
 }
 
+/** The token of a code. */
+export interface ExchangedToken {
+  /** The token itself. */
+  token: string;
+}
+
 /** A file that comes with a request. It becomes an artifact under its name. */
 export interface File {
   /** The content in base 64, if it is not text. */
@@ -236,6 +242,12 @@ export interface Join {
   on?: string | null | undefined;
   /** A tool that is called next. */
   then?: string | null | undefined;
+}
+
+/** A code that was made. */
+export interface MadeCode {
+  /** The code. */
+  code: string;
 }
 
 /** A webhook that was made, or its new secret. */
@@ -545,6 +557,8 @@ export interface Question {
   left: boolean;
   /** `doubt`: the parts of the result that a person must give if the effect happened. */
   needs: Array<string>;
+  /** The name of the definition of the session, where `session` is named. */
+  network?: string | null | undefined;
   /** The person who is asked once `due` has passed. */
   next?: string | null | undefined;
   /** Answers that may be chosen. */
@@ -790,6 +804,68 @@ export interface StateEdit {
   as?: string | null | undefined;
   /** The entries with their new values. `null` unsets one. */
   state: Record<string, unknown>;
+}
+
+/** A part of a story. */
+export interface StoryPage {
+  /** The last line in front of the page that has rows. */
+  before?: number | null | undefined;
+  /** The id of the branch. */
+  branch: string;
+  /** The last line of the branch. */
+  head: number;
+  /** The rows, oldest first. */
+  items: Array<StoryRow>;
+  /** The first line behind the page that has rows. */
+  next?: number | null | undefined;
+}
+
+/** A row of a story. */
+export interface StoryRow {
+  /** The id of the agent that the row belongs to. */
+  agent?: string | null | undefined;
+  /** The time of that line. */
+  at: string;
+  /** The branch of that line. */
+  branch: string;
+  /** True if the text was cut. */
+  cut?: boolean | null | undefined;
+  /** The line of the log that the row is about. */
+  line: number;
+  /** A note next to the text: a class, a duration, an end. */
+  note: string;
+  /** The line of the call that the row is about, for rows about a result, an attempt or a question. */
+  of?: number | null | undefined;
+  /** The number of owners that took the session over, for a row about that. */
+  owners?: number | null | undefined;
+  /** The text. */
+  text: string;
+  /** The kind of row. */
+  tone: StoryTone;
+  /** Milliseconds that the model worked on the answer with which the row begins. */
+  took?: number | null | undefined;
+  /** The actor: an agent, `you`, a role; empty for the result of a call. */
+  who: string;
+}
+
+/** The kinds of rows of a story. */
+export type StoryTone =
+  | "said"
+  | "called"
+  | "chose"
+  | "came"
+  | "wrong"
+  | "asked"
+  | "decided"
+  | "doubt"
+  | "engine"
+  | "found"
+  | "begins";
+
+/** A code to exchange. */
+export interface TokenCode {
+  /** The code. */
+  code: string;
 }
 
 /** The state in which a session settled: it goes on only with an input. */
@@ -1845,6 +1921,19 @@ export class TokensApi {
     private readonly send: Send,
   ) {}
 
+  /** Returns the token for a code, and forgets the code. The request needs no token. */
+  exchangeCode(
+    body: TokenCode,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<ExchangedToken> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/token/exchange`,
+      body,
+      options,
+    }) as Promise<ExchangedToken>;
+  }
+
   /** Lists the tokens of the tenant, without their secrets. */
   list(
     query: { after?: string | undefined; limit?: number | undefined } = {},
@@ -1869,6 +1958,20 @@ export class TokensApi {
       body,
       options,
     }) as Promise<MadeToken>;
+  }
+
+  /**
+   * Returns a code for the token of the request. `exchange` turns it into the token, once and within 60 seconds: a browser is started with
+   * it in the address (`/#c=CODE`), so that no token is in an address.
+   */
+  makeCode(
+    options: Pick<Options, "signal"> = {},
+  ): Promise<MadeCode> {
+    return this.send({
+      verb: "POST",
+      path: `/v1/token/code`,
+      options,
+    }) as Promise<MadeCode>;
   }
 
   /** Returns what the token is and may do, and the version of the server. */
@@ -2186,6 +2289,26 @@ export class ViewsApi {
       query,
       options,
     }) as Promise<unknown>;
+  }
+
+  /**
+   * Tells what happened on a branch, row by row, in plain words, as `steersman show` does.
+   *
+   * `before` is the last line in front of the page that has rows, `next` the first line behind it; each is absent where there is none.
+   *
+   * @param session The id of the session
+   */
+  story(
+    session: string,
+    query: { branch?: string | undefined; from?: number | undefined; to?: number | undefined; last?: boolean | undefined; limit?: number | undefined; chars?: number | undefined } = {},
+    options: Pick<Options, "signal"> = {},
+  ): Promise<StoryPage> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/sessions/${encodeURIComponent(session)}/story`,
+      query,
+      options,
+    }) as Promise<StoryPage>;
   }
 
   /**

@@ -69,6 +69,7 @@ mod there;
 mod timeline;
 mod token;
 mod top;
+mod ui;
 mod why;
 
 use crate::cli::Global;
@@ -132,6 +133,7 @@ commands! {
         Login(login::LoginArgs),
         Schedule(schedule::ScheduleArgs),
         Serve(serve::ServeArgs),
+        Ui(ui::UiArgs),
         Mcp(mcp::McpArgs),
     }
     "Look" {

@@ -3,6 +3,7 @@
 mod address;
 mod asked;
 mod attach;
+mod browser;
 mod cli;
 mod clock;
 mod commands;

@@ -23,6 +23,8 @@ const TOKEN: &str = "STEERSMAN_TOKEN";
 /// Name of the variable with the address.
 pub(crate) const SERVER: &str = "STEERSMAN_SERVER";
 
+/// The address on which `serve` listens by itself.
+const HERE: &str = "http://127.0.0.1:7410";
 /// Time for which a request is sent again while no server answers.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Time for which a stream of events is opened again, such as while a server is started again.
@@ -58,6 +60,7 @@ const AT_SERVER: &[&str] = &[
     "adopt",
     "rewind",
     "export",
+    "ui",
 ];
 
 /// The commands that need neither a store nor a server.
@@ -123,6 +126,19 @@ impl Remote {
         let token = token(global, is_here)?;
         let client = Client::new(&url, &token)?.patience(PATIENCE);
         Ok(Some(Self { client, url }))
+    }
+
+    /// Returns the server that was named, otherwise the one that listens on this computer where `serve` does by itself. Nothing is sent.
+    pub(crate) fn or_here(global: &Global) -> Result<Self, CommandError> {
+        if let Some(remote) = Self::of(global)? {
+            return Ok(remote);
+        }
+        let token = token(global, true)?;
+        let client = Client::new(HERE, &token)?.patience(PATIENCE);
+        Ok(Self {
+            client,
+            url: HERE.to_owned(),
+        })
     }
 
     /// Returns the server with requests that are sent again for this time while it does not answer.

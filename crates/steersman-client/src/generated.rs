@@ -201,6 +201,13 @@ pub struct Erasure {
     pub memory: Option<bool>,
 }
 
+/// The token of a code.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExchangedToken {
+    /// The token itself.
+    pub token: String,
+}
+
 /// A file that comes with a request. It becomes an artifact under its name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct File {
@@ -318,6 +325,13 @@ pub struct Join {
     /// A tool that is called next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<String>,
+}
+
+/// A code that was made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MadeCode {
+    /// The code.
+    pub code: String,
 }
 
 /// A webhook that was made, or its new secret.
@@ -849,6 +863,9 @@ pub struct Question {
     pub left: bool,
     /// `doubt`: the parts of the result that a person must give if the effect happened.
     pub needs: Vec<String>,
+    /// The name of the definition of the session, where `session` is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
     /// The person who is asked once `due` has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -1204,6 +1221,106 @@ pub struct StateEdit {
     pub role: Option<String>,
     /// The entries with their new values. `null` unsets one.
     pub state: Map<String, Value>,
+}
+
+/// A part of a story.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StoryPage {
+    /// The last line in front of the page that has rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+    /// The id of the branch.
+    pub branch: String,
+    /// The last line of the branch.
+    pub head: u64,
+    /// The rows, oldest first.
+    pub items: Vec<StoryRow>,
+    /// The first line behind the page that has rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+}
+
+/// A row of a story.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoryRow {
+    /// The id of the agent that the row belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The time of that line.
+    pub at: String,
+    /// The branch of that line.
+    pub branch: String,
+    /// True if the text was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<bool>,
+    /// The line of the log that the row is about.
+    pub line: u64,
+    /// A note next to the text: a class, a duration, an end.
+    pub note: String,
+    /// The line of the call that the row is about, for rows about a result, an attempt or a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<u64>,
+    /// The number of owners that took the session over, for a row about that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owners: Option<u64>,
+    /// The text.
+    pub text: String,
+    /// The kind of row.
+    pub tone: StoryTone,
+    /// Milliseconds that the model worked on the answer with which the row begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took: Option<u64>,
+    /// The actor: an agent, `you`, a role; empty for the result of a call.
+    pub who: String,
+}
+
+/// The kinds of rows of a story.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum StoryTone {
+    /// `said`.
+    #[serde(rename = "said")]
+    Said,
+    /// `called`.
+    #[serde(rename = "called")]
+    Called,
+    /// `chose`.
+    #[serde(rename = "chose")]
+    Chose,
+    /// `came`.
+    #[serde(rename = "came")]
+    Came,
+    /// `wrong`.
+    #[serde(rename = "wrong")]
+    Wrong,
+    /// `asked`.
+    #[serde(rename = "asked")]
+    Asked,
+    /// `decided`.
+    #[serde(rename = "decided")]
+    Decided,
+    /// `doubt`.
+    #[serde(rename = "doubt")]
+    Doubt,
+    /// `engine`.
+    #[serde(rename = "engine")]
+    Engine,
+    /// `found`.
+    #[serde(rename = "found")]
+    Found,
+    /// `begins`.
+    #[serde(rename = "begins")]
+    Begins,
+    /// A word that a newer server knows.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A code to exchange.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TokenCode {
+    /// The code.
+    pub code: String,
 }
 
 /// The state in which a session settled: it goes on only with an input.
@@ -2440,6 +2557,17 @@ pub struct TokensApi<'c> {
 }
 
 impl TokensApi<'_> {
+    /// Returns the token for a code, and forgets the code. The request needs no token.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn exchange_code(&self, body: &TokenCode) -> Result<ExchangedToken, Error> {
+        let call = Call::new(reqwest::Method::POST)
+            .text("/v1/token/exchange")
+            .body(body)?;
+        self.transport.json(call).await
+    }
+
     /// Lists the tokens of the tenant, without their secrets.
     ///
     /// # Errors
@@ -2459,6 +2587,16 @@ impl TokensApi<'_> {
         let call = Call::new(reqwest::Method::POST)
             .text("/v1/tokens")
             .body(body)?;
+        self.transport.json(call).await
+    }
+
+    /// Returns a code for the token of the request. `exchange` turns it into the token, once and within 60 seconds: a browser is started with
+    /// it in the address (`/#c=CODE`), so that no token is in an address.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn make_code(&self) -> Result<MadeCode, Error> {
+        let call = Call::new(reqwest::Method::POST).text("/v1/token/code");
         self.transport.json(call).await
     }
 
@@ -2640,6 +2778,29 @@ pub struct ViewsStateQuery {
     /// The number of a line. Without one it is the last line of the branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
+}
+
+/// The conditions of `story` of [`ViewsApi`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ViewsStoryQuery {
+    /// The label or the id of a branch. Without one it is the current branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The first line. Without one it is the first of the branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// The last line. Without one it is the last of the branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u64>,
+    /// True to get the last rows of these lines, otherwise the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<bool>,
+    /// The most rows, at most 1000. The rows of a line stay together, so a page may have a few more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// The most characters of a text. What is longer is cut, and has `cut`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chars: Option<u64>,
 }
 
 /// The conditions of `why` of [`ViewsApi`].
@@ -2900,6 +3061,21 @@ impl ViewsApi<'_> {
             .text("/v1/sessions/")
             .part(&session)
             .text("/state")
+            .query(query);
+        self.transport.json(call).await
+    }
+
+    /// Tells what happened on a branch, row by row, in plain words, as `steersman show` does.
+    ///
+    /// `before` is the last line in front of the page that has rows, `next` the first line behind it; each is absent where there is none.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn story(&self, session: &str, query: &ViewsStoryQuery) -> Result<StoryPage, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/story")
             .query(query);
         self.transport.json(call).await
     }

@@ -77,12 +77,7 @@ async fn known(
     headers: &HeaderMap,
     from: Option<IpAddr>,
 ) -> Result<Arc<Token>, Problem> {
-    let text = headers.get(header::AUTHORIZATION);
-    let text = text.and_then(|value| value.to_str().ok());
-    let text = text.and_then(|value| {
-        let (scheme, text) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then_some(text.trim())
-    });
+    let text = named(headers);
     let token = match text {
         Some(text) => valid(server, version, text).await?,
         None => None,
@@ -91,23 +86,38 @@ async fn known(
     if let Some(token) = token {
         return Ok(token);
     }
-    let limits = &server.options().limits;
-    if let Some(from) = from {
-        if server.used().is_guessing(from, limits) {
-            let why = format!(
-                "{} requests a second from one address may name no valid token",
-                limits.failures
-            );
-            return Err(Problem::new(Code::Rate, why).help("name a valid token"));
-        }
-        server.used().failed(from, limits);
-    }
+    guesses(server, from)?;
     let why = match text {
         Some(_) => "the token is not known, was revoked, or has expired",
         None => "the request names no token",
     };
     Err(Problem::new(Code::Token, why)
         .help("send `Authorization: Bearer TOKEN`; `steersman token new` makes one"))
+}
+
+/// Returns the text of the token that a request names.
+pub(crate) fn named(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, text) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(text.trim())
+}
+
+/// Counts a request that named nothing valid.
+///
+/// # Errors
+/// The address has sent too many of them.
+pub(crate) fn guesses(server: &Server, from: Option<IpAddr>) -> Result<(), Problem> {
+    let limits = &server.options().limits;
+    let Some(from) = from else { return Ok(()) };
+    if server.used().is_guessing(from, limits) {
+        let why = format!(
+            "{} requests a second from one address may name no valid token",
+            limits.failures
+        );
+        return Err(Problem::new(Code::Rate, why).help("name a valid token"));
+    }
+    server.used().failed(from, limits);
+    Ok(())
 }
 
 /// Returns the token that this text is, if it is valid now.

@@ -32,6 +32,8 @@
 mod act;
 mod ask;
 mod caller;
+mod codes;
+mod console;
 mod conversation;
 mod fresh;
 mod guard;
@@ -51,6 +53,7 @@ mod token;
 mod watch;
 mod webhooks;
 
+pub use console::Console;
 pub use limits::Limits;
 pub use metrics::{Metrics, serve_metrics};
 pub use openapi::document as openapi;
@@ -90,6 +93,8 @@ pub struct Options {
     pub webhooks_may_reach: Reach,
     /// Counts requests, streams and deliveries. Give the same to [`Setup::tap`](steersman::Setup::tap), so that it counts what sessions do, too.
     pub metrics: Option<Arc<Metrics>>,
+    /// The console: a page at `/`, and its files below `/console/`. Without it these paths are free for pages of your own.
+    pub console: Option<Console>,
 }
 
 /// Receives the log of requests.
@@ -106,6 +111,7 @@ impl Default for Options {
             log: None,
             webhooks_may_reach: Reach::default(),
             metrics: None,
+            console: None,
         }
     }
 }
@@ -129,6 +135,7 @@ struct Inner {
     definitions: RwLock<Definitions>,
     used: Arc<Used>,
     fresh: fresh::Fresh,
+    codes: codes::Codes,
     mcp: routes::mcp::Connections,
     watch: watch::Watch,
     jobs: jobs::Jobs,
@@ -166,6 +173,7 @@ impl Server {
             definitions: RwLock::default(),
             used: Arc::default(),
             fresh: fresh::Fresh::default(),
+            codes: codes::Codes::default(),
             mcp: routes::mcp::Connections::default(),
             watch: watch::Watch::default(),
             jobs: jobs::Jobs::default(),
@@ -221,9 +229,19 @@ impl Server {
         &self.0.stopping
     }
 
+    /// Returns a code that `POST /v1/token/exchange` turns into this token, once and within 60 seconds: an address may have it where it
+    /// must not have the token. `None` if too many codes wait to be exchanged.
+    pub fn code_for(&self, token: &str) -> Option<String> {
+        let now = self.steersman().engine().clock().now();
+        self.0.codes.make(token, now)
+    }
+
     /// Returns all routes, as an axum router.
     pub fn router(&self) -> axum::Router {
-        let (routes, _) = routes::all(&self.0.options.limits).split_for_parts();
+        let (mut routes, _) = routes::all(&self.0.options.limits).split_for_parts();
+        if self.0.options.console.is_some() {
+            routes = routes.merge(console::routes());
+        }
         guard::around(routes, self).with_state(self.clone())
     }
 
@@ -241,6 +259,10 @@ impl Server {
 
     fn fresh(&self) -> &fresh::Fresh {
         &self.0.fresh
+    }
+
+    fn codes(&self) -> &codes::Codes {
+        &self.0.codes
     }
 
     fn mcp(&self) -> &routes::mcp::Connections {

@@ -26,6 +26,7 @@ mod screens;
 mod searches;
 mod server;
 mod sessions;
+mod story;
 mod views;
 mod webhooks;
 
@@ -46,6 +47,7 @@ pub(crate) fn all(limits: &Limits) -> OpenApiRouter<Server> {
         .merge(branches::routes())
         .merge(events::routes(limits))
         .merge(views::routes())
+        .merge(story::routes())
         .merge(diff::routes())
         .merge(screens::routes())
         .merge(reruns::routes())

@@ -60,6 +60,8 @@ pub(crate) struct Question {
     id: String,
     /// The session. A turn, which is of one session, leaves it out.
     session: Option<String>,
+    /// The name of the definition of the session, where `session` is named.
+    network: Option<String>,
     /// The effect that waits.
     effect: String,
     /// The branch of the effect.
@@ -183,6 +185,78 @@ pub(crate) struct SessionList {
     items: Vec<SessionRow>,
     /// The value of `after` for the next page, if there is one.
     next: Option<String>,
+}
+
+/// A row of a story.
+#[derive(ToSchema)]
+pub(crate) struct StoryRow {
+    /// The line of the log that the row is about.
+    line: u64,
+    /// The branch of that line.
+    branch: String,
+    /// The time of that line.
+    at: String,
+    /// The id of the agent that the row belongs to.
+    agent: Option<String>,
+    /// The line of the call that the row is about, for rows about a result, an attempt or a question.
+    of: Option<u64>,
+    /// The actor: an agent, `you`, a role; empty for the result of a call.
+    who: String,
+    /// The text.
+    text: String,
+    /// True if the text was cut.
+    cut: Option<bool>,
+    /// A note next to the text: a class, a duration, an end.
+    note: String,
+    /// Milliseconds that the model worked on the answer with which the row begins.
+    took: Option<u64>,
+    /// The number of owners that took the session over, for a row about that.
+    owners: Option<u32>,
+    /// The kind of row.
+    tone: StoryTone,
+}
+
+/// The kinds of rows of a story.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub(crate) enum StoryTone {
+    /// A message of a person or an agent.
+    Said,
+    /// A call of a tool or an agent.
+    Called,
+    /// A choice of a router, with its reason.
+    Chose,
+    /// A result of a call.
+    Came,
+    /// An error or a failure.
+    Wrong,
+    /// A question to a person.
+    Asked,
+    /// A person, a probe or a time-out ended a hold.
+    Decided,
+    /// An effect that may have happened.
+    Doubt,
+    /// An act of the engine.
+    Engine,
+    /// The result of a search.
+    Found,
+    /// The beginning of a branch.
+    Begins,
+}
+
+/// A part of a story.
+#[derive(ToSchema)]
+pub(crate) struct StoryPage {
+    /// The id of the branch.
+    branch: String,
+    /// The last line of the branch.
+    head: u64,
+    /// The rows, oldest first.
+    items: Vec<StoryRow>,
+    /// The last line in front of the page that has rows.
+    before: Option<u64>,
+    /// The first line behind the page that has rows.
+    next: Option<u64>,
 }
 
 /// A version of an artifact.

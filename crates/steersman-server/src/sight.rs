@@ -15,6 +15,7 @@ use steersman::runtime::known::Known;
 use steersman::views::log::Log;
 use steersman::views::page::{Page, Subject};
 use steersman::views::reader::Stored;
+use steersman::views::story::Row;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// A session that was read.
@@ -99,6 +100,22 @@ impl Sight {
             line,
         };
         subject.page()
+    }
+
+    /// Returns what happened on the branch, in the order of its lines.
+    pub(crate) fn story(&self) -> Vec<Row> {
+        let subject = Subject {
+            seen: &self.seen,
+            log: &self.log,
+            bound: &self.bound,
+            known: &self.known,
+            branch: self.branch(),
+            alone: true,
+            line: None,
+        };
+        let mut rows: Vec<Row> = subject.story().into_values().flatten().collect();
+        rows.sort_by_key(|row| row.line);
+        rows
     }
 
     /// Returns all lines that led to the head of the branch, oldest first, up to a line if one is given.

@@ -16,11 +16,13 @@ __all__ = [
     "ConfigChanged",
     "DefinitionFaults",
     "Erased",
+    "ExchangedToken",
     "File",
     "ForgottenMemories",
     "How",
     "Job",
     "JobState",
+    "MadeCode",
     "MadeHook",
     "MadeToken",
     "Opened",
@@ -41,6 +43,9 @@ __all__ = [
     "SessionRow",
     "Stands",
     "Started",
+    "StoryPage",
+    "StoryRow",
+    "StoryTone",
     "Turn",
     "TurnStatus",
     "What",
@@ -173,6 +178,22 @@ Stands = Literal[
     "known",
 ]
 """The fate of a message so far."""
+
+
+StoryTone = Literal[
+    "said",
+    "called",
+    "chose",
+    "came",
+    "wrong",
+    "asked",
+    "decided",
+    "doubt",
+    "engine",
+    "found",
+    "begins",
+]
+"""The kinds of rows of a story."""
 
 
 TurnStatus = Literal[
@@ -368,6 +389,26 @@ class Erased(_ErasedRequired, _ErasedOptional):
     """The result of an erasure, or of one that is not carried out."""
 
 
+_ExchangedTokenRequired = TypedDict(
+    "_ExchangedTokenRequired",
+    {
+        # The token itself.
+        "token": "str",
+    },
+)
+
+_ExchangedTokenOptional = TypedDict(
+    "_ExchangedTokenOptional",
+    {
+    },
+    total=False,
+)
+
+
+class ExchangedToken(_ExchangedTokenRequired, _ExchangedTokenOptional):
+    """The token of a code."""
+
+
 _FileRequired = TypedDict(
     "_FileRequired",
     {
@@ -448,6 +489,26 @@ _JobOptional = TypedDict(
 
 class Job(_JobRequired, _JobOptional):
     """A job."""
+
+
+_MadeCodeRequired = TypedDict(
+    "_MadeCodeRequired",
+    {
+        # The code.
+        "code": "str",
+    },
+)
+
+_MadeCodeOptional = TypedDict(
+    "_MadeCodeOptional",
+    {
+    },
+    total=False,
+)
+
+
+class MadeCode(_MadeCodeRequired, _MadeCodeOptional):
+    """A code that was made."""
 
 
 _MadeHookRequired = TypedDict(
@@ -666,6 +727,8 @@ _QuestionOptional = TypedDict(
         "due": "Union[str, None]",
         # Effects of the same tool with other arguments, on lines that the branch does not have.
         "elsewhere": "Union[List[Any], None]",
+        # The name of the definition of the session, where `session` is named.
+        "network": "Union[str, None]",
         # The person who is asked once `due` has passed.
         "next": "Union[str, None]",
         # The place that does not answer.
@@ -879,6 +942,76 @@ _StartedOptional = TypedDict(
 
 class Started(_StartedRequired, _StartedOptional):
     """A session that was started."""
+
+
+_StoryPageRequired = TypedDict(
+    "_StoryPageRequired",
+    {
+        # The id of the branch.
+        "branch": "str",
+        # The last line of the branch.
+        "head": "int",
+        # The rows, oldest first.
+        "items": "List[StoryRow]",
+    },
+)
+
+_StoryPageOptional = TypedDict(
+    "_StoryPageOptional",
+    {
+        # The last line in front of the page that has rows.
+        "before": "Union[int, None]",
+        # The first line behind the page that has rows.
+        "next": "Union[int, None]",
+    },
+    total=False,
+)
+
+
+class StoryPage(_StoryPageRequired, _StoryPageOptional):
+    """A part of a story."""
+
+
+_StoryRowRequired = TypedDict(
+    "_StoryRowRequired",
+    {
+        # The time of that line.
+        "at": "str",
+        # The branch of that line.
+        "branch": "str",
+        # The line of the log that the row is about.
+        "line": "int",
+        # A note next to the text: a class, a duration, an end.
+        "note": "str",
+        # The text.
+        "text": "str",
+        # The kind of row.
+        "tone": "StoryTone",
+        # The actor: an agent, `you`, a role; empty for the result of a call.
+        "who": "str",
+    },
+)
+
+_StoryRowOptional = TypedDict(
+    "_StoryRowOptional",
+    {
+        # The id of the agent that the row belongs to.
+        "agent": "Union[str, None]",
+        # True if the text was cut.
+        "cut": "Union[bool, None]",
+        # The line of the call that the row is about, for rows about a result, an attempt or a question.
+        "of": "Union[int, None]",
+        # The number of owners that took the session over, for a row about that.
+        "owners": "Union[int, None]",
+        # Milliseconds that the model worked on the answer with which the row begins.
+        "took": "Union[int, None]",
+    },
+    total=False,
+)
+
+
+class StoryRow(_StoryRowRequired, _StoryRowOptional):
+    """A row of a story."""
 
 
 _TurnRequired = TypedDict(
@@ -4034,6 +4167,26 @@ class Tokens:
         self._send = send
         self._open = open
 
+    def exchange_code(
+        self,
+        *,
+        code: str,
+    ) -> ExchangedToken:
+        """Returns the token for a code, and forgets the code. The request needs no token.
+
+        code: The code.
+        """
+        call = Call(
+            "POST",
+            path("/v1/token/exchange"),
+            body=given(
+                {
+                    "code": code,
+                }
+            ),
+        )
+        return cast("ExchangedToken", self._send(call))
+
     def list(
         self,
         *,
@@ -4092,6 +4245,18 @@ class Tokens:
         )
         return cast("MadeToken", self._send(call))
 
+    def make_code(
+        self,
+    ) -> MadeCode:
+        """Returns a code for the token of the request. `exchange` turns it into the token, once and within 60 seconds: a browser is started with
+        it in the address (`/#c=CODE`), so that no token is in an address.
+        """
+        call = Call(
+            "POST",
+            path("/v1/token/code"),
+        )
+        return cast("MadeCode", self._send(call))
+
     def me(
         self,
     ) -> Any:
@@ -4123,6 +4288,26 @@ class AsyncTokens:
     def __init__(self, send: Callable[[Call], Awaitable[Any]], open: Callable[[Call], AsyncGenerator[Frame, None]]) -> None:
         self._send = send
         self._open = open
+
+    async def exchange_code(
+        self,
+        *,
+        code: str,
+    ) -> ExchangedToken:
+        """Returns the token for a code, and forgets the code. The request needs no token.
+
+        code: The code.
+        """
+        call = Call(
+            "POST",
+            path("/v1/token/exchange"),
+            body=given(
+                {
+                    "code": code,
+                }
+            ),
+        )
+        return cast("ExchangedToken", await self._send(call))
 
     async def list(
         self,
@@ -4181,6 +4366,18 @@ class AsyncTokens:
             ),
         )
         return cast("MadeToken", await self._send(call))
+
+    async def make_code(
+        self,
+    ) -> MadeCode:
+        """Returns a code for the token of the request. `exchange` turns it into the token, once and within 60 seconds: a browser is started with
+        it in the address (`/#c=CODE`), so that no token is in an address.
+        """
+        call = Call(
+            "POST",
+            path("/v1/token/code"),
+        )
+        return cast("MadeCode", await self._send(call))
 
     async def me(
         self,
@@ -4620,6 +4817,45 @@ class Views:
         )
         return self._send(call)
 
+    def story(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+        from_: int | None = None,
+        to: int | None = None,
+        last: bool | None = None,
+        limit: int | None = None,
+        chars: int | None = None,
+    ) -> StoryPage:
+        """Tells what happened on a branch, row by row, in plain words, as `steersman show` does.
+
+        `before` is the last line in front of the page that has rows, `next` the first line behind it; each is absent where there is none.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        from_: The first line. Without one it is the first of the branch.
+        to: The last line. Without one it is the last of the branch.
+        last: True to get the last rows of these lines, otherwise the first.
+        limit: The most rows, at most 1000. The rows of a line stay together, so a page may have a few more.
+        chars: The most characters of a text. What is longer is cut, and has `cut`.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/story", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                    "from": from_,
+                    "to": to,
+                    "last": last,
+                    "limit": limit,
+                    "chars": chars,
+                }
+            ),
+        )
+        return cast("StoryPage", self._send(call))
+
     def why(
         self,
         session: str,
@@ -5057,6 +5293,45 @@ class AsyncViews:
             ),
         )
         return await self._send(call)
+
+    async def story(
+        self,
+        session: str,
+        *,
+        branch: str | None = None,
+        from_: int | None = None,
+        to: int | None = None,
+        last: bool | None = None,
+        limit: int | None = None,
+        chars: int | None = None,
+    ) -> StoryPage:
+        """Tells what happened on a branch, row by row, in plain words, as `steersman show` does.
+
+        `before` is the last line in front of the page that has rows, `next` the first line behind it; each is absent where there is none.
+
+        session: The id of the session
+        branch: The label or the id of a branch. Without one it is the current branch.
+        from_: The first line. Without one it is the first of the branch.
+        to: The last line. Without one it is the last of the branch.
+        last: True to get the last rows of these lines, otherwise the first.
+        limit: The most rows, at most 1000. The rows of a line stay together, so a page may have a few more.
+        chars: The most characters of a text. What is longer is cut, and has `cut`.
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/story", session=session),
+            query=given(
+                {
+                    "branch": branch,
+                    "from": from_,
+                    "to": to,
+                    "last": last,
+                    "limit": limit,
+                    "chars": chars,
+                }
+            ),
+        )
+        return cast("StoryPage", await self._send(call))
 
     async def why(
         self,

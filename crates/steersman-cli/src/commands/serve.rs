@@ -36,6 +36,12 @@ pub(crate) struct ServeArgs {
     /// Show metrics at this address, as `GET /metrics` in the OpenMetrics format. They need no token.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    /// Open the console in a browser. The address has a code in place of a token.
+    #[arg(long)]
+    open: bool,
+    /// Serve the console from a folder, to work on it; `none` serves no console.
+    #[arg(long, value_name = "DIR|none")]
+    console: Option<PathBuf>,
     #[command(flatten)]
     drive: Drive,
 }
@@ -59,6 +65,7 @@ pub(crate) use with_server::{paths, read, run, trouble};
 #[cfg(feature = "serve")]
 mod with_server {
     use super::{CommandError, Exit, Global, Printer, ServeArgs};
+    use crate::browser;
     use crate::commands::check;
     use crate::commands::run_all::erased;
     use crate::locate;
@@ -80,7 +87,8 @@ mod with_server {
     use steersman_machine::stored::by::USER;
     use steersman_machine::stored::ids::Name;
     use steersman_server::{
-        Limits, Metrics, NewToken, Options, Permission, Server, make_token, serve, serve_metrics,
+        Console, Limits, Metrics, NewToken, Options, Permission, Server, make_token, serve,
+        serve_metrics,
     };
     use tokio::net::TcpListener;
     use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -127,6 +135,12 @@ mod with_server {
     ) -> Result<Exit, CommandError> {
         is_named(&args)?;
         let webhooks_may_reach = reach(&args.webhooks_may_reach)?;
+        let console = console(args.console.as_deref())?;
+        if args.open && console.is_none() {
+            return Err(CommandError::usage(
+                "--open opens the console, and --console none serves none",
+            ));
+        }
         let paths = paths(&args.definitions);
         let definitions = read(&paths, printer)?;
         let mut signals = Signals::listen()?;
@@ -151,6 +165,7 @@ mod with_server {
                 webhooks_may_reach,
                 log: Some(Arc::new(move |line| requests.talk(dim(&line.to_string())))),
                 metrics: metrics.as_ref().map(|(_, metrics)| metrics.clone()),
+                console: console.clone(),
                 ..Options::default()
             },
         );
@@ -175,6 +190,13 @@ mod with_server {
             number,
             token.as_deref(),
         )?;
+        if console.is_some() {
+            printer.talk(format!("Console: http://{address}/"));
+            printer.next("steersman ui", "opens it in a browser");
+        }
+        if args.open {
+            opens(&server, &place, address, token.as_deref(), printer)?;
+        }
         let driven = loop {
             tokio::select! {
                 biased;
@@ -262,6 +284,43 @@ mod with_server {
         let (server, address) = (server.clone(), listener.local_addr()?);
         tokio::spawn(async move { serve_metrics(&server, metrics, listener).await });
         Ok(Some(address))
+    }
+
+    /// Returns the console that an option names.
+    fn console(named: Option<&Path>) -> Result<Option<Console>, CommandError> {
+        match named {
+            None => Ok(Some(Console::Embedded)),
+            Some(folder) if folder == Path::new("none") => Ok(None),
+            Some(folder) if folder.join("index.html").is_file() => {
+                Ok(Some(Console::Folder(folder.to_owned())))
+            }
+            Some(folder) => Err(CommandError::usage(format!(
+                "--console: there is no `{}`",
+                folder.join("index.html").display()
+            ))
+            .hint("a folder like crates/steersman-server/console, or `none`")),
+        }
+    }
+
+    /// Opens the console in a browser. Where the token is not known here, the page asks for one.
+    fn opens(
+        server: &Server,
+        place: &Place,
+        address: SocketAddr,
+        made: Option<&str>,
+        printer: &Printer,
+    ) -> Result<(), CommandError> {
+        let folder = crate::store::folder(&place.file)?;
+        let token = match &folder {
+            Some(folder) => std::fs::read_to_string(folder.join(TOKEN_FILE)).ok(),
+            None => made.map(str::to_owned),
+        };
+        let code = token.and_then(|token| server.code_for(token.trim()));
+        let url = browser::address(&format!("http://{address}"), code.as_deref());
+        if let Err(why) = browser::open(&url, folder.as_deref()) {
+            printer.complain(yellow(&format!("{why}; open http://{address}/ yourself")));
+        }
+        Ok(())
     }
 
     /// Refuses an address that others reach, unless the arguments say under which name they do.

@@ -32,7 +32,7 @@ const FLAGS: [&str; 12] = [
 ];
 
 /// A browser with one page.
-struct Browser {
+pub(crate) struct Browser {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
@@ -41,7 +41,7 @@ struct Browser {
     page: Option<String>,
     is_loaded: bool,
     /// Errors and warnings of the console.
-    faults: Vec<String>,
+    pub(crate) faults: Vec<String>,
 }
 
 impl Drop for Browser {
@@ -53,7 +53,7 @@ impl Drop for Browser {
 }
 
 impl Browser {
-    fn start(world: &World) -> Self {
+    pub(crate) fn start(world: &World) -> Self {
         let place = std::env::var("STEERSMAN_CHROMIUM").expect("the folder of Chromium");
         let program = Path::new(&place).join("chromium");
         let profile = format!("--user-data-dir={}/profile", world.folder.display());
@@ -90,7 +90,7 @@ impl Browser {
     }
 
     /// Calls a method of the DevTools, and returns its result.
-    fn call(&mut self, method: &str, params: Json) -> Json {
+    pub(crate) fn call(&mut self, method: &str, params: Json) -> Json {
         self.count += 1;
         let id = self.count;
         let mut call = json!({ "id": id, "method": method, "params": params });
@@ -135,7 +135,7 @@ impl Browser {
         }
     }
 
-    fn load(&mut self, method: &str, params: Json) {
+    pub(crate) fn load(&mut self, method: &str, params: Json) {
         self.is_loaded = false;
         self.call(method, params);
         while !self.is_loaded {
@@ -145,7 +145,7 @@ impl Browser {
     }
 
     /// Waits for an error in the console, and returns those that came.
-    fn complains(&mut self) -> Vec<String> {
+    pub(crate) fn complains(&mut self) -> Vec<String> {
         while self.faults.is_empty() {
             let event = self.read();
             self.hear(&event);
@@ -154,7 +154,7 @@ impl Browser {
     }
 
     /// Returns the value of an expression of JavaScript, and that of a promise once it has one.
-    fn value(&mut self, expression: &str) -> Json {
+    pub(crate) fn value(&mut self, expression: &str) -> Json {
         let params =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let mut told = self.call("Runtime.evaluate", params);
@@ -163,7 +163,7 @@ impl Browser {
     }
 
     /// Waits until a condition holds.
-    fn wait(&mut self, condition: &str) {
+    pub(crate) fn wait(&mut self, condition: &str) {
         self.value(&format!(
             "new Promise((done) => {{
                 const look = () => {{ if ({condition}) {{ watch.disconnect(); done(); }} }};
@@ -175,7 +175,7 @@ impl Browser {
     }
 
     /// Waits until the newest element that fits a selector has a text.
-    fn sees(&mut self, selector: &str, text: &str) {
+    pub(crate) fn sees(&mut self, selector: &str, text: &str) {
         let (selector, text) = (json!(selector), json!(text));
         self.wait(&format!(
             "[...document.querySelectorAll({selector})].at(-1)?.textContent.includes({text})"
@@ -183,7 +183,7 @@ impl Browser {
     }
 
     /// Types a text into an element, in place of what is there.
-    fn types(&mut self, selector: &str, text: &str) {
+    pub(crate) fn types(&mut self, selector: &str, text: &str) {
         let selector = json!(selector);
         self.value(&format!(
             "{{ const field = document.querySelector({selector}); field.focus(); field.select() }}"
@@ -192,14 +192,25 @@ impl Browser {
     }
 
     fn presses_enter(&mut self) {
+        self.presses("Enter");
+    }
+
+    /// Presses a key: a character, or a key by its name.
+    pub(crate) fn presses(&mut self, key: &str) {
+        let (code, text) = match key {
+            "Enter" => (13, "\r"),
+            "Escape" => (27, ""),
+            "Tab" => (9, ""),
+            text => (0, text),
+        };
         for kind in ["keyDown", "keyUp"] {
-            let key = json!({ "type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r" });
+            let key = json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text });
             self.call("Input.dispatchKeyEvent", key);
         }
     }
 
     /// Clicks on the button with a text, where it is on the screen.
-    fn clicks(&mut self, text: &str) {
+    pub(crate) fn clicks(&mut self, text: &str) {
         let place = self.value(&format!(
             "{{
                 const all = [...document.querySelectorAll('button')];
@@ -217,7 +228,7 @@ impl Browser {
     }
 
     /// Writes a picture of the page, if somebody wants to look at it.
-    fn pictured(&mut self, name: &str) {
+    pub(crate) fn pictured(&mut self, name: &str) {
         if let Ok(folder) = std::env::var("STEERSMAN_PICTURES") {
             let picture = self.call("Page.captureScreenshot", json!({}));
             let picture = STANDARD.decode(picture["data"].as_str().unwrap()).unwrap();

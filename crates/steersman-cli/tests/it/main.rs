@@ -23,6 +23,7 @@ mod check;
 mod chromium;
 mod clients;
 mod coder;
+mod console;
 mod contexts;
 mod cost;
 mod crash;

@@ -2,12 +2,13 @@
 
 use super::sessions::rows;
 use crate::ask::{At, Body, Params};
-use crate::caller::Caller;
+use crate::caller::{Caller, From, guesses, named};
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
 use crate::{NewToken, Permission, Server, make_token};
-use axum::Json;
-use axum::http::StatusCode;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ use utoipa_axum::routes;
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new()
         .routes(routes!(me))
+        .routes(routes!(code))
+        .routes(routes!(exchange))
         .routes(routes!(list, make))
         .routes(routes!(revoke))
 }
@@ -55,6 +58,65 @@ fn row(token: &Token) -> Value {
         "used": time(token.used),
         "note": token.note,
     })
+}
+
+/// A code that was made.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MadeCode)]
+struct MadeCode {
+    /// The code.
+    code: String,
+}
+
+/// Returns a code for the token of the request. `exchange` turns it into the token, once and within 60 seconds: a browser is started with
+/// it in the address (`/#c=CODE`), so that no token is in an address.
+#[utoipa::path(
+    post, path = "/v1/token/code", tag = "tokens", operation_id = "make_code",
+    responses((status = 201, description = "The code", body = MadeCode), Problems)
+)]
+async fn code(caller: Caller, headers: HeaderMap) -> Result<(StatusCode, Json<MadeCode>), Problem> {
+    let code = named(&headers).and_then(|token| caller.server.code_for(token));
+    let code = code.ok_or_else(|| {
+        let why = "too many codes wait to be exchanged";
+        Problem::new(Code::Rate, why).help("send the same again in a minute")
+    })?;
+    Ok((StatusCode::CREATED, Json(MadeCode { code })))
+}
+
+/// A code to exchange.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = TokenCode)]
+struct Exchange {
+    /// The code.
+    code: String,
+}
+
+/// The token of a code.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExchangedToken)]
+struct Exchanged {
+    /// The token itself.
+    token: String,
+}
+
+/// Returns the token for a code, and forgets the code. The request needs no token.
+#[utoipa::path(
+    post, path = "/v1/token/exchange", tag = "tokens", operation_id = "exchange_code", request_body = Exchange, security(()),
+    responses((status = 200, description = "The token", body = Exchanged), Problems)
+)]
+async fn exchange(
+    State(server): State<Server>,
+    from: Option<Extension<From>>,
+    Body(exchange): Body<Exchange>,
+) -> Result<Json<Exchanged>, Problem> {
+    let now = server.steersman().engine().clock().now();
+    if let Some(token) = server.codes().take(&exchange.code, now) {
+        return Ok(Json(Exchanged { token }));
+    }
+    guesses(&server, from.map(|from| from.0.0.ip()))?;
+    let why = "the code is not known, was exchanged before, or is older than 60 seconds";
+    Err(Problem::new(Code::Token, why).help("`steersman ui` opens the console with a new one"))
 }
 
 /// A page of a list.

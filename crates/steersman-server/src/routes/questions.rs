@@ -16,7 +16,7 @@ use steersman::views::list::PendingRow;
 use steersman::views::log::Log;
 use steersman::views::reader::Stored;
 use steersman::views::turn::Question;
-use steersman::{Act, By, PendingId, Resolution, SessionQuery};
+use steersman::{Act, By, PendingId, Resolution, SessionInfo, SessionQuery};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -85,18 +85,19 @@ async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value
     found.truncate(most);
     let mut items = Vec::with_capacity(found.len());
     for (info, row) in &found {
-        items.push(shown(&caller, &info.id, row).await?);
+        items.push(shown(&caller, info, row).await?);
     }
     Ok(Json(json!({ "items": items })))
 }
 
-async fn shown(caller: &Caller, session: &str, row: &PendingRow) -> Result<Value, Problem> {
+async fn shown(caller: &Caller, info: &SessionInfo, row: &PendingRow) -> Result<Value, Problem> {
     let mut row = serde_json::to_value(row).unwrap_or_default();
     if !caller.may(Permission::Context) {
-        let known = caller.steersman.engine().secrets_of(session).await?;
+        let known = caller.steersman.engine().secrets_of(&info.id).await?;
         known.mask(&mut row);
     }
-    row["session"] = json!(session);
+    row["session"] = json!(info.id);
+    row["network"] = json!(info.network);
     Ok(row)
 }
 
@@ -124,7 +125,7 @@ async fn of_session(caller: Caller, At(session): At<String>) -> Result<Json<Valu
             Some(log) => PendingRow::of(log, &seen, asked.pending()),
             None => PendingRow::from(asked.pending()),
         };
-        items.push(shown(&caller, &info.id, &row).await?);
+        items.push(shown(&caller, &info, &row).await?);
     }
     Ok(Json(json!({ "items": items })))
 }

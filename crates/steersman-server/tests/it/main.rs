@@ -11,6 +11,7 @@ mod acts;
 mod agui;
 mod agui_clients;
 mod changes;
+mod console;
 mod filters;
 mod guard;
 mod idempotent;

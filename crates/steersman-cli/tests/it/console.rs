@@ -1,0 +1,288 @@
+//! The console in Chromium (`scripts/chromium.sh`), used as a person uses it, and its pure modules in Node. An error or a warning in the browser's
+//! console fails a test.
+
+use crate::chromium::Browser;
+use crate::served::{Served, provider};
+use crate::world::{self, World};
+use reqwest::Method;
+use serde_json::{Value as Json, json};
+
+const REFUND: &str = r#"
+steersman: 1
+name: refund
+description: A desk that settles complaints about orders.
+labels: { order: "{{ state.order }}" }
+state:
+  order: { type: string, optional: true }
+  refunded: { type: integer, optional: true }
+tools:
+  find_order:
+    description: Looks up an order.
+    parameters: { order: string }
+    effect: read
+    command: [echo, "a kettle"]
+    set: { order: "{{ args.order }}" }
+  pay:
+    description: Pays money back.
+    parameters: { order: string, cents: { type: integer, minimum: 1 } }
+    effect: unsafe
+    approve: { when: args.cents > 2000, by: manager, ask: "Refund {{ args.cents }} for order {{ args.order }}?", edit: [cents] }
+    command: [echo, "paid {{ args.cents }}"]
+    set: { refunded: "{{ args.cents }}" }
+  wire:
+    description: Wires money.
+    parameters: { to: string }
+    effect: unsafe
+    timeout: 1s
+    command: [sleep, "30"]
+  login:
+    description: Logs in.
+    parameters: { user: string, password: { type: secret, ask: "Password of {{ args.user }}?" } }
+    effect: read
+    command: [echo, in]
+  choose:
+    description: Lets the customer choose.
+    parameters: { question: string, options: [string] }
+    ask: user
+agents:
+  manager: { person: { role: manager } }
+  desk: { system: "Order {{ state.order | default('unknown') }}.", tools: [find_order, pay, artifacts] }
+  wirer: { system: You wire money., tools: [wire] }
+  mailer: { system: You read mail., tools: [login] }
+  chooser: { system: You ask., tools: [choose] }
+entry: [desk, wirer, mailer, chooser]
+"#;
+
+const SCRIPT: &str = r#"
+desk:
+  - text: "I look it up. <img src=x onerror=\"document.title = 'hit'\">"
+    call: { find_order: { order: "4711" } }
+  - call: { artifact_write: { name: note.md, content: "# Refund\n\n* a **kettle** <script>document.title = 'hit'</script>\n" } }
+  - call: { pay: { order: "4711", cents: 3990 } }
+  - "It is on its way.\u202e"
+  - Once more.
+  - And again.
+wirer:
+  - call: { wire: { to: NO93 } }
+  - It is settled.
+mailer:
+  - call: { login: { user: ann } }
+  - I am in.
+chooser:
+  - call: { choose: { question: "Which of the two?", options: [home, office] } }
+  - I send it there.
+"#;
+
+/// A desk that is served, sessions of all its entries, and a browser that is signed in by a code.
+struct Desk {
+    world: World,
+    served: Served,
+    page: Browser,
+    /// The sessions of the desk, the wirer, the mailer and the chooser.
+    sessions: Vec<String>,
+}
+
+impl Desk {
+    fn open() -> Self {
+        provider();
+        let world = World::new();
+        world.write("steersman.yaml", REFUND);
+        world.write("script.yaml", SCRIPT);
+        let served = Served::listening(&world, "127.0.0.1:0");
+        let mut page = Browser::start(&world);
+        let mut sessions = Vec::new();
+        for entry in ["desk", "wirer", "mailer", "chooser"] {
+            let body = json!({ "definition": "refund", "entry": entry, "message": "Where is my refund?" });
+            let turn = asks(&served, Method::POST, "/v1/sessions", Some(&body));
+            sessions.push(turn["session"].as_str().unwrap().to_owned());
+        }
+        let opened = world.run(&["--server", &served.at, "ui", "--print"]);
+        let url = opened.out.trim().to_owned();
+        assert!(url.starts_with(&format!("{}/#c=", served.at)), "{url}");
+        page.load("Page.navigate", json!({ "url": url }));
+        page.wait("document.querySelectorAll('.row.session').length === 5");
+        Self {
+            world,
+            served,
+            page,
+            sessions,
+        }
+    }
+
+    fn session(&self, at: usize) -> &str {
+        &self.sessions[at]
+    }
+
+    /// Goes to a screen.
+    fn goes(&mut self, route: &str) {
+        self.page.value(&format!("location.hash = {}", json!(route)));
+    }
+
+    /// Nothing of what a model said became an element, no request left the server, and nothing was complained about.
+    fn is_clean(&mut self) {
+        let found = self.page.value(
+            "[document.querySelectorAll('main [onerror], main script').length, document.title,
+              performance.getEntriesByType('resource').filter((one) => !one.name.startsWith(location.origin) && !one.name.startsWith('blob:')).length]",
+        );
+        assert_eq!(found, json!([0, "Steersman", 0]));
+        assert_eq!(self.page.faults, Vec::<String>::new());
+    }
+}
+
+/// Asks the server, and returns the body of its answer. A session has settled by then.
+fn asks(served: &Served, method: Method, path: &str, body: Option<&Json>) -> Json {
+    let request = served.request(method, path).header("prefer", "wait=30");
+    let request = match body {
+        Some(body) => request.json(body),
+        None => request,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let response = request.send().await.unwrap();
+        let status = response.status();
+        assert!(status.is_success(), "{path}: {status}");
+        response.json().await.unwrap()
+    })
+}
+
+mod chromium {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+    fn every_screen_opens_in_both_themes_and_on_a_phone() {
+        let mut desk = Desk::open();
+        // The code is gone from the address, and the token is in none.
+        let kept = desk.page.value("JSON.stringify([location.href, {...localStorage}, document.cookie])");
+        assert!(!kept.as_str().unwrap().contains("c=") && !kept.as_str().unwrap().contains("stm_"));
+        let of = format!("#/s/{}", desk.session(0));
+        let screens = [
+            ("#/".to_owned(), ".row.session a"),
+            ("#/inbox".to_owned(), ".card .asks"),
+            (of.clone(), ".story-row .clamp"),
+            (format!("{of}?at=2"), ".pane .chain li"),
+            (format!("{of}/contexts"), ".segment pre"),
+            (format!("{of}/effects"), ".effects .standing"),
+            (format!("{of}/state"), ".state code"),
+            (format!("{of}/artifacts"), ".file .markdown"),
+            (format!("{of}/branches"), ".branches a"),
+            (format!("{of}/graph"), ".picture img"),
+            ("#/definitions/refund".to_owned(), ".picture img"),
+        ];
+        for (width, height) in [(1280, 800), (390, 844)] {
+            for theme in ["light", "dark"] {
+                let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+                desk.page.call("Emulation.setDeviceMetricsOverride", size);
+                let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] });
+                desk.page.call("Emulation.setEmulatedMedia", media);
+                for (route, selector) in &screens {
+                    desk.goes(route);
+                    desk.page.wait(&format!("document.querySelector({})", json!(selector)));
+                    let wide = desk.page.value("document.documentElement.scrollWidth <= innerWidth");
+                    assert_eq!(wide, true, "{route} at {width}");
+                    let nameless = desk.page.value(
+                        "[...document.querySelectorAll('button, a, input, select, textarea')].filter((one) =>
+                            !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length || one.closest('label'))).length",
+                    );
+                    assert_eq!(nameless, 0, "{route}");
+                    let name = route.replace(['#', '/', '?', '='], "-").replace(&desk.sessions[0], "s");
+                    desk.page.pictured(&format!("console{name}-{width}-{theme}"));
+                }
+            }
+        }
+        // A link leads to the same screen after a reload.
+        desk.goes(&format!("{of}/effects"));
+        desk.page.load("Page.reload", json!({}));
+        desk.page.wait("document.querySelector('.effects .standing')");
+        desk.is_clean();
+    }
+
+    #[test]
+    #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+    fn questions_of_all_kinds_are_answered() {
+        let mut desk = Desk::open();
+        desk.goes("#/inbox");
+        desk.page.wait("document.querySelectorAll('.card').length === 4");
+        // By keys alone: to the field of the first question, a changed amount, and Enter.
+        let first = "[...document.querySelectorAll('.card')].find((card) => card.textContent.includes('Refund 3990'))";
+        desk.page.wait(&format!("{first}.querySelector('.fields input')"));
+        desk.page.value(&format!("{first}.querySelector('.fields input').id = 'cents'"));
+        desk.page.types("#cents", "2500");
+        desk.page.wait("[...document.querySelectorAll('button')].some((one) => one.textContent === 'Approve changed pay')");
+        desk.page.presses("Enter");
+        desk.page.sees(".toast", "Approved with changed arguments.");
+        desk.page.wait("document.querySelectorAll('.card').length === 3");
+        desk.page.clicks("home");
+        desk.page.sees(".toast", "Answered: home.");
+        desk.page.clicks("It did not…");
+        desk.page.sees(".card .says", "wire runs again");
+        desk.page.clicks("Back");
+        desk.page.clicks("Give up…");
+        desk.page.clicks("End the call as failed");
+        desk.page.sees(".toast", "Resolved.");
+        // A secret has a page of its own.
+        let mailer = desk.session(2).to_owned();
+        let asked = asks(&desk.served, Method::GET, &format!("/v1/sessions/{mailer}/questions"), None);
+        desk.goes(&format!("#/s/{mailer}/q/{}", asked["items"][0]["id"].as_str().unwrap()));
+        desk.page.wait("document.querySelector('[type=password]')");
+        desk.page.types("[type=password]", "tiger lily 7");
+        desk.page.clicks("Seal and send");
+        desk.page.sees("h2", "Sealed.");
+        let held = desk.page.value("document.documentElement.outerHTML + JSON.stringify({...sessionStorage})");
+        assert!(!held.as_str().unwrap().contains("tiger lily"));
+        desk.goes("#/inbox");
+        desk.page.sees("h2", "Nobody is asked");
+        let effects = format!("/v1/sessions/{}/effects", desk.session(0));
+        let effects = asks(&desk.served, Method::GET, &effects, None);
+        assert_eq!(effects["sums"]["pay"], json!({ "intended": 1, "done": 1, "repeated": 0 }));
+        let pay = effects["items"].as_array().unwrap().last().unwrap();
+        assert_eq!(pay["args"]["cents"], 2500);
+        desk.is_clean();
+    }
+
+    #[test]
+    #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+    fn a_story_goes_on_over_a_kill_and_shows_each_row_once() {
+        let mut desk = Desk::open();
+        let session = desk.session(0).to_owned();
+        desk.goes(&format!("#/s/{session}"));
+        desk.page.wait("document.querySelectorAll('.story-row').length > 5");
+        desk.page.clicks("Approve pay");
+        desk.page.sees(".story-row.said .clamp", "It is on its way.⟨202e⟩");
+        desk.page.types(".say textarea", "Thank you.");
+        desk.page.presses("Enter");
+        desk.page.sees(".story-row.said .clamp", "Once more.");
+        // The server dies and is started again at the same address. What is on the screen stays, and what comes after is there once.
+        let at = desk.served.at.trim_start_matches("http://").to_owned();
+        desk.served.kill();
+        desk.page.sees(".live.not", "not live since");
+        let refused = desk.page.complains();
+        assert!(!refused.is_empty());
+        desk.served = Served::listening(&desk.world, &at);
+        let say = json!({ "text": "Still there?" });
+        asks(&desk.served, Method::POST, &format!("/v1/sessions/{session}/messages"), Some(&say));
+        desk.page.sees(".story-row.said .clamp", "And again.");
+        desk.page.wait("document.querySelector('.live.is')");
+        let story = asks(&desk.served, Method::GET, &format!("/v1/sessions/{session}/story"), None);
+        let rows = story["items"].as_array().unwrap().len();
+        desk.page.wait(&format!("document.querySelectorAll('.story-row').length === {rows}"));
+        let found = desk.page.value("[document.querySelectorAll('main [onerror]').length, document.title]");
+        assert_eq!(found, json!([0, "Steersman"]));
+    }
+}
+
+mod typescript_client {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    #[ignore = "needs Node: STEERSMAN_TYPESCRIPT=$(scripts/typescript.sh)"]
+    fn the_pure_modules_of_the_console_keep_their_laws() {
+        let tests = world::root().join("crates/steersman-server/tests/console/pure.test.mjs");
+        let told = Command::new("node").arg("--test").arg(tests).output().unwrap();
+        let said = String::from_utf8_lossy(&told.stdout);
+        assert!(told.status.success(), "{said}");
+        assert!(said.contains("# fail 0"), "{said}");
+    }
+}

@@ -1,0 +1,158 @@
+// Requests to the API, and its streams. Errors are problem documents.
+
+import * as auth from './auth.mjs';
+import { Frames } from './sse.mjs';
+
+/** The reason why a request was not carried out. */
+export class Problem extends Error {
+  constructor({ title, detail, code, help, status }) {
+    super(detail ?? title);
+    Object.assign(this, { title, detail, code, help, status });
+  }
+}
+
+/** The problem of a request that no server answered. */
+function unreached() {
+  return new Problem({
+    title: 'The server does not answer',
+    detail: 'No answer came. What was sent under a key may be sent again.',
+    code: 'unreached',
+    status: 0,
+  });
+}
+
+async function send(method, path, { body, headers = {}, signal } = {}) {
+  const sent = { ...headers };
+  const token = auth.current();
+  if (token) sent.authorization = `Bearer ${token}`;
+  if (body !== undefined) sent['content-type'] = 'application/json';
+  let response;
+  try {
+    response = await fetch(path, { method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body), signal });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw unreached();
+  }
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({ title: response.statusText, code: 'internal' }));
+  if (response.status === 401 && token === auth.current()) auth.lapse();
+  throw new Problem({ ...problem, status: response.status });
+}
+
+/** Returns a path with its variable parts and its query. */
+export function path(parts, query = {}) {
+  const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '');
+  const search = new URLSearchParams(kept).toString();
+  return `v1/${parts.map((part) => encodeURIComponent(part)).join('/')}${search ? `?${search}` : ''}`;
+}
+
+export async function get(where, { signal } = {}) {
+  const response = await send('GET', where, { signal });
+  return response.json();
+}
+
+/** Returns the content of a path as bytes, and its media type. */
+export async function content(where) {
+  const response = await send('GET', where);
+  return response.blob();
+}
+
+/** Carries out an act. The same key makes a repetition the same act. */
+export async function act(where, body = {}, key = undefined) {
+  const headers = key ? { 'idempotency-key': key } : {};
+  const response = await send('POST', where, { body, headers });
+  return response.status === 204 ? null : response.json();
+}
+
+export async function remove(where) {
+  await send('DELETE', where);
+}
+
+/** Returns a key for an act that a person begins. */
+export function key() {
+  return crypto.randomUUID();
+}
+
+/** Seconds between attempts to reach a stream again. */
+const PAUSES = [1, 2, 4, 8, 16, 30];
+/** Milliseconds without a sign of life after which a stream is opened again. The server sends a comment every 15 seconds. */
+const SILENCE = 40_000;
+
+/**
+ * Follows a stream until `close` is called. `hear` gets each event; `state` gets `{ live: true }`, or `{ live: false, since, again }`.
+ * A stream that breaks is opened again behind the last event that had an id.
+ */
+export function follow(where, hear, state) {
+  const stop = new AbortController();
+  let last = null;
+  let failures = 0;
+  let since = null;
+  let wake = null;
+
+  async function once() {
+    const headers = last === null ? {} : { 'last-event-id': last };
+    const lost = new AbortController();
+    const cut = () => lost.abort();
+    stop.signal.addEventListener('abort', cut);
+    let timer;
+    const alive = () => {
+      clearTimeout(timer);
+      timer = setTimeout(cut, SILENCE);
+    };
+    try {
+      alive();
+      const response = await send('GET', where, { headers, signal: lost.signal });
+      const frames = new Frames();
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return;
+        alive();
+        for (const event of frames.push(value)) {
+          if (event.id) last = event.id;
+          if (event.event === 'hello') {
+            failures = 0;
+            since = null;
+            state({ live: true });
+          }
+          hear(JSON.parse(event.data), event.event);
+        }
+      }
+    } finally {
+      clearTimeout(timer);
+      stop.signal.removeEventListener('abort', cut);
+    }
+  }
+
+  async function run() {
+    while (!stop.signal.aborted) {
+      try {
+        await once();
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        if (error instanceof Problem && [401, 403, 404].includes(error.status)) {
+          state({ live: false, since: since ?? Date.now(), problem: error });
+          return;
+        }
+      }
+      if (stop.signal.aborted) return;
+      since ??= Date.now();
+      const pause = PAUSES[Math.min(failures, PAUSES.length - 1)] * 1000 * (0.8 + 0.4 * Math.random());
+      failures += 1;
+      state({ live: false, since, again: Date.now() + pause });
+      await new Promise((done) => {
+        wake = done;
+        setTimeout(done, pause);
+      });
+    }
+  }
+
+  run();
+  return {
+    close: () => {
+      stop.abort();
+      wake?.();
+    },
+    retry: () => wake?.(),
+  };
+}

@@ -1,0 +1,138 @@
+// The console: what is around all screens, and which screen an address means.
+
+import * as api from './api.mjs';
+import * as auth from './auth.mjs';
+import { App, pressed, useApi, useKeys } from './hooks.mjs';
+import { Dialog } from './parts/bits.mjs';
+import { Rail } from './parts/rail.mjs';
+import { KEYS } from './parts/keys.mjs';
+import { link, read } from './route.mjs';
+import { html, render, useCallback, useEffect, useMemo, useState } from './ui.mjs';
+import { Definitions } from './screens/definitions.mjs';
+import { Inbox } from './screens/inbox.mjs';
+import { QuestionPage } from './screens/question.mjs';
+import { Session } from './screens/session.mjs';
+import { Sessions } from './screens/sessions.mjs';
+import { SignIn } from './screens/signin.mjs';
+
+/** The places where choices of the person are kept that are no secret. */
+const THEME = 'steersman.theme';
+const SINGLE_KEYS = 'steersman.keys';
+
+function useRoute() {
+  const [route, set] = useState(() => read(location.hash));
+  useEffect(() => {
+    const changed = () => set(read(location.hash));
+    addEventListener('hashchange', changed);
+    return () => removeEventListener('hashchange', changed);
+  }, []);
+  return route;
+}
+
+function useTheme() {
+  const system = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  const [theme, set] = useState(localStorage.getItem(THEME));
+  useEffect(() => {
+    if (!theme) return;
+    document.documentElement.dataset.theme = theme;
+    localStorage.setItem(THEME, theme);
+  }, [theme]);
+  return [theme ?? system, set];
+}
+
+function Screen({ route, me }) {
+  const [first, second, third, fourth] = route.parts;
+  switch (first) {
+    case undefined:
+    case 'sessions':
+      return html`<${Sessions} query=${route.query} />`;
+    case 'inbox':
+      return html`<${Inbox} query=${route.query} />`;
+    case 's':
+      if (third === 'q') return html`<${QuestionPage} key=${`${second}/${fourth}`} session=${second} question=${fourth} />`;
+      return html`<${Session} key=${second} session=${second} tab=${third ?? 'story'} of=${fourth} query=${route.query} me=${me} />`;
+    case 'definitions':
+      return html`<${Definitions} definition=${second} />`;
+    default:
+      return html`<main class="page"><div class="empty"><h1>There is no such page</h1><p><a href="#/">All sessions</a></p></div></main>`;
+  }
+}
+
+function Shell({ me }) {
+  const route = useRoute();
+  const [theme, setTheme] = useTheme();
+  const [help, showHelp] = useState(false);
+  const [single, setSingle] = useState(localStorage.getItem(SINGLE_KEYS) !== 'off');
+  const [toast, setToast] = useState(null);
+  const open = useApi(api.path(['questions'], { limit: 200 }));
+  const go = (parts, query) => {
+    location.hash = link(parts, query);
+  };
+
+  useKeys({
+    'g s': () => go([]),
+    'g i': () => go(['inbox']),
+    'g d': () => go(['definitions']),
+    '?': () => showHelp(true),
+    t: () => setTheme(theme === 'dark' ? 'light' : 'dark'),
+  });
+  useEffect(() => {
+    const hear = (event) => pressed(event, single);
+    addEventListener('keydown', hear);
+    return () => removeEventListener('keydown', hear);
+  }, [single]);
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === 'visible' && open.reload(), 20_000);
+    return () => clearInterval(timer);
+  }, []);
+  useEffect(() => {
+    if (!toast) return undefined;
+    const timer = setTimeout(() => setToast(null), 6000);
+    return () => clearTimeout(timer);
+  }, [toast]);
+
+  const told = useCallback((text) => setToast(text), []);
+  const app = useMemo(() => ({ me, open, told, go }), [me, open.data, told]);
+  return html`
+    <${App.Provider} value=${app}>
+      <a class="skip" href="#content" onClick=${(event) => {
+        event.preventDefault();
+        document.querySelector('main')?.focus();
+      }}>Skip to the content</a>
+      <div class="frame">
+        <${Rail} at=${route.parts[0]} me=${me} open=${open.data?.items} theme=${theme} setTheme=${setTheme} help=${() => showHelp(true)} />
+        <${Screen} route=${route} me=${me} />
+      </div>
+      <div class="toast" role="status" aria-live="polite">${toast ? html`<span>${toast}</span>` : null}</div>
+      ${help
+        ? html`<${Dialog} title="Keys" close=${() => showHelp(false)}>
+            <dl class="keys">${KEYS.map(([keys, does]) => html`<div><dt>${keys.split(' ').map((key) => html`<kbd>${key}</kbd>`)}</dt><dd>${does}</dd></div>`)}</dl>
+            <label class="check"><input type="checkbox" checked=${single} onChange=${(event) => {
+              setSingle(event.target.checked);
+              localStorage.setItem(SINGLE_KEYS, event.target.checked ? 'on' : 'off');
+            }} /> Single keys act</label>
+          <//>`
+        : null}
+    <//>
+  `;
+}
+
+/** Everything behind the sign-in: what the token may do is asked first. */
+function Root({ found }) {
+  const [token, set] = useState(auth.current());
+  const [why, setWhy] = useState(found);
+  useEffect(() => auth.watch(() => set(auth.current())), []);
+  const me = useApi(token ? api.path(['me']) : null);
+  useEffect(() => {
+    if (token) setWhy(null);
+  }, [token]);
+  if (!token || read(location.hash).parts[0] === 'token') return html`<${SignIn} why=${why} problem=${me.problem} />`;
+  if (me.problem) return html`<${SignIn} why=${me.problem.detail} again=${me.reload} />`;
+  if (!me.data) return null;
+  return html`<${Shell} me=${me.data} key=${me.data.name} />`;
+}
+
+const why = await auth.find().catch(() => 'The server did not answer. Try again, or sign in with a token.');
+const app = document.getElementById('app');
+app.textContent = '';
+render(html`<${Root} found=${why} />`, app);

@@ -1,0 +1,108 @@
+// Small parts that all screens use.
+
+import { Fragment, html, useEffect, useRef, useState } from '../ui.mjs';
+import * as words from '../words.mjs';
+
+/** The state of a session: a sign and a word, so that no meaning is in the colour alone. */
+export function Status({ of, note }) {
+  const { word, tone, sign } = words.status(of);
+  return html`<span class=${`status ${tone}`}><span class="sign" aria-hidden="true">${sign}</span>${word}${note ? html`<span class="note"> ${note}</span>` : null}</span>`;
+}
+
+/** A time: how long ago, with the exact time as its title. */
+export function Ago({ at }) {
+  const now = useNow();
+  return html`<time datetime=${at} title=${new Date(at).toLocaleString()}>${words.ago(at, now)}</time>`;
+}
+
+/** The time until something ends by itself. */
+export function Due({ at }) {
+  const now = useNow();
+  if (!at) return null;
+  const isSoon = Date.parse(at) - now < 600_000;
+  return html`<time class=${isSoon ? 'due soon' : 'due'} datetime=${at} title=${`ends by itself at ${new Date(at).toLocaleString()}`}>${words.due(at, now)}</time>`;
+}
+
+let ticking = null;
+const tickers = new Set();
+
+/** The time, as of the last few seconds. */
+export function useNow() {
+  const [now, set] = useState(Date.now());
+  useEffect(() => {
+    tickers.add(set);
+    ticking ??= setInterval(() => tickers.forEach((tick) => tick(Date.now())), 5000);
+    return () => tickers.delete(set);
+  }, []);
+  return now;
+}
+
+/** The reason why something could not be shown, at the place that failed. */
+export function Trouble({ problem, again }) {
+  return html`
+    <div class="trouble" role="alert">
+      <strong>${problem.title ?? 'Something went wrong'}</strong>
+      <p>${words.plain(problem.detail ?? problem.message)}</p>
+      ${problem.help ? html`<p class="help">${words.plain(problem.help)}</p>` : null}
+      ${again ? html`<button type="button" onClick=${again}>Try again</button>` : null}
+    </div>
+  `;
+}
+
+/** A screen without content: what would be here, and what makes it. */
+export function Empty({ title, children }) {
+  return html`<div class="empty"><h2>${title}</h2>${children}</div>`;
+}
+
+/** A command, with a button that copies it. */
+export function Command({ text }) {
+  return html`<div class="command"><code>${text}</code><${Copy} text=${text} label="Copy" /></div>`;
+}
+
+export function Copy({ text, label }) {
+  const [done, set] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    set(true);
+    setTimeout(() => set(false), 1500);
+  };
+  return html`<button type="button" class="quiet small" onClick=${copy} aria-label=${`${label}: ${text.slice(0, 60)}`}>${done ? 'Copied' : label}</button>`;
+}
+
+/** Grey bars while nothing is there yet. They come late, so that what is fast does not flicker. */
+export function Bars({ count = 6 }) {
+  const [late, set] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => set(true), 150);
+    return () => clearTimeout(timer);
+  }, []);
+  if (!late) return html`<div class="bars" aria-busy="true"></div>`;
+  return html`<div class="bars" aria-busy="true" role="status"><span class="hidden">Loading</span>${Array.from({ length: count }, () => html`<i></i>`)}</div>`;
+}
+
+/** A control that the token does not allow says so. */
+export function Allowed({ me, needs, children }) {
+  if (me.allows.includes(needs)) return children;
+  return html`<span class="disallowed" title=${`This needs the permission "${needs}", which this token does not have.`}>${children}</span>`;
+}
+
+/** What a screen shows of a request: content, a problem, or grey bars. */
+export function Loaded({ of, children }) {
+  if (of.problem && !of.data) return html`<${Trouble} problem=${of.problem} again=${of.reload} />`;
+  if (!of.data) return html`<${Bars} />`;
+  return html`<${Fragment}>${of.problem ? html`<${Trouble} problem=${of.problem} again=${of.reload} />` : null}${children(of.data)}<//>`;
+}
+
+/** A dialog over the page. Escape closes it, and the focus returns to where it was. */
+export function Dialog({ title, close, children, wide }) {
+  const dialog = useRef(null);
+  useEffect(() => {
+    dialog.current.showModal();
+  }, []);
+  return html`
+    <dialog ref=${dialog} class=${wide ? 'wide' : ''} aria-label=${title} onClose=${close} onClick=${(event) => event.target === dialog.current && dialog.current.close()}>
+      <header><h2>${title}</h2><button type="button" class="quiet close" aria-label="Close" onClick=${() => dialog.current.close()}>✕</button></header>
+      <div class="inside">${children}</div>
+    </dialog>
+  `;
+}

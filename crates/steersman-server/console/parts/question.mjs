@@ -1,0 +1,228 @@
+// A question to a person: what is asked, what each answer does, and the controls that answer it.
+
+import * as api from '../api.mjs';
+import { rolesFor, useAct, useApp } from '../hooks.mjs';
+import { html, useEffect, useRef, useState } from '../ui.mjs';
+import { call, plain } from '../words.mjs';
+import { Trouble } from './bits.mjs';
+import { Text, Value } from './text.mjs';
+
+/** What each kind is called, and what it means. */
+const KINDS = {
+  approval: ['approval', 'A person decides on a call with exactly these arguments.'],
+  input: ['secret', 'The session needs a secret. It is sealed before it is stored, and no model sees it.'],
+  doubt: ['doubt', 'Nobody knows whether this happened.'],
+  budget: ['budget', 'The call may cost more than is left.'],
+  repeat: ['repetition', 'An equal effect was done or given up before.'],
+  question: ['question', 'An agent asks.'],
+  event: ['event', 'An event from outside is awaited.'],
+  timer: ['time', 'A time is awaited.'],
+  again: ['retry', 'A failed attempt is repeated at a time.'],
+  hold: ['hold', 'A person holds the tool.'],
+  outage: ['outage', 'The place of a model does not answer. The session goes on by itself.'],
+};
+
+export function kindWord(kind) {
+  return KINDS[kind]?.[0] ?? kind;
+}
+
+/** The controls of a question. `done` is called with a sentence once an answer is on disk. */
+export function Answer({ question, done, focus }) {
+  const { me } = useApp();
+  const roles = rolesFor(me, question);
+  const [role, setRole] = useState(roles[0]);
+  const first = useRef(null);
+  useEffect(() => {
+    if (focus) first.current?.querySelector('button, input, textarea')?.focus();
+  }, [focus]);
+  if (!KINDS[question.kind] || ['event', 'timer', 'again', 'hold', 'outage'].includes(question.kind)) {
+    return html`<p class="help">${KINDS[question.kind]?.[1] ?? 'It ends by itself.'}</p>`;
+  }
+  if (roles.length === 0) {
+    return html`<p class="help">${`For ${question.for.join(', ')}. This token acts as ${me.roles.join(', ') || 'user'}.`}</p>`;
+  }
+  if (!me.allows.includes('decide')) {
+    return html`<p class="help">Answering needs the permission <code>decide</code>, which this token does not have.</p>`;
+  }
+  const parts = { approval: Approval, budget: Approval, repeat: Approval, question: Reply, input: Secret, doubt: Doubt };
+  return html`
+    <div class="answer" ref=${first}>
+      ${roles.length > 1 ? html`<label class="as">as <select value=${role} onChange=${(event) => setRole(event.target.value)}>${roles.map((one) => html`<option>${one}</option>`)}</select></label>` : null}
+      <${parts[question.kind]} question=${question} role=${role} done=${done} />
+    </div>
+  `;
+}
+
+function useAnswer(question, done) {
+  const act = useAct();
+  const send = async (how, body, told) => {
+    const receipt = await act.run(api.path(['sessions', question.session, 'questions', question.id, how]), body);
+    if (!receipt) return false;
+    done?.(receipt.fate === 'taken' ? told : `${told} The session takes it when it is driven again.`);
+    return true;
+  };
+  return { ...act, send, busy: act.is === 'sent' };
+}
+
+function Refusal({ act }) {
+  if (act.is !== 'refused') return null;
+  return html`<${Trouble} problem=${act.problem} />`;
+}
+
+function Approval({ question, role, done }) {
+  const act = useAnswer(question, done);
+  const [args, setArgs] = useState(() => Object.fromEntries(question.edit.map((name) => [name, JSON.stringify(question.args?.[name])])));
+  const [reason, setReason] = useState(null);
+  const changed = changes(question, args);
+  const words = {
+    approval: [`Approve ${call(question.tool ?? 'it', null).replace('()', '')}`, `It runs once, with exactly ${changed ? 'the changed' : 'these'} arguments.`],
+    budget: ['Allow the cost', 'The call begins, and may cost more than is left.'],
+    repeat: ['Let it run again', 'The call runs, although an equal one was done or given up before.'],
+  }[question.kind];
+  const isWrong = changed === undefined;
+  if (reason !== null) {
+    return html`
+      <form class="stack" onSubmit=${async (event) => {
+        event.preventDefault();
+        await act.send('reject', { as: role, reason: reason || undefined }, 'Rejected.');
+      }}>
+        <label>Reason, which the model reads<input value=${reason} autofocus onInput=${(event) => setReason(event.target.value)} /></label>
+        <div class="buttons">
+          <button class="bad" type="submit" disabled=${act.busy}>Reject${question.tool ? ` ${question.tool}` : ''}</button>
+          <button class="quiet" type="button" onClick=${() => setReason(null)}>Back</button>
+        </div>
+        <${Refusal} act=${act} />
+      </form>
+    `;
+  }
+  return html`
+    <form class="stack" onSubmit=${async (event) => {
+      event.preventDefault();
+      if (isWrong) return;
+      const body = changed ? { as: role, args: { ...question.args, ...changed } } : { as: role };
+      await act.send('approve', body, changed ? 'Approved with changed arguments.' : 'Approved.');
+    }}>
+      ${question.edit.length > 0
+        ? html`<div class="fields">${question.edit.map((name) => html`<label>${plain(name)}<input value=${args[name]} onInput=${(event) => setArgs({ ...args, [name]: event.target.value })} aria-invalid=${value(args[name]) === undefined} /></label>`)}</div>`
+        : null}
+      <div class="buttons">
+        <button class="primary" type="submit" disabled=${act.busy || isWrong}>${changed && question.kind === 'approval' ? `Approve changed ${question.tool}` : words[0]}</button>
+        <button type="button" disabled=${act.busy} onClick=${() => setReason('')}>Reject…</button>
+        <span class="says">${isWrong ? 'A changed argument is not JSON: put texts into quotation marks.' : words[1]}</span>
+      </div>
+      <${Refusal} act=${act} />
+    </form>
+  `;
+}
+
+/** Returns the arguments that differ from those of the call, null if none does, undefined if one cannot be read. */
+function changes(question, args) {
+  const changed = {};
+  for (const [name, text] of Object.entries(args)) {
+    const now = value(text);
+    if (now === undefined) return undefined;
+    if (JSON.stringify(now) !== JSON.stringify(question.args?.[name])) changed[name] = now;
+  }
+  return Object.keys(changed).length > 0 ? changed : null;
+}
+
+function value(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function Reply({ question, role, done }) {
+  const act = useAnswer(question, done);
+  const [text, set] = useState('');
+  const own = (event) => {
+    event.preventDefault();
+    if (text) act.send('answer', { as: role, text }, 'Answered.');
+  };
+  return html`
+    <form class="stack" onSubmit=${own}>
+      ${question.options.length > 0
+        ? html`<div class="buttons">${question.options.map((option) => html`<button class="primary" type="button" disabled=${act.busy} onClick=${() => act.send('answer', { as: role, option }, `Answered: ${option}.`)}>${plain(option)}</button>`)}</div>`
+        : null}
+      <div class="pair">
+        <input value=${text} aria-label="Your answer" placeholder=${question.options.length > 0 ? 'or something else' : 'Your answer'} onInput=${(event) => set(event.target.value)} />
+        <button type="submit" disabled=${act.busy || !text}>Answer</button>
+      </div>
+      <${Refusal} act=${act} />
+    </form>
+  `;
+}
+
+function Secret({ question, role, done }) {
+  const act = useAnswer(question, done);
+  const field = useRef(null);
+  const enter = async (event) => {
+    event.preventDefault();
+    const text = field.current.value;
+    field.current.value = '';
+    if (text) await act.send('answer', { as: role, text }, 'Sealed.');
+  };
+  return html`
+    <form class="stack" onSubmit=${enter} autocomplete="off">
+      <div class="pair">
+        <input type="password" ref=${field} autocomplete="off" spellcheck="false" aria-label=${plain(question.text)} />
+        <button class="primary" type="submit" disabled=${act.busy}>Seal and send</button>
+      </div>
+      <p class="says">It is sealed before it is stored. No model sees it, and this page forgets it.</p>
+      <${Refusal} act=${act} />
+    </form>
+  `;
+}
+
+function Doubt({ question, role, done }) {
+  const act = useAnswer(question, done);
+  const [how, set] = useState(null);
+  const [result, setResult] = useState('""');
+  const tool = question.tool ?? 'it';
+  const ways = {
+    done: ['It happened', `The session goes on as if ${tool} had returned this result. It does not run again.`, `Say that ${tool} happened`],
+    not_performed: ['It did not', `${tool} runs again, with the same arguments.`, `Run ${tool} again`],
+    fail: ['Give up', `The call ends as failed: the model reads that nobody knows.`, 'End the call as failed'],
+  };
+  if (!how) {
+    return html`<div class="buttons">${Object.entries(ways).map(([key, [name]]) => html`<button type="button" onClick=${() => set(key)}>${name}…</button>`)}</div>`;
+  }
+  const [, says, button] = ways[how];
+  const isWrong = how === 'done' && value(result) === undefined;
+  return html`
+    <form class="stack" onSubmit=${(event) => {
+      event.preventDefault();
+      if (!isWrong) act.send('resolve', { as: role, how, result: how === 'done' ? value(result) : undefined }, 'Resolved.');
+    }}>
+      <p class="says">${says}</p>
+      ${how === 'done'
+        ? html`<label>Result, as the tool would have returned it (JSON${question.needs.length > 0 ? `, with ${question.needs.join(', ')}` : ''})<input value=${result} aria-invalid=${isWrong} onInput=${(event) => setResult(event.target.value)} /></label>`
+        : null}
+      <div class="buttons">
+        <button class=${how === 'fail' ? 'bad' : 'primary'} type="submit" disabled=${act.busy || isWrong}>${button}</button>
+        <button class="quiet" type="button" onClick=${() => set(null)}>Back</button>
+      </div>
+      <${Refusal} act=${act} />
+    </form>
+  `;
+}
+
+/** What a question shows besides its text. */
+export function Facts({ question }) {
+  const args = question.args && typeof question.args === 'object' && Object.keys(question.args).length > 0 ? question.args : null;
+  return html`
+    <div class="facts">
+      ${question.tool ? html`<p class="call"><code>${plain(question.tool)}</code></p>` : null}
+      ${args
+        ? html`<dl class="args">${Object.entries(args).map(([name, item]) => html`<div><dt>${plain(name)}${question.edit.includes(name) ? html`<abbr title="you may change it"> *</abbr>` : null}</dt><dd>${typeof item === 'string' ? html`<${Text} text=${item} as="plain" />` : html`<${Value} value=${item} />`}</dd></div>`)}</dl>`
+        : null}
+      ${question.because ? html`<p class="because">because <code>${plain(question.because)}</code></p>` : null}
+      ${question.repeats ? html`<p class="because">an equal effect was done before: <code>${question.repeats}</code></p>` : null}
+      ${question.next ? html`<p class="because">then ${question.next} is asked</p>` : null}
+      ${question.left ? html`<p class="because">no branch waits for it any more</p>` : null}
+      ${question.probe?.said ? html`<p class="because">the probe said: ${plain(question.probe.said)}</p>` : null}
+    </div>
+  `;
+}

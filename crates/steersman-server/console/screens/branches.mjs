@@ -1,0 +1,89 @@
+// The branches of a session: where each left another one, and what became of it.
+
+import * as api from '../api.mjs';
+import { useAct, useApp } from '../hooks.mjs';
+import { Bars, Dialog, Trouble } from '../parts/bits.mjs';
+import { link } from '../route.mjs';
+import { html, useState } from '../ui.mjs';
+import { plain } from '../words.mjs';
+
+export function Branches({ session, page, reload }) {
+  const { me, told } = useApp();
+  const [wanted, want] = useState(null);
+  if (!page?.branches) return html`<${Bars} />`;
+  const rows = tree(page.branches);
+  const may = me.allows.includes('time');
+  return html`
+    <div class="scroll">
+      <table class="grid stacks branches">
+        <thead><tr><th scope="col">Branch</th><th scope="col">Left</th><th scope="col" class="num">Last line</th><th scope="col">What became of it</th>${may ? html`<th scope="col"><span class="hidden">Acts</span></th>` : null}</tr></thead>
+        <tbody>${rows.map(({ branch, depth }) => {
+          const name = branch.label ?? branch.id;
+          const isCurrent = name === page.current;
+          return html`
+            <tr class=${branch.superseded ? 'left' : ''}>
+              <th scope="row"><span class="indent" style=${{ width: `${depth * 1.25}rem` }}></span>${depth > 0 ? html`<span class="elbow" aria-hidden="true">└</span> ` : null}<a href=${link(['s', session], { branch: isCurrent ? undefined : name })}>${plain(name)}</a>${isCurrent ? html` <b class="count">current</b>` : null}${branch.dry ? html` <span class="class pure">dry</span>` : null}</th>
+              <td>${branch.from ? html`${branch.from.branch} <a href=${link(['s', session], { at: branch.from.line })}>@${branch.from.line}</a>` : '–'}</td>
+              <td class="num"><a href=${link(['s', session], { branch: name, at: branch.head })}>@${branch.head}</a></td>
+              <td>${fate(branch)}</td>
+              ${may ? html`<td class="acts">${isCurrent || branch.superseded ? null : html`
+                <button type="button" class="small" onClick=${() => want({ how: 'adopt', name })}>Adopt…</button>
+                <button type="button" class="small" onClick=${() => want({ how: 'current', name })}>Make current…</button>
+                ${branch.ended ? null : html`<button type="button" class="small" onClick=${() => want({ how: 'cancel', name })}>Cancel…</button>`}`}</td>` : null}
+            </tr>`;
+        })}</tbody>
+      </table>
+      ${rows.length === 1 ? html`<p class="help">Open a row of the story to fork the session there, or to go back.</p>` : null}
+      ${wanted ? html`<${Act} ...${wanted} session=${session} close=${() => want(null)} done=${(text) => {
+        told(text);
+        reload();
+        want(null);
+      }} />` : null}
+    </div>
+  `;
+}
+
+const ACTS = {
+  adopt: ['Adopt', 'The session goes on with the lines of this branch, up to its first simulated effect. What it did to the world counts as done.', 'Adopted.'],
+  current: ['Make current', 'Messages and events that name no branch go to this one from now on.', 'It is the current branch.'],
+  cancel: ['Cancel', 'Everything that is open on this branch is cancelled. Other branches go on.', 'Cancelled.'],
+};
+
+function Act({ how, name, session, close, done }) {
+  const [verb, says, told] = ACTS[how];
+  const act = useAct(() => done(told));
+  return html`
+    <${Dialog} title=${`${verb} ${name}?`} close=${close}>
+      <p>${says}</p>
+      <div class="buttons"><button type="button" autofocus class=${how === 'cancel' ? 'bad' : 'primary'} disabled=${act.is === 'sent'} onClick=${() => act.run(api.path(['sessions', session, 'branches', name, how]), {})}>${verb} ${plain(name)}</button></div>
+      ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
+    <//>
+  `;
+}
+
+function fate(branch) {
+  const words = [];
+  if (branch.adopted) words.push(`adopted up to @${branch.adopted}`);
+  if (branch.joined) words.push(`joined at @${branch.joined}`);
+  if (branch.rewound) words.push('began with a rewind');
+  if (branch.cancelled) words.push('cancelled');
+  if (branch.left_after) words.push(`left behind after @${branch.left_after}`);
+  else if (branch.superseded) words.push('left behind');
+  if (branch.of_agent) words.push('of an agent');
+  if (words.length === 0) words.push(branch.ended ? 'ended' : 'goes on');
+  return words.join(', ');
+}
+
+/** Returns the branches with their depth: children below their parent, in the order in which they began. */
+function tree(branches) {
+  const rows = [];
+  const add = (parent, depth) => {
+    for (const branch of branches) {
+      if ((branch.from?.branch ?? null) !== parent) continue;
+      rows.push({ branch, depth });
+      add(branch.id, depth + 1);
+    }
+  };
+  add(null, 0);
+  return rows;
+}

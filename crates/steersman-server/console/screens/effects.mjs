@@ -1,0 +1,73 @@
+// What a session did to the world, or may have done.
+
+import * as api from '../api.mjs';
+import { useApi, useApp } from '../hooks.mjs';
+import { Empty, Loaded } from '../parts/bits.mjs';
+import { Value } from '../parts/text.mjs';
+import { link } from '../route.mjs';
+import { html, useEffect, useState } from '../ui.mjs';
+import { call, count, plain } from '../words.mjs';
+import { Card } from './inbox.mjs';
+
+const CLASSES = ['unsafe', 'idempotent', 'read', 'pure'];
+
+export function Effects({ session, branch, live, asked, query, to, reload }) {
+  const { told, go } = useApp();
+  const all = useApi(api.path(['sessions', session, 'effects'], { branch }));
+  const [open, show] = useState(new Set());
+  useEffect(() => {
+    if (live.head) all.reload();
+  }, [live.head]);
+  const doubts = asked.filter((one) => one.kind === 'doubt' && (!branch || one.branch === branch));
+  const of = query.class ?? '';
+  const turn = (id) => {
+    const next = new Set(open);
+    if (!next.delete(id)) next.add(id);
+    show(next);
+  };
+  return html`
+    <div class="scroll">
+      ${doubts.map((one) => html`<${Card} key=${one.id} question=${one} alone done=${(text) => {
+        told(text);
+        reload();
+      }} />`)}
+      <${Loaded} of=${all}>${(data) => {
+        if (data.items.length === 0) return html`<${Empty} title="No call yet"><p>Here is every call of a tool: what it was for, its class, and what became of it.</p><//>`;
+        const shown = data.items.filter((one) => !of || one.class === of);
+        const sums = Object.entries(data.sums);
+        return html`
+          <div class="strip">
+            <div class="chips" role="group" aria-label="Classes">
+              <a class="chip" href=${to('effects')} aria-current=${of ? undefined : 'true'}>all ${data.items.length}</a>
+              ${CLASSES.map((one) => [one, data.items.filter((effect) => effect.class === one).length]).filter(([, n]) => n > 0).map(([one, n]) => html`<a class="chip" href=${to('effects', { class: one })} aria-current=${of === one ? 'true' : undefined}>${one} ${n}</a>`)}
+            </div>
+            ${sums.length > 0
+              ? html`<ul class="sums">${sums.map(([tool, sum]) => html`<li><b>${plain(tool)}</b> ${sum.intended} intended, ${sum.done} done, <span class=${sum.repeated > 0 ? 'badly' : ''}>${sum.repeated} repeated</span>${sum.intended - sum.done > 0 ? html`, <span class="open">${sum.intended - sum.done} not done</span>` : ''}</li>`)}</ul>`
+              : html`<p class="help">Nothing has touched the world.</p>`}
+          </div>
+          <table class="grid stacks effects">
+            <thead><tr><th scope="col" class="num">Line</th><th scope="col">Call</th><th scope="col">Class</th><th scope="col">Standing</th><th scope="col" class="num">Attempts</th><th scope="col">Branch</th></tr></thead>
+            <tbody>${shown.map((effect) => html`
+              <tr class=${tone(effect)}>
+                <td class="num"><a href=${link(['s', session], { at: effect.line, branch })}>@${effect.line}</a></td>
+                <td class="main"><button type="button" class="quiet fold" aria-expanded=${open.has(effect.effect)} onClick=${() => turn(effect.effect)}><code>${plain(call(effect.tool, effect.args)).slice(0, 220)}</code></button>
+                  ${open.has(effect.effect) ? html`<${Value} value=${effect.args} />` : null}</td>
+                <td><span class=${`class ${effect.class}`}>${effect.class}</span></td>
+                <td><span class="standing">${plain(effect.standing)}</span>${effect.by ? ` by ${plain(effect.by)}` : ''}${effect.repeats ? html`<br /><span class="badly">repeats ${effect.repeats}${effect.allowed ? `, allowed by ${plain(effect.allowed)}` : ''}</span>` : ''}</td>
+                <td class="num attempts">${effect.attempts || '–'}</td>
+                <td class="of-branch">${effect.branch === 'main' ? 'main' : html`<code>${effect.branch}</code>`}</td>
+              </tr>`)}</tbody>
+          </table>
+          ${shown.length < data.items.length ? html`<p class="help">${count(data.items.length - shown.length, 'effect')} of other classes.</p>` : null}
+        `;
+      }}<//>
+    </div>
+  `;
+}
+
+function tone(effect) {
+  if (/doubt|unknown|may have/.test(effect.standing)) return 'doubt';
+  if (/fail|refus|expired|limit/.test(effect.standing)) return 'wrong';
+  if (/wait/.test(effect.standing)) return 'asked';
+  return '';
+}

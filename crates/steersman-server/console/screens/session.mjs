@@ -1,0 +1,146 @@
+// One session: what is above its tabs, and the tabs.
+
+import * as api from '../api.mjs';
+import { useAct, useApi, useApp, useCalm, useKeys, useStream } from '../hooks.mjs';
+import { begin, caughtUp, fold } from '../model.mjs';
+import { Dialog, Status, Trouble } from '../parts/bits.mjs';
+import { Live } from '../parts/live.mjs';
+import { link } from '../route.mjs';
+import { html, useEffect, useReducer, useRef, useState } from '../ui.mjs';
+import { count, money, number, plain } from '../words.mjs';
+import { Artifacts } from './artifacts.mjs';
+import { Branches } from './branches.mjs';
+import { Contexts } from './contexts.mjs';
+import { Effects } from './effects.mjs';
+import { Graph } from '../parts/graph.mjs';
+import { State } from './state.mjs';
+import { Story } from './story.mjs';
+
+const TABS = [
+  ['story', 'Story', 'read'],
+  ['contexts', 'Contexts', 'context'],
+  ['effects', 'Effects', 'read'],
+  ['state', 'State', 'read'],
+  ['artifacts', 'Artifacts', 'read'],
+  ['branches', 'Branches', 'read'],
+  ['graph', 'Graph', 'read'],
+];
+
+export function Session({ session, tab, of, query }) {
+  const { me, go, told, open } = useApp();
+  const page = useApi(api.path(['sessions', session]));
+  const asked = useApi(api.path(['sessions', session, 'questions']));
+  const [live, hear] = useReducer((state, event) => (event.caughtUp === undefined ? fold(state, event) : caughtUp(state, event.caughtUp)), null, begin);
+  const [stops, stop] = useState(false);
+  const composer = useRef(null);
+  const reload = useCalm(() => {
+    page.reload();
+    asked.reload();
+    open.reload();
+  }, 300);
+  const heard = useFrames(hear);
+  const stream = useStream(api.path(['sessions', session, 'events'], { from: 'now' }), (event, kind) => {
+    heard(event);
+    if (kind === 'hello' || event.line !== undefined || kind === 'settled') reload();
+  });
+  const branch = query.branch;
+  const tabs = TABS.filter(([, , needs]) => me.allows.includes(needs));
+  const to = (name, more = {}) => link(name === 'story' ? ['s', session] : ['s', session, name], { branch, ...more });
+  useKeys({
+    ...Object.fromEntries(tabs.map(([name], at) => [String(at + 1), () => (location.hash = to(name))])),
+    s: () => me.allows.includes('write') && stop(true),
+    c: () => composer.current?.focus(),
+  });
+
+  if (page.problem && !page.data) {
+    return html`<main id="content" class="screen" tabindex="-1"><header class="top"><h1><a href="#/">Sessions</a> / <code>${session.slice(0, 6)}</code></h1></header><${Trouble} problem=${page.problem} again=${page.reload} /></main>`;
+  }
+  const row = page.data;
+  const parts = { session, branch, live, page: row, asked: asked.data?.items ?? [], query, reload, to, hear };
+  const screens = {
+    story: html`<${Story} ...${parts} composer=${composer} />`,
+    contexts: html`<${Contexts} ...${parts} of=${of} />`,
+    effects: html`<${Effects} ...${parts} />`,
+    state: html`<${State} ...${parts} />`,
+    artifacts: html`<${Artifacts} ...${parts} />`,
+    branches: html`<${Branches} ...${parts} />`,
+    graph: html`<div class="scroll"><${Graph} parts=${['sessions', session]} query=${{ branch }} version=${live.head} /></div>`,
+  };
+  const isOpen = row && !['answered', 'failed', 'cancelled', 'limit'].includes(row.status);
+  return html`
+    <main id="content" class="screen" tabindex="-1">
+      <header class="top">
+        <h1><a href="#/" class="up">Sessions</a> <span class="of">/</span> ${row ? plain(row.network) : ''} <code>${session.slice(0, 6)}</code></h1>
+        ${row ? html`<${Status} of=${row.status} note=${row.holds?.length ? `for ${row.holds[0].by.join(', ')}` : ''} />` : null}
+        ${row ? html`<${Chooser} row=${row} branch=${branch} to=${(name) => go(['s', session, ...(tab === 'story' ? [] : [tab])], { branch: name })} />` : null}
+        <span class="grow"></span>
+        ${row ? html`<dl class="facts-line"><div class="less"><dd>${number(row.line)}</dd><dt>lines</dt></div><div class="less"><dd>${number(row.model_calls)}</dd><dt>model calls</dt></div><div><dd>${number(row.tokens)}</dd><dt>tokens</dt></div>${row.cost ? html`<div><dd>${money(row.cost)}</dd><dt>cost</dt></div>` : null}</dl>` : null}
+        <${Live} of=${stream} />
+        ${me.allows.includes('write') ? html`<button type="button" disabled=${!isOpen} onClick=${() => stop(true)}>Stop…</button>` : null}
+      </header>
+      ${row?.orders?.length ? html`<p class="bar warn">${row.orders.join('; ')}</p>` : null}
+      ${row?.status === 'interrupted' ? html`<p class="bar warn">Nobody drives this session. <code>steersman serve</code> or <code>steersman run --all</code> goes on with it.</p>` : null}
+      <nav class="tabs" aria-label="Parts of the session">${tabs.map(([name, word], at) => html`<a href=${to(name)} aria-current=${tab === name ? 'page' : undefined} title=${`key ${at + 1}`}>${word}${badge(name, row)}</a>`)}</nav>
+      ${screens[tab] && tabs.some(([name]) => name === tab) ? screens[tab] : html`<div class="empty"><h2>There is no such part</h2><p>${TABS.some(([name]) => name === tab) ? 'This token does not allow it.' : ''} <a href=${to('story')}>The story</a></p></div>`}
+      ${stops ? html`<${Stop} session=${session} row=${row} close=${() => stop(false)} done=${() => {
+        told('Cancelled what was open.');
+        reload();
+      }} />` : null}
+    </main>
+  `;
+}
+
+/** Gives events to the state in batches, one for each frame of the screen. */
+function useFrames(hear) {
+  const waiting = useRef([]);
+  const asked = useRef(null);
+  useEffect(() => () => cancelAnimationFrame(asked.current), []);
+  return (event) => {
+    waiting.current.push(event);
+    asked.current ??= requestAnimationFrame(() => {
+      asked.current = null;
+      for (const one of waiting.current.splice(0)) hear(one);
+    });
+  };
+}
+
+function badge(name, row) {
+  if (name === 'effects') {
+    const doubts = (row?.effects ?? []).filter((effect) => effect.standing.includes('doubt') || effect.standing === 'unknown').length;
+    return doubts > 0 ? html` <b class="badge">${doubts}</b>` : null;
+  }
+  if (name === 'branches' && row?.branches?.length > 1) return html` <b class="count">${row.branches.length}</b>`;
+  return null;
+}
+
+function Chooser({ row, branch, to }) {
+  if (!row.branches || row.branches.length < 2) return null;
+  const name = (one) => one.label ?? one.id;
+  return html`
+    <label class="chooser"><span class="hidden">Branch</span>
+      <select value=${branch ?? ''} onChange=${(event) => to(event.target.value || undefined)}>
+        <option value="">${plain(row.current)} (current)</option>
+        ${row.branches.filter((one) => name(one) !== row.current).map((one) => html`<option value=${name(one)}>${plain(name(one))}${one.superseded ? ', left' : ''}${one.dry ? ', dry' : ''}</option>`)}
+      </select>
+    </label>
+  `;
+}
+
+function Stop({ session, row, close, done }) {
+  const act = useAct(() => {
+    done();
+    close();
+  });
+  const open = (row?.effects ?? []).filter((effect) => ['running', 'wished'].includes(effect.standing));
+  return html`
+    <${Dialog} title="Stop this turn?" close=${close}>
+      <p>Everything that is open is cancelled: ${count(open.length, 'call')} and ${count(row?.holds?.length ?? 0, 'question')}. What has begun and cannot be stopped may still happen; it is then in doubt.</p>
+      <p>The session stays, and takes the next message.</p>
+      <div class="buttons">
+        <button type="button" class="bad" disabled=${act.is === 'sent'} onClick=${() => act.run(api.path(['sessions', session, 'cancel']), { what: 'turn' })}>Cancel what is open</button>
+        <button type="button" class="quiet" autofocus onClick=${close}>Leave it</button>
+      </div>
+      ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
+    <//>
+  `;
+}

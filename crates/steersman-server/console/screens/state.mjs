@@ -1,0 +1,56 @@
+// The state of a session, as of any of its lines.
+
+import * as api from '../api.mjs';
+import { useApi } from '../hooks.mjs';
+import { Empty, Loaded } from '../parts/bits.mjs';
+import { Text, Value } from '../parts/text.mjs';
+import { html, useEffect, useState } from '../ui.mjs';
+import { plain } from '../words.mjs';
+
+export function State({ session, branch, live, query, to }) {
+  const at = query.at ? Number(query.at) : undefined;
+  const state = useApi(api.path(['sessions', session, 'state'], { branch, at }));
+  const newest = useApi(api.path(['sessions', session, 'state'], { branch }));
+  const [wanted, want] = useState(at);
+  useEffect(() => {
+    if (!live.head) return;
+    newest.reload();
+    if (at === undefined) state.reload();
+  }, [live.head]);
+  useEffect(() => {
+    if (wanted === at) return undefined;
+    const timer = setTimeout(() => location.replace(to('state', { at: wanted })), 120);
+    return () => clearTimeout(timer);
+  }, [wanted]);
+  const head = newest.data?.line;
+  return html`
+    <div class="scroll">
+      ${head > 1
+        ? html`<form class="strip" onSubmit=${(event) => event.preventDefault()}>
+            <label class="slider">As of line <output>${wanted ?? head}</output>
+              <input type="range" min="1" max=${head} value=${wanted ?? head} onInput=${(event) => want(Number(event.target.value) === head ? undefined : Number(event.target.value))} /></label>
+            ${at === undefined ? null : html`<button type="button" class="small" onClick=${() => want(undefined)}>Newest</button>`}
+          </form>`
+        : null}
+      <${Loaded} of=${state}>${(data) => {
+        const entries = Object.entries(data.state);
+        if (entries.length === 0) return html`<${Empty} title="No entry is set at this line"><p>Entries of <code>state</code> are here, with their values.</p><//>`;
+        return html`
+          <table class="grid state">
+            <thead><tr><th scope="col">Entry</th><th scope="col">Value</th>${at === undefined ? null : html`<th scope="col">Newest</th>`}</tr></thead>
+            <tbody>${entries.map(([name, value]) => {
+              const now = newest.data?.state[name];
+              const differs = at !== undefined && JSON.stringify(now) !== JSON.stringify(value);
+              return html`<tr><th scope="row"><code>${plain(name)}</code></th><td><${Shown} value=${value} /></td>${at === undefined ? null : html`<td class=${differs ? 'came' : ''}>${differs ? html`<${Shown} value=${now} />` : 'the same'}</td>`}</tr>`;
+            })}</tbody>
+          </table>
+        `;
+      }}<//>
+    </div>
+  `;
+}
+
+function Shown({ value }) {
+  if (value === undefined) return html`<em>unset</em>`;
+  return typeof value === 'string' ? html`<${Text} text=${value} as="plain" />` : html`<${Value} value=${value} />`;
+}

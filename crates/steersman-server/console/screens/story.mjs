@@ -1,0 +1,204 @@
+// What happened in a session, row by row, live.
+
+import * as api from '../api.mjs';
+import { useAct, useApp, useKeys } from '../hooks.mjs';
+import { appended, prepended } from '../model.mjs';
+import { Bars, Empty, Trouble } from '../parts/bits.mjs';
+import { Pane } from '../parts/pane.mjs';
+import { Rows } from '../rows.mjs';
+import { html, useCallback, useEffect, useMemo, useRef, useState } from '../ui.mjs';
+import { clock, number, plain, span } from '../words.mjs';
+import { Card } from './inbox.mjs';
+
+/** Rows of a page, and the most characters of a text that a row shows. */
+const PAGE = 200;
+const CHARS = 1200;
+const NOTED = new Set(['asked', 'doubt', 'wrong']);
+
+export function Story({ session, branch, live, asked, query, reload, hear, composer, page: about }) {
+  const { told, go } = useApp();
+  const [rows, set] = useState(null);
+  const [before, setBefore] = useState(null);
+  const [problem, setProblem] = useState(null);
+  const [head, setHead] = useState(0);
+  const [active, setActive] = useState(query.at ? Number(query.at) : undefined);
+  const [pane, openPane] = useState(query.at ? Number(query.at) : null);
+  const [atEnd, setAtEnd] = useState(true);
+  const [seen, setSeen] = useState(0);
+  const busy = useRef(false);
+  const path = (more) => api.path(['sessions', session, 'story'], { branch, limit: PAGE, chars: CHARS, ...more });
+
+  const read = useCallback(async (more, join) => {
+    if (busy.current) return;
+    busy.current = true;
+    try {
+      const part = await api.get(path(more));
+      setProblem(null);
+      join(part);
+    } catch (error) {
+      setProblem(error);
+    } finally {
+      busy.current = false;
+    }
+  }, [session, branch]);
+
+  const whole = () =>
+    read({ last: true }, (part) => {
+      set(numbered(part.items));
+      setBefore(part.before);
+      setHead(part.head);
+      hear({ caughtUp: part.head });
+    });
+  useEffect(() => {
+    set(null);
+    whole();
+  }, [session, branch]);
+
+  // The stream says that there are lines behind those that were read.
+  useEffect(() => {
+    if (rows === null || !live.stale || live.head <= head) return undefined;
+    const timer = setTimeout(
+      () =>
+        read({ from: head + 1 }, (part) => {
+          set((old) => numbered(appended(old ?? [], part.items)));
+          const upto = part.next === null ? Math.max(part.head, live.head) : (part.items.at(-1)?.line ?? part.head);
+          setHead(upto);
+          hear({ caughtUp: upto });
+        }),
+      120,
+    );
+    return () => clearTimeout(timer);
+  }, [live.head, live.stale, head, rows === null]);
+
+  const earlier = () =>
+    before !== null &&
+    read({ last: true, to: before }, (part) => {
+      set((old) => numbered(prepended(old ?? [], part.items)));
+      setBefore(part.before);
+    });
+
+  const writing = Object.values(live.writing).filter((one) => !branch || one.branch === branch);
+  const items = rows ?? [];
+  const open = useMemo(() => new Map(asked.map((one) => [Number((one.id.split('@')[1] ?? one.id.split('.')[0])), one])), [asked]);
+  useEffect(() => {
+    if (atEnd) setSeen(items.length);
+  }, [items.length, atEnd]);
+
+  const show = (row) => openPane(row.key);
+  const close = () => {
+    openPane(null);
+    document.querySelector('.rows')?.focus();
+  };
+  const jump = (step) => {
+    const at = items.findIndex((row) => row.key === active);
+    for (let n = at < 0 ? (step > 0 ? 0 : items.length - 1) : at + step; n >= 0 && n < items.length; n += step) {
+      if (NOTED.has(items[n].tone)) {
+        setActive(items[n].key);
+        openPane(items[n].key);
+        return;
+      }
+    }
+    told('There is no other question, failure or doubt in the rows that were read.');
+  };
+  useKeys({
+    '.': () => {
+      const list = document.querySelector('.rows');
+      list.scrollTop = list.scrollHeight;
+    },
+    Escape: close,
+    '}': () => jump(1),
+    '{': () => jump(-1),
+    a: () => document.querySelector('.questions .answer')?.querySelector('button, input')?.focus(),
+  });
+  const chosen = items.find((row) => row.key === pane);
+
+  if (rows === null) return problem ? html`<${Trouble} problem=${problem} again=${whole} />` : html`<${Bars} />`;
+  const fresh = items.length - seen;
+  return html`
+    <div class=${chosen ? 'split open' : 'split'}>
+      <div class="story">
+        ${problem ? html`<${Trouble} problem=${problem} again=${whole} />` : null}
+        ${items.length === 0 && writing.length === 0 ? html`<${Empty} title="Nothing has happened yet"><p>Rows come as soon as a process drives the session.</p><//>` : html`
+          <${Rows}
+            label="Story"
+            items=${items}
+            keyOf=${(row) => row.key}
+            active=${active}
+            setActive=${setActive}
+            open=${show}
+            start=${earlier}
+            stick
+            stuck=${setAtEnd}
+            estimate=${30}
+            classOf=${(row) => `story-row ${row.tone} ${row.of !== undefined ? 'inner' : ''}`}
+            head=${before !== null ? html`<button type="button" class="quiet small earlier" onClick=${earlier}>Earlier rows</button>` : null}
+            row=${(row) => html`<${Told} row=${row} />`}
+            tail=${writing.map((one) => html`<div class="row story-row writing" key=${one.effect} role="presentation"><span></span><span class="who">${plain(one.agent ?? '')}</span><span class="what"><span class="clamp">${plain(one.text)}<i class="caret" aria-hidden="true"></i></span></span><span class="note">writing</span><span></span></div>`)}
+          />`}
+        ${!atEnd ? html`<button type="button" class="follow" onClick=${() => {
+          const list = document.querySelector('.rows');
+          list.scrollTop = list.scrollHeight;
+        }}>${fresh > 0 ? `${number(fresh)} new ↓` : 'To the end ↓'}</button>` : null}
+        ${asked.length > 0
+          ? html`<section class="questions" aria-label="Open questions">${asked.filter((one) => !branch || one.branch === branch).slice(0, 5).map((one) => html`<${Card} key=${one.id} question=${one} alone=${one.kind !== 'input'} done=${(text) => {
+              told(text);
+              reload();
+            }} />`)}</section>`
+          : null}
+        <${Say} session=${session} branch=${branch} field=${composer} about=${about} done=${reload} />
+      </div>
+      ${chosen ? html`<${Pane} key=${chosen.key} session=${session} branch=${branch} row=${chosen} question=${open.get(chosen.line)} close=${close} go=${go} />` : null}
+    </div>
+  `;
+}
+
+/** Gives each row a key: its line, and its place among the rows of that line. */
+function numbered(rows) {
+  let [line, at] = [null, 0];
+  return rows.map((row) => {
+    at = row.line === line ? at + 1 : 0;
+    line = row.line;
+    const key = at === 0 ? row.line : row.line + at / 1000;
+    return row.key === key ? row : { ...row, key };
+  });
+}
+
+const SIGNS = { called: '→', came: '←', wrong: '✕', asked: '?', decided: '✓', doubt: '?', chose: '⑂', engine: '·', found: '◎', begins: '⑂' };
+
+function Told({ row }) {
+  const isSaid = row.tone === 'said';
+  const note = [row.note, row.took ? span(row.took) : ''].filter(Boolean).join(', ');
+  return html`
+    <span role="gridcell" class="line num" title=${new Date(row.at).toLocaleString()}>${row.line}</span>
+    <span role="gridcell" class="who">${plain(row.who === '?' ? 'asks' : row.who)}</span>
+    <span role="gridcell" class="what">${isSaid ? null : html`<span class="sign" aria-hidden="true">${SIGNS[row.tone] ?? ''}</span>`}<span class=${isSaid ? 'clamp' : 'one'}>${plain(row.text)}${row.cut ? '…' : ''}</span></span>
+    <span role="gridcell" class="note">${plain(note)}</span>
+    <span role="gridcell" class="when num">${clock(row.at)}</span>
+  `;
+}
+
+function Say({ session, branch, field, about, done }) {
+  const { me } = useApp();
+  const [text, set] = useState('');
+  const act = useAct(() => {
+    set('');
+    done();
+  });
+  if (!me.allows.includes('write')) return null;
+  const send = (event) => {
+    event?.preventDefault();
+    if (text.trim()) act.run(api.path(['sessions', session, 'messages']), { text, branch });
+  };
+  const waits = act.is === 'taken' && act.receipt.fate !== 'taken' ? `It is on disk. ${act.receipt.why ?? 'The session takes it when it is driven again.'}` : null;
+  return html`
+    <form class="say" onSubmit=${send}>
+      <textarea ref=${field} rows="1" aria-label="Say something" placeholder=${about?.status === 'waits' ? 'Say something. What is asked stays open.' : 'Say something'} value=${text} onInput=${(event) => set(event.target.value)} onKeyDown=${(event) => {
+        if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) send(event);
+        if (event.key === 'Escape') event.target.blur();
+      }}></textarea>
+      <button type="submit" class="primary" disabled=${act.is === 'sent' || !text.trim()}>${act.is === 'sent' ? 'Sent' : 'Say'}</button>
+      ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
+      ${waits ? html`<p class="says" role="status">${plain(waits)}</p>` : null}
+    </form>
+  `;
+}
