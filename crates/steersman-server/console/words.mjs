@@ -21,7 +21,8 @@ export function span(ms) {
 export function ago(time, now = Date.now()) {
   const ms = now - Date.parse(time);
   if (Math.abs(ms) < 1000) return 'now';
-  return ms < 0 ? `in ${span(ms)}` : span(ms);
+  const whole = Math.trunc(ms / 1000) * 1000;
+  return ms < 0 ? `in ${span(whole)}` : span(whole);
 }
 
 /** Returns the time until something is due. */

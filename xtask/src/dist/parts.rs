@@ -32,6 +32,19 @@ const TERMS_ELSEWHERE: [(&str, &str); 2] = [
     ),
 ];
 
+/// The libraries of the console, which no crate has, and their terms by package.
+const VENDORED: &str = include_str!("../../../crates/steersman-server/console/vendor/VENDOR.md");
+const VENDORED_TERMS: [(&str, &str); 2] = [
+    (
+        "preact",
+        include_str!("../../../crates/steersman-server/console/vendor/preact.LICENSE"),
+    ),
+    (
+        "htm",
+        include_str!("../../../crates/steersman-server/console/vendor/htm.LICENSE"),
+    ),
+];
+
 /// A crate whose code is in the program.
 pub(super) struct Part {
     id: String,
@@ -215,6 +228,29 @@ fn learn_terms(crates: &mut [Part]) -> Result<(), String> {
     }
 }
 
+/// The libraries of the console that the list of the folder names.
+fn vendored() -> Result<Vec<Other>, String> {
+    let mut found: Vec<Other> = Vec::new();
+    for row in VENDORED.lines().filter(|row| row.contains(".mjs |")) {
+        let cells: Vec<&'static str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [_, name, version, licence, ..] = cells[..] else {
+            return Err(format!("VENDOR.md: this is no row of a library: {row}"));
+        };
+        if found.iter().any(|other| other.name == name) {
+            continue;
+        }
+        let terms = VENDORED_TERMS.iter().find(|(of, _)| *of == name);
+        let (_, terms) = terms.ok_or_else(|| format!("{name} has no terms in `VENDORED_TERMS`"))?;
+        found.push(Other {
+            name,
+            version: version.to_owned(),
+            licence,
+            about: (*terms).to_owned(),
+        });
+    }
+    Ok(found)
+}
+
 /// The code in the program that comes with the tools of its build.
 fn others() -> Result<Vec<Other>, String> {
     let rustc = said(Command::new("rustc").arg("--version"))?;
@@ -224,6 +260,7 @@ fn others() -> Result<Vec<Other>, String> {
         licence: "MIT OR Apache-2.0",
         about: "The terms of the standard library and of what is in it are in RUST.html.\n".into(),
     }];
+    others.extend(vendored()?);
     let zig = build::zig_in_the_program()?;
     others.extend(zig.parts.into_iter().map(|(name, licence, about)| Other {
         name,
@@ -253,7 +290,8 @@ impl Parts {
         }
         let mut page = format!(
             "The program steersman {VERSION} contains code of the following packages. Behind the list come the terms under which they are \
-             passed on.\nNone of them is changed. Their source code is in the registry of Rust's packages, under these names and versions.\nSQLite, which is in libsqlite3-sys, is in the public domain.\n\n{list}"
+             passed on.\nNone of them is changed, but that one module of preact names the other by its file. Their source code is in the registry of Rust's packages, \
+             that of preact and htm in the registry of npm, under these names and versions.\nSQLite, which is in libsqlite3-sys, is in the public domain.\n\n{list}"
         );
         let mut texts: Vec<(String, Vec<String>)> = texts.into_iter().collect();
         texts.sort_by(|a, b| a.1.cmp(&b.1));
@@ -449,6 +487,11 @@ mod tests {
                 !part.licence.is_empty() && part.checksum.is_some(),
                 "{name}"
             );
+        }
+        for library in vendored().unwrap() {
+            let row = format!("\n{} {}: {}\n", library.name, library.version, library.licence);
+            assert!(notices.contains(&row), "{row}");
+            assert!(notices.contains(library.about.trim()), "{row}");
         }
         // C code and the code of others in the folders of crates has terms of its own.
         for owner in ["Daan Leijen", "the fiat-crypto authors"] {

@@ -34,7 +34,7 @@ export function Pane({ session, branch, row, close, go }) {
   const [head, value] = result(row, text ?? '');
   const at = `${session.slice(0, 6)}@${line}`;
   return html`
-    <${Side} title=${html`<code>@${line}</code> ${plain(row.who === '?' ? 'question' : row.who || (head ?? ''))}`} close=${close}>
+    <${Side} title=${html`<code>@${line}</code> ${plain(row.who === '?' ? 'question' : (row.who === '!' ? '' : row.who) || (head ?? ''))}`} close=${close}>
       <p class="meta">${[row.note, row.took ? `model ${span(row.took)}` : '', row.branch === 'main' ? '' : `branch ${row.branch}`, new Date(row.at).toLocaleString()].filter(Boolean).map((one) => html`<span>${plain(one)}</span>`)}</p>
       ${row.cut && !whole.data ? html`<${Loaded} of=${whole}>${() => null}<//>` : html`<${Text} text=${value} as=${row.tone === 'said' || row.tone === 'asked' ? 'markdown' : 'plain'} />`}
       <div class="buttons">

@@ -3,6 +3,7 @@
 import * as api from '../api.mjs';
 import { useAct, useApp, useKeys } from '../hooks.mjs';
 import { appended, prepended } from '../model.mjs';
+import { link } from '../route.mjs';
 import { Bars, Empty, Trouble } from '../parts/bits.mjs';
 import { Pane } from '../parts/pane.mjs';
 import { Rows } from '../rows.mjs';
@@ -77,6 +78,13 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
       setBefore(part.before);
     });
 
+  // A link leads to a line of the story that is on the screen already.
+  useEffect(() => {
+    if (!query.at) return;
+    setActive(Number(query.at));
+    openPane(Number(query.at));
+  }, [query.at]);
+
   const writing = Object.values(live.writing).filter((one) => !branch || one.branch === branch);
   const items = rows ?? [];
   const open = useMemo(() => new Map(asked.map((one) => [Number((one.id.split('@')[1] ?? one.id.split('.')[0])), one])), [asked]);
@@ -84,9 +92,15 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
     if (atEnd) setSeen(items.length);
   }, [items.length, atEnd]);
 
-  const show = (row) => openPane(row.key);
+  // The address names the line, without a step in the history for each row.
+  const named = (line) => history.replaceState(null, '', link(['s', session], { branch, at: line }));
+  const show = (row) => {
+    openPane(row.key);
+    named(row.line);
+  };
   const close = () => {
     openPane(null);
+    named(undefined);
     document.querySelector('.rows')?.focus();
   };
   const jump = (step) => {
@@ -94,7 +108,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
     for (let n = at < 0 ? (step > 0 ? 0 : items.length - 1) : at + step; n >= 0 && n < items.length; n += step) {
       if (NOTED.has(items[n].tone)) {
         setActive(items[n].key);
-        openPane(items[n].key);
+        show(items[n]);
         return;
       }
     }
@@ -163,6 +177,8 @@ function numbered(rows) {
   });
 }
 
+/** What the signs mean that stand in the place of an actor. */
+const WHO = { '?': 'asks', '!': '' };
 const SIGNS = { called: '→', came: '←', wrong: '✕', asked: '?', decided: '✓', doubt: '?', chose: '⑂', engine: '·', found: '◎', begins: '⑂' };
 
 function Told({ row }) {
@@ -170,7 +186,7 @@ function Told({ row }) {
   const note = [row.note, row.took ? span(row.took) : ''].filter(Boolean).join(', ');
   return html`
     <span role="gridcell" class="line num" title=${new Date(row.at).toLocaleString()}>${row.line}</span>
-    <span role="gridcell" class="who">${plain(row.who === '?' ? 'asks' : row.who)}</span>
+    <span role="gridcell" class="who">${plain(WHO[row.who] ?? row.who)}</span>
     <span role="gridcell" class="what">${isSaid ? null : html`<span class="sign" aria-hidden="true">${SIGNS[row.tone] ?? ''}</span>`}<span class=${isSaid ? 'clamp' : 'one'}>${plain(row.text)}${row.cut ? '…' : ''}</span></span>
     <span role="gridcell" class="note">${plain(note)}</span>
     <span role="gridcell" class="when num">${clock(row.at)}</span>

@@ -301,6 +301,8 @@ const NAMES_NOTHING: &[(&str, &str)] = &[
     ("GET", "/readyz"),
     ("GET", "/v1/openapi.json"),
     ("GET", "/v1/me"),
+    ("POST", "/v1/token/code"),
+    ("POST", "/v1/token/exchange"),
     ("GET", "/v1/server"),
     ("POST", "/v1/check"),
     ("POST", "/v1/sessions"),
