@@ -130,7 +130,8 @@ export function follow(where, hear, state) {
         await once();
       } catch (error) {
         if (stop.signal.aborted) return;
-        if (error instanceof Problem && [401, 403, 404].includes(error.status)) {
+        // What is wrong with the request stays wrong. Too many requests, and no answer, are tried again.
+        if (error instanceof Problem && error.status >= 400 && error.status < 500 && error.status !== 429) {
           state({ live: false, since: since ?? Date.now(), problem: error });
           return;
         }

@@ -5,6 +5,7 @@ const KEY = 'steersman.token';
 const PATIENCE = 250;
 
 let token = null;
+let lapsed = false;
 const listeners = new Set();
 const tabs = new BroadcastChannel('steersman');
 
@@ -24,6 +25,7 @@ export function watch(listener) {
 }
 
 export function keep(text) {
+  lapsed = false;
   token = text;
   sessionStorage.setItem(KEY, text);
   for (const listener of listeners) listener();
@@ -37,13 +39,20 @@ function drop() {
 
 /** Signs out in all tabs. */
 export function leave() {
+  lapsed = false;
   drop();
   tabs.postMessage({ left: true });
 }
 
 /** Forgets a token that the server does not take any more, in this tab alone. */
 export function lapse() {
+  lapsed = true;
   drop();
+}
+
+/** Returns true if the server did not take the last token. */
+export function hasLapsed() {
+  return lapsed;
 }
 
 /** Finds the token at the start of the page: for a code in the address, of this tab, or of another one. Returns why there is none. */

@@ -105,7 +105,7 @@ function Shell({ me }) {
       </div>
       <div class="toast" role="status" aria-live="polite">${toast ? html`<span>${toast}</span>` : null}</div>
       ${help
-        ? html`<${Dialog} title="Keys" close=${() => showHelp(false)}>
+        ? html`<${Dialog} title="Keys" wide close=${() => showHelp(false)}>
             <dl class="keys">${KEYS.map(([keys, does]) => html`<div><dt>${keys.split(' ').map((key) => html`<kbd>${key}</kbd>`)}</dt><dd>${does}</dd></div>`)}</dl>
             <label class="check"><input type="checkbox" checked=${single} onChange=${(event) => {
               setSingle(event.target.checked);
@@ -119,6 +119,7 @@ function Shell({ me }) {
 
 /** Everything behind the sign-in: what the token may do is asked first. */
 function Root({ found }) {
+  const route = useRoute();
   const [token, set] = useState(auth.current());
   const [why, setWhy] = useState(found);
   useEffect(() => auth.watch(() => set(auth.current())), []);
@@ -126,7 +127,10 @@ function Root({ found }) {
   useEffect(() => {
     if (token) setWhy(null);
   }, [token]);
-  if (!token || read(location.hash).parts[0] === 'token') return html`<${SignIn} why=${why} problem=${me.problem} />`;
+  if (!token || route.parts[0] === 'token') {
+    const told = auth.hasLapsed() ? 'The server does not take this token: it is not known, was revoked, or has expired.' : why;
+    return html`<${SignIn} why=${told} />`;
+  }
   if (me.problem) return html`<${SignIn} why=${me.problem.detail} again=${me.reload} />`;
   if (!me.data) return null;
   return html`<${Shell} me=${me.data} key=${me.data.name} />`;

@@ -489,7 +489,10 @@ mod tests {
             );
         }
         for library in vendored().unwrap() {
-            let row = format!("\n{} {}: {}\n", library.name, library.version, library.licence);
+            let row = format!(
+                "\n{} {}: {}\n",
+                library.name, library.version, library.licence
+            );
             assert!(notices.contains(&row), "{row}");
             assert!(notices.contains(library.about.trim()), "{row}");
         }

@@ -2,6 +2,7 @@
 
 import { Fragment, html, useEffect, useRef, useState } from '../ui.mjs';
 import * as words from '../words.mjs';
+import { Line } from './text.mjs';
 
 /** The state of a session: a sign and a word, so that no meaning is in the colour alone. */
 export function Status({ of, note }) {
@@ -42,8 +43,8 @@ export function Trouble({ problem, again }) {
   return html`
     <div class="trouble" role="alert">
       <strong>${problem.title ?? 'Something went wrong'}</strong>
-      <p>${words.plain(problem.detail ?? problem.message)}</p>
-      ${problem.help ? html`<p class="help">${words.plain(problem.help)}</p>` : null}
+      <p><${Line} text=${problem.detail ?? problem.message} /></p>
+      ${problem.help ? html`<p class="help"><${Line} text=${problem.help} /></p>` : null}
       ${again ? html`<button type="button" onClick=${again}>Try again</button>` : null}
     </div>
   `;

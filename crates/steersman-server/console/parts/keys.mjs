@@ -4,7 +4,7 @@ export const KEYS = [
   ['g s', 'Sessions'],
   ['g i', 'Inbox'],
   ['g d', 'Definitions'],
-  ['1 2 3', 'Tabs of a session'],
+  ['1 7', 'Parts of a session: the first to the seventh'],
   ['j k', 'Next and previous row'],
   ['Enter', 'Open the row'],
   ['Esc', 'Close the pane, back to the row'],

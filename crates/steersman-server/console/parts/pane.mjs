@@ -29,7 +29,7 @@ export function Pane({ session, branch, row, close, go }) {
   const why = useApi(api.path(['sessions', session, 'why', line], { branch }));
   const [raw, showRaw] = useState(false);
   const [dialog, setDialog] = useState(null);
-  const place = Math.round((row.key - line) * 1000);
+  const place = Number(row.key.split('.')[1]);
   const text = row.cut ? whole.data?.items[place]?.text : row.text;
   const [head, value] = result(row, text ?? '');
   const at = `${session.slice(0, 6)}@${line}`;

@@ -84,8 +84,10 @@ export function Sessions({ query }) {
       ${list.problem ? html`<${Trouble} problem=${list.problem} again=${() => load()} />` : null}
       ${isOld && !list.problem
         ? html`<${Bars} />`
-        : list.items.length === 0 && !list.problem
-          ? where
+        : list.items.length === 0
+          ? list.problem
+            ? null
+            : where
             ? html`<${Empty} title="No session matches"><p><a href="#/">Show all sessions</a></p><//>`
             : html`<${Empty} title="There is no session yet"><p>Here is every session of the store, as it goes on. Begin one here, or in a terminal:</p><${Command} text='steersman run --input "Hello"' /><//>`
           : html`<${Rows}

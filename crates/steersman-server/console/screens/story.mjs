@@ -22,8 +22,8 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
   const [before, setBefore] = useState(null);
   const [problem, setProblem] = useState(null);
   const [head, setHead] = useState(0);
-  const [active, setActive] = useState(query.at ? Number(query.at) : undefined);
-  const [pane, openPane] = useState(query.at ? Number(query.at) : null);
+  const [active, setActive] = useState(query.at ? `${query.at}.0` : undefined);
+  const [pane, openPane] = useState(query.at ? `${query.at}.0` : null);
   const [atEnd, setAtEnd] = useState(true);
   const [seen, setSeen] = useState(0);
   const busy = useRef(false);
@@ -81,8 +81,8 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
   // A link leads to a line of the story that is on the screen already.
   useEffect(() => {
     if (!query.at) return;
-    setActive(Number(query.at));
-    openPane(Number(query.at));
+    setActive(`${query.at}.0`);
+    openPane(`${query.at}.0`);
   }, [query.at]);
 
   const writing = Object.values(live.writing).filter((one) => !branch || one.branch === branch);
@@ -172,7 +172,7 @@ function numbered(rows) {
   return rows.map((row) => {
     at = row.line === line ? at + 1 : 0;
     line = row.line;
-    const key = at === 0 ? row.line : row.line + at / 1000;
+    const key = `${row.line}.${at}`;
     return row.key === key ? row : { ...row, key };
   });
 }
