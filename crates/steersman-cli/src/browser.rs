@@ -60,10 +60,6 @@ fn leads(file: &Path, url: &str) -> std::io::Result<PathBuf> {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::unwrap_used,
-    reason = "a test ends where something is not as it should be"
-)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// Where the files of the console come from.
+/// The source of the files of the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Console {
     /// The files in the program.

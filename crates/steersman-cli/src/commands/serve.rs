@@ -135,12 +135,7 @@ mod with_server {
     ) -> Result<Exit, CommandError> {
         is_named(&args)?;
         let webhooks_may_reach = reach(&args.webhooks_may_reach)?;
-        let console = console(args.console.as_deref())?;
-        if args.open && console.is_none() {
-            return Err(CommandError::usage(
-                "--open opens the console, and --console none serves none",
-            ));
-        }
+        let console = console(&args)?;
         let paths = paths(&args.definitions);
         let definitions = read(&paths, printer)?;
         let mut signals = Signals::listen()?;
@@ -165,7 +160,7 @@ mod with_server {
                 webhooks_may_reach,
                 log: Some(Arc::new(move |line| requests.talk(dim(&line.to_string())))),
                 metrics: metrics.as_ref().map(|(_, metrics)| metrics.clone()),
-                console: console.clone(),
+                console,
                 ..Options::default()
             },
         );
@@ -190,13 +185,7 @@ mod with_server {
             number,
             token.as_deref(),
         )?;
-        if console.is_some() {
-            printer.talk(format!("Console: http://{address}/"));
-            printer.next("steersman ui", "opens it in a browser");
-        }
-        if args.open {
-            opens(&server, &place, address, token.as_deref(), printer)?;
-        }
+        name_console(&args, (&server, address), &place, token.as_deref(), printer)?;
         let driven = loop {
             tokio::select! {
                 biased;
@@ -286,11 +275,19 @@ mod with_server {
         Ok(Some(address))
     }
 
-    /// Returns the console that an option names.
-    fn console(named: Option<&Path>) -> Result<Option<Console>, CommandError> {
-        match named {
+    /// Returns true if the arguments want no console.
+    fn is_none(console: &Path) -> bool {
+        console == Path::new("none")
+    }
+
+    /// Returns the console that the arguments name.
+    fn console(args: &ServeArgs) -> Result<Option<Console>, CommandError> {
+        match &args.console {
             None => Ok(Some(Console::Embedded)),
-            Some(folder) if folder == Path::new("none") => Ok(None),
+            Some(none) if is_none(none) && args.open => Err(CommandError::usage(
+                "--open opens the console, and --console none serves none",
+            )),
+            Some(none) if is_none(none) => Ok(None),
             Some(folder) if folder.join("index.html").is_file() => {
                 Ok(Some(Console::Folder(folder.to_owned())))
             }
@@ -302,14 +299,22 @@ mod with_server {
         }
     }
 
-    /// Opens the console in a browser. Where the token is not known here, the page asks for one.
-    fn opens(
-        server: &Server,
+    /// Names the console, and opens it in a browser if the arguments say so. If the token is not known here, the page asks for one.
+    fn name_console(
+        args: &ServeArgs,
+        (server, address): (&Server, SocketAddr),
         place: &Place,
-        address: SocketAddr,
         made: Option<&str>,
         printer: &Printer,
     ) -> Result<(), CommandError> {
+        if args.console.as_deref().is_some_and(is_none) {
+            return Ok(());
+        }
+        printer.talk(format!("Console: http://{address}/"));
+        printer.next("steersman ui", "opens it in a browser");
+        if !args.open {
+            return Ok(());
+        }
         let folder = crate::store::folder(&place.file)?;
         let token = match &folder {
             Some(folder) => std::fs::read_to_string(folder.join(TOKEN_FILE)).ok(),

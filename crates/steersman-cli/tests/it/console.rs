@@ -121,7 +121,7 @@ impl Desk {
     }
 
     /// Nothing of what a model said became an element, no request left the server, and nothing was complained about.
-    fn is_clean(&mut self) {
+    fn stays_clean(&mut self) {
         let found = self.page.value(
             "[document.querySelectorAll('main [onerror], main script').length, document.title,
               performance.getEntriesByType('resource').filter((one) => !one.name.startsWith(location.origin) && !one.name.startsWith('blob:')).length]",
@@ -207,7 +207,7 @@ mod chromium {
         desk.page.load("Page.reload", json!({}));
         desk.page
             .wait("document.querySelector('.effects .standing')");
-        desk.is_clean();
+        desk.stays_clean();
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod chromium {
         );
         let pay = effects["items"].as_array().unwrap().last().unwrap();
         assert_eq!(pay["args"]["cents"], 2500);
-        desk.is_clean();
+        desk.stays_clean();
     }
 
     #[test]
