@@ -100,7 +100,13 @@ impl Play<'_> {
                     return Ok(None);
                 }
                 () = self.leaving.wanted() => return self.leave_off().await.map(Some),
-                item = self.feed.next() => self.item(item?).await?,
+                item = self.feed.next() => {
+                    self.item(item?).await?;
+                    // The call has ended and the question is still open: nothing is lost if this command ends, too.
+                    if self.session.outside().await?.running == 0 {
+                        return Ok(None);
+                    }
+                }
             }
         }
     }

@@ -93,6 +93,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "mcp",
     "explain E001",
     "completions bash",
+    "ui --print",
     "serve --listen 127.0.0.1:0",
     "token new",
     "token list",

@@ -479,6 +479,7 @@ const AT_SERVER: &[&str] = &[
     "diff",
     "export",
     "memory",
+    "ui",
 ];
 
 /// The commands that need no sessions.
