@@ -6,7 +6,7 @@
 //! anything, because it wants a sign-in ([`access`]).
 //!
 //! Everything that a server may send has a bound: a message 16 MiB, its list of tools as in [`manifest`], a call its timeout.
-//! Requests of the server are answered: there are no roots here and no model for it, and a person is asked ([`asks`]).
+//! Requests of the server are answered: there are no roots here and no model for it, and a person is asked.
 
 mod access;
 mod asks;
