@@ -3,7 +3,7 @@
 //! A connection is identified by its program or address, environment and headers, with their secrets opened. All sessions of a
 //! process with the same identity share it, and no others do. It is made when it is first needed, and again after it has ended;
 //! a connection that fails repeatedly is not tried for a while. Nothing here repeats a call, but one that a server refused before it did
-//! anything, because it wants a sign-in ([`access`]).
+//! anything, because it wants a sign-in.
 //!
 //! Everything that a server may send has a bound: a message 16 MiB, its list of tools as in [`manifest`], a call its timeout.
 //! Requests of the server are answered: there are no roots here and no model for it, and a person is asked.
