@@ -93,7 +93,7 @@ const ALL: [Counterpart; 19] = [
             variable: "STEERSMAN_PROVIDER_SDKS",
         },
         tests: Tests::Ignored("provider_sdks::"),
-        budget: Duration::from_mins(1),
+        budget: Duration::from_mins(4),
     },
     Counterpart {
         name: "mcp-servers",
