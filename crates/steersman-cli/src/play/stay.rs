@@ -72,7 +72,7 @@ impl Play<'_> {
         }))
     }
 
-    /// Waits until somebody has answered in another terminal. Returns how driving ended, if the user leaves.
+    /// Waits until somebody has answered in another terminal, or the call has ended. Returns how driving ended, if the user leaves.
     pub(super) async fn stays_for_answer(
         &mut self,
         settled: Arc<Settled>,
@@ -91,7 +91,8 @@ impl Play<'_> {
         }
         let session = self.session.clone();
         let changed = session.settled_otherwise(&settled);
-        tokio::pin!(changed);
+        let idle = session.idle();
+        tokio::pin!(changed, idle);
         loop {
             tokio::select! {
                 biased;
@@ -100,13 +101,12 @@ impl Play<'_> {
                     return Ok(None);
                 }
                 () = self.leaving.wanted() => return self.leave_off().await.map(Some),
-                item = self.feed.next() => {
-                    self.item(item?).await?;
-                    // The call has ended and the question is still open: nothing is lost if this command ends, too.
-                    if self.session.outside().await?.running == 0 {
-                        return Ok(None);
-                    }
+                // The call has ended and the question is still open: nothing is lost if this command ends, too.
+                idle = &mut idle => {
+                    idle?;
+                    return Ok(None);
                 }
+                item = self.feed.next() => self.item(item?).await?,
             }
         }
     }

@@ -346,32 +346,29 @@ impl Session {
 
     /// Waits until the session settles. Everything that the result reports is on disk.
     pub async fn settled(&self) -> Result<Arc<Settled>, EngineError> {
-        let mut standing = self.standing.clone();
-        loop {
-            match &*standing.borrow_and_update() {
-                Standing::Busy | Standing::Outside(_) | Standing::Stands { .. } => {}
-                Standing::Settled(settled, _) => return Ok(settled.clone()),
-                Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
-            }
-            if standing.changed().await.is_err() {
-                return Err(EngineError::Gone(Arc::new(EngineError::Stopped)));
-            }
-        }
+        self.until(|standing| match standing {
+            Standing::Settled(settled, _) => Some(settled.clone()),
+            _ => None,
+        })
+        .await
     }
 
     /// Waits until the session has settled in another state than this one. Settling in an equal state does not count.
     pub async fn settled_otherwise(&self, than: &Settled) -> Result<Arc<Settled>, EngineError> {
-        let mut standing = self.standing.clone();
-        loop {
-            match &*standing.borrow_and_update() {
-                Standing::Settled(settled, _) if **settled != *than => return Ok(settled.clone()),
-                Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
-                _ => {}
-            }
-            if standing.changed().await.is_err() {
-                return Err(EngineError::Gone(Arc::new(EngineError::Stopped)));
-            }
-        }
+        self.until(|standing| match standing {
+            Standing::Settled(settled, _) if **settled != *than => Some(settled.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits until the session has settled and none of its effects runs.
+    pub async fn idle(&self) -> Result<(), EngineError> {
+        self.until(|standing| match standing {
+            Standing::Settled(_, outside) if outside.running == 0 => Some(()),
+            _ => None,
+        })
+        .await
     }
 
     /// Returns a receiver that reports the next change of the driver's state.
@@ -384,6 +381,15 @@ impl Session {
     /// Waits until the session can continue only after something outside: a running effect ends, a message arrives, or a time is
     /// reached. Everything that the result reports is on disk.
     pub async fn outside(&self) -> Result<Outside, EngineError> {
+        self.until(|standing| match standing {
+            Standing::Outside(outside) | Standing::Settled(_, outside) => Some(outside.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits until the standing is one of those for which `found` returns something. Changes of [`Outside`] alone count, too.
+    async fn until<T>(&self, found: impl Fn(&Standing) -> Option<T>) -> Result<T, EngineError> {
         let mut standing = self.standing.clone();
         loop {
             let still = self.still.notified();
@@ -391,11 +397,12 @@ impl Session {
             // Registered before the check, so that no notification between the check and the wait is missed.
             still.as_mut().enable();
             match &*standing.borrow_and_update() {
-                Standing::Busy | Standing::Stands { .. } => {}
-                Standing::Outside(outside) | Standing::Settled(_, outside) => {
-                    return Ok(outside.clone());
-                }
                 Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
+                stands => {
+                    if let Some(found) = found(stands) {
+                        return Ok(found);
+                    }
+                }
             }
             tokio::select! {
                 () = still => {}

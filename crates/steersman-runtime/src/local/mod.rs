@@ -667,6 +667,8 @@ impl Local {
                 });
                 if changed {
                     desk.live.show(FeedItem::Settled(settled));
+                } else {
+                    desk.still.notify_waiters();
                 }
             }
         }
