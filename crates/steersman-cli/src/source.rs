@@ -67,14 +67,16 @@ impl Source {
             Self::Store(place) => {
                 let seen = place.look(address).await?;
                 let artifacts = artifacts_in(&seen, &about(address, Ask::default())).await?;
-                let found = artifacts.find_any(&of.digest(), None).map_err(refused)?;
+                let found = artifacts
+                    .find_any(&of.digest(), Some(of.version))
+                    .map_err(refused)?;
                 Ok(artifacts.content(&found).await.map_err(refused)?.to_vec())
             }
             Self::Server(remote) => {
                 let session = remote.session(&address.session).await?;
                 let query = ViewsArtifactQuery {
                     branch: address.branch.clone(),
-                    version: None,
+                    version: Some(of.version as u64),
                 };
                 let views = remote.client.views();
                 Ok(views.artifact(&session, &of.digest(), &query).await?)

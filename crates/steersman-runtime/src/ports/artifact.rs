@@ -180,8 +180,7 @@ impl Artifacts {
         Ok(self.about(name, wanted, found))
     }
 
-    /// Like [`Self::find`]; the name may also be `blake3:` with the beginning of the digest of a content, in hexadecimal digits. The
-    /// newest version with that content is returned, whatever the number of the version.
+    /// Like [`Self::find`]; the name may also be `blake3:` with the beginning of the digest of a content, in hexadecimal digits.
     ///
     /// # Errors
     /// As of [`Self::find`]; [`ArtifactError::Digests`] if several contents have such a digest.
@@ -192,7 +191,10 @@ impl Artifacts {
             return found;
         };
         let mut same = self.versions();
-        same.retain(|version| hex(&version.hash).starts_with(&digits));
+        same.retain(|one| {
+            let is_wanted = version.is_none_or(|wanted| one.version == wanted);
+            is_wanted && hex(&one.hash).starts_with(&digits)
+        });
         let Some(newest) = same.pop() else {
             return found;
         };
