@@ -27,6 +27,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
   const [atEnd, setAtEnd] = useState(true);
   const [seen, setSeen] = useState(0);
   const busy = useRef(false);
+  const [turn, next] = useState(0);
   const path = (more) => api.path(['sessions', session, 'story'], { branch, limit: PAGE, chars: CHARS, ...more });
 
   const read = useCallback(async (more, join) => {
@@ -36,6 +37,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
       const part = await api.get(path(more));
       setProblem(null);
       join(part);
+      next((n) => n + 1);
     } catch (error) {
       setProblem(error);
     } finally {
@@ -55,7 +57,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
     whole();
   }, [session, branch]);
 
-  // The stream says that there are lines behind those that were read.
+  // The stream says that there are lines behind those that were read. It may say so while something else is read, so it is looked at after each.
   useEffect(() => {
     if (rows === null || !live.stale || live.head <= head) return undefined;
     const timer = setTimeout(
@@ -69,7 +71,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
       120,
     );
     return () => clearTimeout(timer);
-  }, [live.head, live.stale, head, rows === null]);
+  }, [live.head, live.stale, head, rows === null, turn]);
 
   const earlier = () =>
     before !== null &&
