@@ -322,7 +322,7 @@ impl Access {
         for _ in 0..PUTS {
             let (version, kept) = match self.signs.keep.get(&self.of).await {
                 Ok(known) => known,
-                // What cannot be read any more is replaced.
+                // A sign-in that cannot be read any more is replaced.
                 Err((_, version)) => (version, Kept::default()),
             };
             let changed = change(kept.clone());

@@ -1,9 +1,9 @@
 //! Files that come with messages, on their way to a model: a server in this process records the requests.
 
+use crate::killed::{answer, answer_with, request};
 use crate::world::World;
 use serde_json::{Value as Json, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -15,26 +15,6 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const CAT: &[u8] = b"\x89PNG\r\n\x1a\n\x00\xff cat";
 /// The same in base64.
 const CAT_BASE64: &str = "iVBORw0KGgoA/yBjYXQ=";
-
-/// Reads a request. Returns its first line and its body.
-fn request(stream: &TcpStream) -> (String, Vec<u8>) {
-    let mut reader = BufReader::new(stream);
-    let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
-    reader.read_line(&mut first).unwrap();
-    loop {
-        line.clear();
-        reader.read_line(&mut line).unwrap();
-        if let Some(n) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = n.trim().parse().unwrap();
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    (first, body)
-}
 
 /// A model's server. It tells what it is asked, and does not answer the first `silent` questions.
 struct Eye {
@@ -50,13 +30,11 @@ impl Eye {
         std::thread::spawn(move || {
             let mut open = Vec::new();
             for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
+                let stream = stream.unwrap();
                 let (first, body) = request(&stream);
                 if !first.contains("/chat/completions") {
                     // It is asked how much a request may hold, and does not know.
-                    let none =
-                        "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-                    stream.write_all(none.as_bytes()).unwrap();
+                    answer_with(stream, "404 Not Found", "application/json", "{}");
                     continue;
                 }
                 if tell.send(body).is_err() {
@@ -70,11 +48,8 @@ impl Eye {
                 let said = json!({ "role": "assistant", "content": "A cat." });
                 let choice = json!({ "index": 0, "message": said, "finish_reason": "stop" });
                 let usage = json!({ "prompt_tokens": 9, "completion_tokens": 2 });
-                let answer = json!({ "choices": [choice], "usage": usage }).to_string();
-                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
-                let length = answer.len();
-                let whole = format!("{head}\r\ncontent-length: {length}\r\n\r\n{answer}");
-                stream.write_all(whole.as_bytes()).unwrap();
+                let told = json!({ "choices": [choice], "usage": usage }).to_string();
+                answer(stream, &told);
             }
         });
         Self { address, asked }

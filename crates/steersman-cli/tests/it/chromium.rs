@@ -1,11 +1,12 @@
 //! The pages of `examples/front-ends` in Chromium (`scripts/chromium.sh`), used as a person uses them. An error in the browser's console fails a test.
 
+use crate::killed::{answer_with, request};
 use crate::served::{Served, provider};
 use crate::world::{self, World, examples};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -278,37 +279,12 @@ fn site(folder: &Path) -> String {
     origin
 }
 
-fn file(folder: &Path, mut stream: TcpStream) -> Option<()> {
-    let (line, _) = request(&mut stream)?;
+fn file(folder: &Path, stream: TcpStream) -> Option<()> {
+    let (line, _) = request(&stream);
     let name = line.split_whitespace().nth(1)?.trim_start_matches('/');
     let page = std::fs::read_to_string(folder.join(name)).unwrap();
-    let len = page.len();
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {len}\r\nconnection: close\r\n\r\n{page}"
-    )
-    .ok()
-}
-
-/// Reads a request: its first line, and its body.
-fn request(stream: &mut TcpStream) -> Option<(String, String)> {
-    let mut reader = BufReader::new(stream);
-    let (mut first, mut len) = (String::new(), 0);
-    reader.read_line(&mut first).ok().filter(|len| *len > 0)?;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        let line = line.trim().to_ascii_lowercase();
-        if line.is_empty() {
-            break;
-        }
-        if let Some(value) = line.strip_prefix("content-length:") {
-            len = value.trim().parse().ok()?;
-        }
-    }
-    let mut body = vec![0; len];
-    reader.read_exact(&mut body).ok()?;
-    Some((first, String::from_utf8(body).ok()?))
+    answer_with(stream, "200 OK", "text/html", &page);
+    Some(())
 }
 
 /// The example, with a model that says what no page should take as markup.

@@ -124,7 +124,7 @@ type Told = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 /// Everything outside of the server: the model, a service, the receiver of webhooks and the collector of spans.
 struct Outside {
     url: String,
-    /// What was sent to the receiver and to the collector.
+    /// The messages to the receiver and to the collector.
     told: Told,
     /// Lets the model answer `Say all.`.
     answer: Sender<()>,

@@ -10,7 +10,7 @@ async fn a_page_is_sent_again_only_after_a_new_line() {
     let all = world.all("").await;
     let session = all.start("My kettle is broken.").await;
     let path = format!("/v1/sessions/{session}");
-    // What the call had set aside and not used is given back in a line after the question.
+    // A line after the question gives back the tokens that the call had set aside and not used.
     let (page, tag) = loop {
         let page = all.get(&path).await;
         let tag = page.headers["etag"].clone();

@@ -5,6 +5,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use steersman::Steersman;
+use steersman::machine::stored::ids::Line;
 use steersman::machine::stored::outcome::{Answer, Failure};
 use steersman::runtime::Boxed;
 use steersman::runtime::model::{Delta, Model, ModelCall, Sink};
@@ -221,6 +222,30 @@ async fn secrets_are_masked_in_pieces_too_unless_the_token_may_see_them() {
     assert!(!turn.to_string().contains("lily"), "{turn}");
     let list = masked.get("/v1/sessions").await.is(200).to_string();
     assert!(!list.contains("lily"), "{list}");
+}
+
+#[tokio::test]
+async fn a_follower_that_is_older_than_the_binding_sees_no_secret_of_the_definition() {
+    let ends = Arc::<Notify>::default();
+    ends.notify_one();
+    let setup = Steersman::options().model("default", Slow(ends));
+    let world = World::of(setup, Arc::new(MemoryStore::new()), Options::default()).await;
+    let all = world.all("").await;
+    let start = json!({ "definition": "desk", "message": "Hello." });
+    let begun = all.post("/v1/sessions", start).await.json;
+    let session = begun["session"].as_str().unwrap();
+    // Nothing is on disk but the message, and it looks for secrets now.
+    let mut events = world.steersman.events(session, Line::NONE).masked();
+    assert!(futures::poll!(std::pin::pin!(events.next())).is_pending());
+    let driving = world.server.clone();
+    tokio::spawn(async move { driving.drive(|_| {}).await });
+    let mut told = String::new();
+    while !told.contains("Settled") {
+        let event = events.next().await.unwrap().unwrap();
+        told = format!("{told}{:?}\n", event.kind);
+    }
+    assert!(told.contains("The word is (secret)"), "{told}");
+    assert!(!told.contains("lily"), "{told}");
 }
 
 /// No view shows the secret to a token that may not see it.

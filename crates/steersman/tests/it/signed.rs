@@ -315,7 +315,7 @@ async fn tokens_of_one_subject_are_not_used_for_another() {
         assert!(why.contains(command), "{why}");
         let signed = whole.signed_in(&world.network(), &other).await.unwrap();
         assert!(!signed[0].is_valid);
-        // Who sees a part of the store signs nobody else in.
+        // One who sees a part of the store signs nobody else in.
         let refused = part.sign_in(&world.network(), "books", &ada, BACK).await;
         let sees = other == of("acme", None);
         assert_eq!(
@@ -324,7 +324,7 @@ async fn tokens_of_one_subject_are_not_used_for_another() {
             "{other:?}"
         );
     }
-    // What a person has is erased with the rest.
+    // Erasing a person erases its sign-in, too.
     whole.erase_scope(&ada, true).await.unwrap();
     let signed = whole.signed_in(&world.network(), &ada).await.unwrap();
     assert_eq!((signed[0].is_valid, &signed[0].issuer), (false, &None));
