@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::mpsc;
 use std::thread;
 
 /// Starts the browser with its DevTools on two pipes, and ends it if a test hangs.
@@ -287,6 +288,36 @@ fn file(folder: &Path, stream: TcpStream) -> Option<()> {
     Some(())
 }
 
+/// Serves a model that stops in the middle of each answer until it hears that it may go on. Returns its address.
+fn slow_model(go_on: mpsc::Receiver<()>) -> String {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", socket.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut stream in socket.incoming().flatten() {
+            let (first, _) = request(&stream);
+            if !first.contains("/chat/completions") {
+                // A server is asked for what it is before it is asked for an answer.
+                answer_with(stream, "404 Not Found", "text/plain", "");
+                continue;
+            }
+            let piece = |text: &str, end: Option<&str>| {
+                let choice =
+                    json!({ "index": 0, "delta": { "content": text }, "finish_reason": end });
+                format!("data: {}\n\n", json!({ "choices": [choice] }))
+            };
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            write!(stream, "{head}{}", piece("One, ", None)).unwrap();
+            stream.flush().unwrap();
+            if go_on.recv().is_err() {
+                return;
+            }
+            write!(stream, "{}data: [DONE]\n\n", piece("two.", Some("stop"))).unwrap();
+        }
+    });
+    url
+}
+
 /// The example, with a model that says what no page should take as markup.
 fn example() -> World {
     provider();
@@ -394,5 +425,39 @@ fn a_payment_is_approved_over_the_api_of_openai() {
     page.pictured("chat-sent");
     let told = world.run(&["show", "last"]);
     assert!(told.out.contains("150.00 went to Anna."), "{}", told.out);
+    assert_eq!(page.faults, Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+fn words_are_shown_as_they_come() {
+    provider();
+    let world = World::new();
+    let (more, go_on) = mpsc::sync_channel(1);
+    let url = slow_model(go_on);
+    world.write(
+        "steersman.yaml",
+        &format!(
+            "steersman: 1
+name: front-ends
+models: {{ default: {{ provider: compatible, url: \"{url}\", model: m, calls: native }} }}
+agents: {{ desk: {{ system: You count. }} }}
+entry: desk
+"
+        ),
+    );
+    let (origin, served, mut page) = open(&world, &[]);
+    for name in ["agui", "chat"] {
+        let address = json!({ "url": format!("{origin}/{name}.html") });
+        page.load("Page.navigate", address);
+        page.connects(&served);
+        page.says("Count to two.");
+        page.sees("article.assistant", "One, ");
+        let told = page.value("[...document.querySelectorAll('article')].at(-1).textContent");
+        assert_eq!(told, "One, ", "{name}");
+        page.pictured(&format!("{name}-streams"));
+        more.send(()).unwrap();
+        page.sees("article.assistant", "One, two.");
+    }
     assert_eq!(page.faults, Vec::<String>::new());
 }

@@ -19,7 +19,7 @@ pub use options::{Durability, Judge, Options, Process, Timeouts};
 
 use crate::bind::{self, BindError, ManifestHash, Values};
 use crate::clock::Clock;
-use crate::feed::{Feed, Notice};
+use crate::feed::{Feed, Follower};
 use crate::inbox::{Begin, Message, Occasion, Wanted, random_id};
 use crate::model::Models;
 use crate::seal::Sealer;
@@ -45,7 +45,6 @@ use steersman_machine::tick::history::ChatHistory;
 use steersman_machine::values::types::arguments_misfit;
 use steersman_machine::view::artifact;
 use steersman_machine::view::artifact::Content;
-use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of networks that an engine remembers in addition to those in use.
@@ -535,12 +534,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn feed_of(
-        &self,
-        session: SessionId,
-        cursor: Line,
-        live: Option<broadcast::Receiver<Notice>>,
-    ) -> Feed {
+    pub(crate) fn feed_of(&self, session: SessionId, cursor: Line, live: Option<Follower>) -> Feed {
         Feed::new(
             self.store().clone(),
             self.0.clock.clone(),

@@ -70,14 +70,13 @@ struct Held {
 /// Seats of held model calls at their places.
 pub(super) type Seats = BTreeMap<Id, Boxed<'static, Permit>>;
 
-/// The pieces that an attempt of a model has streamed so far.
+/// An attempt of a model that streams.
 struct Streamed {
     attempt: u32,
     agent: Id,
     branch: Id,
     /// Followers of the session see it.
     is_shown: bool,
-    shown: String,
     came: u64,
 }
 
@@ -135,6 +134,7 @@ impl Hands {
         }
         let held = self.held.get_mut();
         held.streamed.retain(|id, _| is_out(*id));
+        self.live.forget(&is_out);
         // A job that was not done may have taken these for effects that do not exist.
         held.slots.retain(|id, _| is_out(*id));
         held.turns.retain(|id, _| is_out(*id));
@@ -229,9 +229,6 @@ impl Hands {
         streamed.came += delta.len();
         if !streamed.is_shown {
             return;
-        }
-        if let Delta::Text(text) = &delta {
-            streamed.shown.push_str(text);
         }
         self.live.show(FeedItem::Delta {
             effect,
@@ -386,7 +383,6 @@ impl Streamed {
             agent: at.agent,
             branch: at.branch,
             is_shown,
-            shown: String::new(),
             came: 0,
         }
     }
@@ -516,7 +512,7 @@ impl Permits for Hands {
         let held = self.held.borrow();
         let streamed = held.streamed.get(&effect);
         match streamed.filter(|streamed| streamed.attempt == attempt) {
-            Some(streamed) => (streamed.shown.as_str().into(), streamed.came),
+            Some(streamed) => (self.live.shown(effect, attempt), streamed.came),
             None => (Arc::default(), 0),
         }
     }

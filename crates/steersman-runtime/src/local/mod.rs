@@ -415,6 +415,10 @@ impl Local {
     /// session had settled in before it, so that state is withdrawn first.
     fn carry(&mut self, turned: Turned) {
         self.tells(turned.told);
+        let driver = &self.driver;
+        self.desk
+            .live
+            .forget(|effect| driver.is_outstanding(effect));
         for (last, batch) in turned.batches {
             if let Some(tapped) = &mut self.hands.tapped {
                 tapped.made(&batch, &self.reader);

@@ -10,9 +10,9 @@ use crate::log::settled::Settled;
 use crate::model::Delta;
 use crate::store::{SessionId, Store, StoreError};
 use crate::toolset::Progress;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use steersman_machine::stored::ids::{Id, Line};
 use tokio::sync::broadcast;
 
@@ -26,7 +26,7 @@ const PAGE: usize = 256;
 pub enum FeedItem {
     /// A line that is on disk. Its number is the cursor for the items after it.
     Line(Arc<steersman_machine::stored::commit::LogLine>),
-    /// A piece of a model's answer. Provisional.
+    /// A piece of a model's answer. Provisional. A reader that comes in the middle of an answer first gets the text so far as one piece.
     Delta {
         /// Effect of the model call.
         effect: Id,
@@ -79,7 +79,7 @@ pub(crate) enum Notice {
 }
 
 /// Channel from the owner in this process to its followers. The first follower creates it, so a session without followers
-/// pays nothing for it.
+/// pays little for it.
 #[derive(Clone, Default)]
 pub(crate) struct Live(Arc<Followers>);
 
@@ -88,12 +88,32 @@ struct Followers {
     channel: OnceLock<broadcast::Sender<Notice>>,
     /// True if the owner has let go, and told those who followed it then.
     is_over: AtomicBool,
+    /// The texts of attempts that run, as far as they came.
+    said: Mutex<BTreeMap<Id, Said>>,
+}
+
+/// The text that an attempt has streamed so far.
+struct Said {
+    attempt: u32,
+    agent: Id,
+    branch: Id,
+    text: String,
+}
+
+/// The side of a follower: the texts that attempts streamed before it came, and the notices since then.
+pub(crate) struct Follower {
+    said: Vec<FeedItem>,
+    notices: broadcast::Receiver<Notice>,
 }
 
 /// Number of notices that a follower may lag behind.
 const BEHIND: usize = 1_024;
 
 impl Live {
+    fn said(&self) -> MutexGuard<'_, BTreeMap<Id, Said>> {
+        self.0.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn tell(&self, notice: Notice) {
         if let Some(followers) = self.0.channel.get() {
             // Fails only if no follower is left.
@@ -102,7 +122,47 @@ impl Live {
     }
 
     pub(crate) fn show(&self, item: FeedItem) {
+        // A follower that comes meanwhile gets a piece either with the text so far or as a notice.
+        let mut said = self.said();
+        match &item {
+            FeedItem::Delta {
+                effect,
+                attempt,
+                agent,
+                branch,
+                delta: Delta::Text(piece),
+            } => {
+                let so_far = said.entry(*effect).or_insert_with(|| Said {
+                    attempt: *attempt,
+                    agent: *agent,
+                    branch: *branch,
+                    text: String::new(),
+                });
+                if so_far.attempt != *attempt {
+                    so_far.attempt = *attempt;
+                    so_far.text.clear();
+                }
+                so_far.text.push_str(piece);
+            }
+            FeedItem::Withdrawn { effect, .. } => {
+                said.remove(effect);
+            }
+            _ => {}
+        }
         self.tell(Notice::Item(item));
+    }
+
+    /// Returns the text that an attempt has shown so far.
+    pub(crate) fn shown(&self, effect: Id, attempt: u32) -> Arc<str> {
+        let said = self.said();
+        let so_far = said.get(&effect).filter(|said| said.attempt == attempt);
+        so_far.map_or_else(Arc::default, |said| said.text.as_str().into())
+    }
+
+    /// Forgets the texts of effects that are over. It is called before the lines of their ends can be read, so that no follower gets
+    /// the text of an answer after its line.
+    pub(crate) fn forget(&self, is_out: impl Fn(Id) -> bool) {
+        self.said().retain(|effect, _| is_out(*effect));
     }
 
     /// Tells the followers, also those that come later, that the owner has let go.
@@ -111,15 +171,29 @@ impl Live {
         self.show(FeedItem::Closed);
     }
 
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notice> {
+    pub(crate) fn subscribe(&self) -> Follower {
         let followers = &self.0.channel;
-        let follower = followers.get_or_init(|| broadcast::channel(BEHIND).0);
-        let follower = follower.subscribe();
+        let channel = followers.get_or_init(|| broadcast::channel(BEHIND).0);
+        let said = self.said();
+        let notices = channel.subscribe();
         if self.0.is_over.load(Ordering::SeqCst) {
             // This follower missed the notice. A channel without a sender says the same.
-            return broadcast::channel(1).1;
+            return Follower {
+                said: Vec::new(),
+                notices: broadcast::channel(1).1,
+            };
         }
-        follower
+        let said = said.iter().map(|(effect, said)| FeedItem::Delta {
+            effect: *effect,
+            attempt: said.attempt,
+            agent: said.agent,
+            branch: said.branch,
+            delta: Delta::Text(said.text.clone()),
+        });
+        Follower {
+            said: said.collect(),
+            notices,
+        }
     }
 }
 
@@ -131,6 +205,8 @@ pub struct Feed {
     cursor: Line,
     ready: VecDeque<FeedItem>,
     live: Option<broadcast::Receiver<Notice>>,
+    /// Texts that streamed before this follower came. They follow the lines that were on disk by then.
+    said: Vec<FeedItem>,
     /// True if there may be lines on disk that were not read. The owner in this process reports new ones.
     look: bool,
     /// Checks the rows that are read. `None` until the first row is read.
@@ -144,8 +220,12 @@ impl Feed {
         clock: Arc<dyn Clock>,
         session: SessionId,
         cursor: Line,
-        live: Option<broadcast::Receiver<Notice>>,
+        live: Option<Follower>,
     ) -> Self {
+        let (live, said) = match live {
+            Some(Follower { said, notices }) => (Some(notices), said),
+            None => (None, Vec::new()),
+        };
         Self {
             store,
             clock,
@@ -153,6 +233,7 @@ impl Feed {
             cursor,
             ready: VecDeque::new(),
             live,
+            said,
             look: true,
             load: None,
             hashes: Hashes::default(),
@@ -175,6 +256,10 @@ impl Feed {
                     continue;
                 }
                 self.look = self.live.is_none();
+                if !self.said.is_empty() {
+                    self.ready.extend(std::mem::take(&mut self.said));
+                    continue;
+                }
             }
             self.wait().await?;
         }

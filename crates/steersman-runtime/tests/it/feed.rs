@@ -1,13 +1,24 @@
 //! The feed of a session: lines that are on disk, complete and in order, and streamed pieces between them.
 
 use crate::effects::settle;
-use crate::spy::Behind;
-use crate::world::{World, answered};
+use crate::spy::{Behind, Spy};
+use crate::world::{NOON, World, answered, network};
 use serde_json::json;
-use steersman_machine::stored::ids::Line;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use steersman_machine::network::Network;
+use steersman_machine::stored::ids::{Line, Name};
+use steersman_machine::stored::outcome::{Answer, Failure};
+use steersman_runtime::clock::Virtual;
+use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
 use steersman_runtime::feed::{Feed, FeedItem};
-use steersman_runtime::model::Delta;
+use steersman_runtime::model::scripted::{Script, ScriptedModel};
+use steersman_runtime::model::{BoundModel, Delta, Model, ModelCall, Models, ModelsError, Sink};
+use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::Fate;
+use steersman_runtime::{Boxed, Env};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 const PLAIN: &str = "agents: { main: { system: You talk. } }";
 
@@ -36,6 +47,130 @@ async fn followers_see_pieces_then_the_line_then_that_it_settled() {
         }
     }
     assert_eq!((lines, text.as_str()), (vec![1, 2], "One two three."));
+}
+
+/// A scripted model that stops after the first piece of its answer until it is told to go on.
+#[derive(Clone)]
+struct Halting(Arc<ScriptedModel>, Arc<Notify>);
+
+#[derive(Default)]
+struct Pieces(Mutex<Vec<Delta>>);
+
+impl Sink for Pieces {
+    fn delta(&self, delta: Delta) {
+        self.0.lock().unwrap().push(delta);
+    }
+}
+
+impl Model for Halting {
+    fn call<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a dyn Sink,
+        cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<Answer, Failure>> {
+        Box::pin(async move {
+            let pieces = Pieces::default();
+            let answer = Model::call(&*self.0, call, &pieces, cancel).await;
+            for (k, piece) in pieces.0.into_inner().unwrap().into_iter().enumerate() {
+                if k == 1 {
+                    self.1.notified().await;
+                }
+                sink.delta(piece);
+            }
+            answer
+        })
+    }
+
+    fn label(&self) -> Name {
+        "halting".into()
+    }
+}
+
+impl Models for Halting {
+    fn resolve<'a>(
+        &'a self,
+        network: &'a Network,
+        env: &'a Env,
+        folder: &'a Path,
+    ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
+        self.0.resolve(network, env, folder)
+    }
+
+    fn model(&self, _: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+/// The text of the next item, which must be a piece.
+async fn piece(feed: &mut Feed) -> String {
+    match feed.next().await.unwrap() {
+        FeedItem::Delta {
+            delta: Delta::Text(text),
+            ..
+        } => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_follower_that_comes_late_gets_the_text_so_far() {
+    let script = Script::parse(&json!({ "main": ["One two three."] })).unwrap();
+    let go_on = Arc::new(Notify::new());
+    let engine = Engine::new(Parts {
+        store: Arc::new(Spy::default()),
+        clock: Arc::new(Virtual::at(NOON)),
+        models: Arc::new(Halting(Arc::new(ScriptedModel::new(script)), go_on.clone())),
+        toolsets: Vec::new(),
+        sealer: Sealer::new(&[7; 32]),
+        options: Options {
+            env: Arc::new(|_| None),
+            ..Options::default()
+        },
+    });
+    let options = StartOptions {
+        say: Some("Go.".into()),
+        ..StartOptions::default()
+    };
+    let session = engine.start(network(PLAIN), options).await.unwrap();
+    let mut early = session.feed(Line::NONE);
+    assert!(matches!(early.next().await.unwrap(), FeedItem::Line(_)));
+    let first = piece(&mut early).await;
+    // Also a reader that only knows the name of the session.
+    for mut late in [
+        session.feed(Line::NONE),
+        engine.feed(session.id(), Line::NONE),
+    ] {
+        assert!(matches!(late.next().await.unwrap(), FeedItem::Line(_)));
+        assert_eq!(piece(&mut late).await, first);
+    }
+    let mut late = session.feed(Line(1));
+    go_on.notify_one();
+    let mut text = String::new();
+    loop {
+        match late.next().await.unwrap() {
+            FeedItem::Delta {
+                delta: Delta::Text(piece),
+                ..
+            } => text.push_str(&piece),
+            FeedItem::Line(line) => {
+                assert_eq!(line.n, Line(2));
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(text, "One two three.");
+    session.settled().await.unwrap();
+    let mut after = session.feed(Line(1));
+    let mut items = Vec::new();
+    while let Some(item) = at_once(&mut after).await {
+        items.push(item);
+    }
+    assert!(
+        matches!(&items[..], [FeedItem::Line(_)]),
+        "the text of an answer that is on a line is not provisional any more: {items:?}"
+    );
 }
 
 #[tokio::test]
