@@ -113,7 +113,8 @@ impl Sight {
             alone: true,
             line: None,
         };
-        let mut rows: Vec<Row> = subject.story().into_values().flatten().collect();
+        let told = subject.story(None).into_values();
+        let mut rows: Vec<Row> = told.flat_map(|told| told.first).collect();
         rows.sort_by_key(|row| row.line);
         rows
     }

@@ -681,7 +681,7 @@ impl Effects {
     }
 
     /// Returns all effects, in the order in which they were wished.
-    pub fn all(&self) -> impl Iterator<Item = &Effect> {
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = &Effect> {
         self.by_id.values()
     }
 

@@ -90,7 +90,9 @@ impl Log {
         reader: &dyn Reader,
     ) -> Result<BTreeMap<Line, Arc<Network>>, EngineError> {
         let mut bound = BTreeMap::new();
-        for line in &self.lines {
+        let binds =
+            |line: &&Arc<LogLine>| line.commit.as_ref().is_some_and(|of| of.binding.is_some());
+        for line in self.lines.iter().filter(binds) {
             if let Some(network) = reader.bound(line).await? {
                 bound.insert(line.n, network);
             }
@@ -153,8 +155,13 @@ impl Log {
     /// Returns everything that led to the head of a branch, oldest first: the lines on its path, and where a line adopted a
     /// branch, the lines of that branch too.
     pub fn history(&self, branch: &BranchView, all: &[BranchView]) -> Vec<&Arc<LogLine>> {
-        let mut found: BTreeMap<Line, &Arc<LogLine>> = BTreeMap::new();
         let mut todo = self.path(branch, all);
+        let adopts =
+            |line: &&Arc<LogLine>| line.commit.as_ref().is_some_and(|of| of.adoption.is_some());
+        if !todo.iter().any(adopts) {
+            return todo;
+        }
+        let mut found: BTreeMap<Line, &Arc<LogLine>> = BTreeMap::new();
         while let Some(line) = todo.pop() {
             let adopted = line.commit.as_ref().and_then(|c| c.adoption.as_ref());
             if found.insert(line.n, line).is_none()

@@ -10,7 +10,8 @@ use crate::story::{Row, Story, Tone};
 use crate::words::{self, Word};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
@@ -77,7 +78,7 @@ pub struct Page {
     pub state: Map<String, Json>,
     /// The branches, in the order in which they were opened.
     pub branches: Vec<BranchRow>,
-    /// Effects of tools.
+    /// Effects of tools. Empty on a page in brief.
     #[serde(skip_deserializing)]
     pub effects: Vec<Effect>,
     /// Sums of effects by tool.
@@ -168,7 +169,7 @@ pub struct AgentRow {
     pub net_state: Option<Name>,
     /// Its stack in the letters of a trace, oldest first: `U A AC AR A F`.
     pub letters: String,
-    /// Its stack as text, results in the order of their calls.
+    /// Its stack as text, results in the order of their calls. Empty on a page in brief.
     pub stack: Vec<String>,
     /// Number of interactions on its stack.
     pub height: u32,
@@ -265,6 +266,64 @@ impl BranchRow {
     }
 }
 
+/// The rows that are told of each end of a story.
+#[derive(Copy, Clone, Debug)]
+pub struct Ends {
+    /// Number of rows at the beginning.
+    pub first: usize,
+    /// Number of rows at the end.
+    pub last: usize,
+}
+
+/// The story of a branch.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Told {
+    /// The rows up to those that were left out; all rows, if none were.
+    pub first: Vec<Row>,
+    /// Number of rows that were left out between the two. If there is one at all, there are at least two.
+    pub left_out: usize,
+    /// The rows after those that were left out.
+    pub last: VecDeque<Row>,
+}
+
+impl Told {
+    fn add(&mut self, row: Row, ends: Option<Ends>) {
+        let newest = self.last.back_mut().or(self.first.last_mut());
+        if let (Some(newest), Some(_)) = (newest, row.owners)
+            && newest.owners.is_some()
+        {
+            // Of owners in a row, the last one counts.
+            newest.goes_on(row);
+            return;
+        }
+        let Some(ends) = ends.filter(|ends| self.first.len() >= ends.first) else {
+            self.first.push(row);
+            return;
+        };
+        self.last.push_back(row);
+        // A row in place of one row saves nothing.
+        if self.last.len() > ends.last + 1 {
+            self.last.pop_front();
+            self.left_out += 1;
+        }
+    }
+
+    /// Joins the two ends if nothing was left out between them.
+    fn ends(&mut self, ends: Ends) {
+        if self.left_out == 0 {
+            self.first.extend(self.last.drain(..));
+        } else if self.last.len() > ends.last {
+            self.last.pop_front();
+            self.left_out += 1;
+        }
+    }
+
+    /// Returns the rows that are told, in order.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.first.iter().chain(&self.last)
+    }
+}
+
 impl<'a> Subject<'a> {
     fn erased_at(&self) -> Option<Time> {
         let at = self.seen.expires_at();
@@ -274,9 +333,25 @@ impl<'a> Subject<'a> {
 
     /// Returns the page.
     pub fn page(&self) -> Page {
+        let effects = self.effects();
+        let mut page = self.brief(&effects);
+        let snapshot = self.snapshot();
+        for agent in &mut page.agents {
+            let stack = self.log.stack(&snapshot, agent.id);
+            let ordered = in_call_order(&stack, |interaction| interaction);
+            let texts = ordered
+                .into_iter()
+                .map(|(interaction, of)| essential(interaction, of, &self.log.texts));
+            agent.stack = texts.collect();
+        }
+        page.effects = effects.all().cloned().collect();
+        page
+    }
+
+    /// Returns the page in brief: without the parts that grow with each line, which a page on a screen does not show.
+    pub(crate) fn brief(&self, effects: &Effects) -> Page {
         let ledger = self.paid();
         let snapshot = self.snapshot();
-        let effects = self.effects();
         let settled = self.settled();
         let mut row = SessionRow::from(&self.seen.info);
         self.standing(&settled).clone_into(&mut row.status);
@@ -311,7 +386,7 @@ impl<'a> Subject<'a> {
             state: state(&snapshot),
             branches: self.branches(),
             sums: Effects::sums(effects.all()),
-            effects: effects.all().cloned().collect(),
+            effects: Vec::new(),
             rated: rated(&snapshot),
             holds: self
                 .pending()
@@ -324,12 +399,13 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Returns the rows of the story by branch: those that the page shows. A branch that began has an entry, even without rows.
-    pub fn story(&self) -> BTreeMap<Id, Vec<Row>> {
+    /// Returns the rows of the story by branch: those that the page shows, all or the ends of each. A branch that began has an entry,
+    /// even without rows.
+    pub fn story(&self, ends: Option<Ends>) -> BTreeMap<Id, Told> {
         let way = self.way();
         let mut story = Story::default();
         story.tells_all_of(way.iter().flat_map(BTreeMap::keys).copied());
-        let mut by_branch: BTreeMap<Id, Vec<Row>> = BTreeMap::new();
+        let mut by_branch: BTreeMap<Id, Told> = BTreeMap::new();
         for line in &self.log.lines {
             if self.line.is_some_and(|at| line.n > at) {
                 break;
@@ -341,17 +417,15 @@ impl<'a> Subject<'a> {
                 if !self.shows(way.as_ref(), row.branch, line.n) {
                     continue;
                 }
-                let rows = by_branch.entry(row.branch).or_default();
+                let told = by_branch.entry(row.branch).or_default();
                 // The branch's row says this already.
-                if row.tone == Tone::Begins {
-                    continue;
-                }
-                // Of owners in a row, the last one counts.
-                match (rows.last_mut(), row.owners) {
-                    (Some(last), Some(_)) if last.owners.is_some() => last.goes_on(row),
-                    _ => rows.push(row),
+                if row.tone != Tone::Begins {
+                    told.add(row, ends);
                 }
             }
+        }
+        if let Some(ends) = ends {
+            by_branch.values_mut().for_each(|told| told.ends(ends));
         }
         by_branch
     }
@@ -413,13 +487,16 @@ impl<'a> Subject<'a> {
     }
 
     /// Returns the ledger of the lines that the page shows: what was paid in them.
-    fn paid(&self) -> Ledger {
+    fn paid(&self) -> Cow<'a, Ledger> {
+        if !self.alone && self.line.is_none() {
+            return Cow::Borrowed(&self.seen.ledger);
+        }
         let mut ledger = Ledger::default();
         for line in self.lines() {
             // The hash of the line is not used here.
             ledger.fold(line, &[0; 32]);
         }
-        ledger
+        Cow::Owned(ledger)
     }
 
     /// Returns the state of the branch at the line of the page.
@@ -452,7 +529,8 @@ impl<'a> Subject<'a> {
         models.into_values().collect()
     }
 
-    fn effects(&self) -> Effects {
+    /// Returns the effects of the lines that the page shows.
+    pub(crate) fn effects(&self) -> Effects {
         let way = self.way();
         let lines = self.log.lines.iter();
         let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
@@ -474,10 +552,6 @@ impl<'a> Subject<'a> {
         agents.sort_by(|a, b| a.family.path.cmp(&b.family.path));
         let rows = agents.into_iter().map(|agent| {
             let stack = self.log.stack(snapshot, agent.id);
-            let ordered = in_call_order(&stack, |interaction| interaction);
-            let texts = ordered
-                .into_iter()
-                .map(|(interaction, of)| essential(interaction, of, &self.log.texts));
             AgentRow {
                 id: agent.id,
                 name: agent.def.clone(),
@@ -486,7 +560,7 @@ impl<'a> Subject<'a> {
                 floor: floor_below(snapshot, agent),
                 net_state: agent.turn.state.clone(),
                 letters: trace::letters(stack.iter().copied()),
-                stack: texts.collect(),
+                stack: Vec::new(),
                 height: agent.stack.height,
                 model_calls: agent.counters.model_calls_all,
             }

@@ -12,7 +12,7 @@ use steersman_runtime::Boxed;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::known::Known;
 use steersman_runtime::past::{DEFAULT_BOUND, ERASED, Past};
-use steersman_runtime::store::{SessionId, SessionInfo, SessionQuery, StoreError};
+use steersman_runtime::store::{Row, SessionId, SessionInfo, SessionQuery, StoreError};
 
 /// Reads one session. A masked reader hides the values of secrets.
 ///
@@ -163,19 +163,35 @@ impl Stored {
         let seen = self.engine.inspect(&self.session).await?;
         let mut known = self.engine.secrets_in(&seen, &[]).await?;
         let mut upto = Line::NONE;
-        loop {
-            let lines = self.page(past, upto, PAGE).await?;
-            let Some(last) = lines.last() else { break };
+        let mut rows = self.rows(upto, PAGE).await?;
+        while let Some(last) = rows.last() {
             upto = last.n;
-            for line in &lines {
-                known.learn_line(line, &self.engine).await?;
-            }
-            if let Some(kept) = &mut kept {
-                kept.extend(lines);
-            }
+            // The store reads the next rows while these become lines.
+            let (next, learned) = futures::join!(self.rows(upto, PAGE), async {
+                for row in &rows {
+                    let line = past.check(row).await?;
+                    known.learn_line(&line, &self.engine).await?;
+                    if let Some(kept) = &mut kept {
+                        kept.push(line);
+                    }
+                }
+                Ok::<_, EngineError>(())
+            });
+            learned?;
+            rows = next?;
         }
         let known = Arc::new(known);
         Ok(Secrets { known, upto })
+    }
+
+    async fn rows(&self, after: Line, most: usize) -> Result<Vec<Row>, EngineError> {
+        let store = self.engine.store();
+        // Rows above the head may be visible while they are written. They do not count yet.
+        let head = store.head(&self.session).await?;
+        if head <= after {
+            return Ok(Vec::new());
+        }
+        Ok(store.rows(&self.session, after.next(), head, most).await?)
     }
 
     async fn page(
@@ -184,13 +200,7 @@ impl Stored {
         after: Line,
         most: usize,
     ) -> Result<Vec<Arc<LogLine>>, EngineError> {
-        let store = self.engine.store();
-        // Rows above the head may be visible while they are written. They do not count yet.
-        let head = store.head(&self.session).await?;
-        if head <= after {
-            return Ok(Vec::new());
-        }
-        let rows = store.rows(&self.session, after.next(), head, most).await?;
+        let rows = self.rows(after, most).await?;
         let mut lines = Vec::with_capacity(rows.len());
         for row in &rows {
             lines.push(past.check(row).await?);

@@ -6,6 +6,7 @@
 
 use crate::cause::{Sums, is_rerun, stuck, waits};
 use crate::list::status;
+use crate::screen::shortest;
 use crate::shown;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -196,10 +197,14 @@ impl Fleet {
         }
     }
 
-    /// Returns the sessions at work whose last line is not known, with the number of that line.
-    pub fn unknown(&self) -> Vec<(SessionId, Line)> {
+    /// Returns the sessions at work that may be slow and whose last line is not known, with the number of that line.
+    pub fn unknown(&self, now: Time) -> Vec<(SessionId, Line)> {
         let work = self.at_work().into_iter();
-        let unknown = work.filter(|seen| seen.last.is_none_or(|(line, _)| line != seen.info.head));
+        let unknown = work.filter(|seen| {
+            // The last line is not older than the status.
+            let may_be_slow = now.0.saturating_sub(seen.info.state.updated.0) >= SLOW;
+            may_be_slow && seen.last.is_none_or(|(line, _)| line != seen.info.head)
+        });
         unknown
             .map(|seen| (seen.info.id.clone(), seen.info.head))
             .collect()
@@ -245,9 +250,17 @@ impl Fleet {
         self.sessions.values().map(|seen| &seen.info)
     }
 
-    /// Returns the ids of all sessions.
-    pub fn ids(&self) -> impl Iterator<Item = &str> {
-        self.sessions.keys().map(|id| &**id)
+    /// Returns a session's id as people type it: its shortest beginning that no other session has.
+    pub fn short<'a>(&self, id: &'a str) -> &'a str {
+        use std::ops::Bound::{Excluded, Unbounded};
+        // The two ids beside it in their order share the longest beginnings with it.
+        let before = self.sessions.range::<str, _>((Unbounded, Excluded(id)));
+        let after = self.sessions.range::<str, _>((Excluded(id), Unbounded));
+        let beside = [
+            before.map(|(id, _)| id).next_back(),
+            after.map(|(id, _)| id).next(),
+        ];
+        shortest(id, beside.into_iter().flatten().map(|id| &**id))
     }
 
     fn at_work(&self) -> Vec<&Seen> {

@@ -119,7 +119,6 @@ async fn at_server(
 async fn part(there: &There, name: &str) -> Result<(What, Option<String>), CommandError> {
     let shown: ShowScreen = there.remote.screen_of(there.id(), &Ask::default()).await?;
     let page = shown.page();
-    let page = page.map_err(|why| CommandError::store(why.to_string()))?;
     let agents = page.agents.iter();
     let agents = agents.filter(|agent| agent.id.to_string() == *name || *agent.name == *name);
     let agents: Vec<String> = agents.map(|agent| agent.id.to_string()).collect();

@@ -244,11 +244,19 @@ async fn spans(
 
 /// Returns a session as one document: what `show` prints, and the lines under `log`.
 async fn whole(place: &Place, info: &SessionInfo) -> Result<Json, CommandError> {
-    let shown: ShowScreen = place.screen_of(&info.id, &Ask::default()).await?;
+    let shown: ShowScreen = place.screen_of(&info.id, &document()).await?;
     let log: LogScreen = place.screen_of(&info.id, &lines(None)).await?;
-    let mut document = shown.document;
+    let mut document = shown.document.unwrap_or_default();
     document["log"] = log.events.into();
     Ok(document)
+}
+
+/// Asks for a page as a document.
+fn document() -> Ask {
+    Ask {
+        form: Some(ShowScreen::DOCUMENT.to_owned()),
+        ..Ask::default()
+    }
 }
 
 /// Asks for the lines of a log as documents.
@@ -280,7 +288,7 @@ async fn at_server(
     }
     let session = args.session.as_deref().unwrap_or("last");
     let session = remote.session(&Address::parse(session)?.session).await?;
-    let shown: ShowScreen = remote.screen_of(&session, &Ask::default()).await?;
+    let shown: ShowScreen = remote.screen_of(&session, &document()).await?;
     let (mut log, mut after) = (Vec::new(), None);
     loop {
         let screen: LogScreen = remote.screen_of(&session, &lines(after)).await?;
@@ -290,7 +298,7 @@ async fn at_server(
         }
         after = Some(screen.upto.0);
     }
-    let mut document = shown.document;
+    let mut document = shown.document.unwrap_or_default();
     document["log"] = log.into();
     let text = format!("{document}\n");
     match &args.out {

@@ -14,9 +14,8 @@ use crate::tell::remedy::advised;
 use crate::tell::row::{Form, day_of, print};
 use crate::words::{ago, count, digits, erased, money, width, wrap};
 use std::collections::BTreeMap;
-use steersman::views::page::{BranchRow, Page};
+use steersman::views::page::{BranchRow, Page, Told};
 use steersman::views::screen::{Ask, ShowScreen};
-use steersman::views::story::Row;
 use steersman_machine::stored::ids::{Id, Line};
 
 pub(crate) const LISTED: &str = "Show a session: its branches, state, effects and agents";
@@ -33,10 +32,6 @@ pub(crate) struct ShowArgs {
     full: bool,
 }
 
-/// Number of rows that are shown from the beginning and the end of a branch; rows between are only counted.
-const HEAD: usize = 20;
-const TAIL: usize = 60;
-
 pub(crate) async fn run(
     args: ShowArgs,
     global: &Global,
@@ -44,9 +39,18 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     let source = Source::to_look(global).await?;
     let address = Address::parse(&args.look.address)?;
-    let shown: ShowScreen = source.screen(&address, Ask::default()).await?;
-    if printer.is_json() {
-        printer.json(&shown.document)?;
+    let form = match (printer.is_json(), args.full) {
+        (true, _) => Some(ShowScreen::DOCUMENT),
+        (false, true) => Some(ShowScreen::FULL),
+        (false, false) => None,
+    };
+    let ask = Ask {
+        form: form.map(str::to_owned),
+        ..Ask::default()
+    };
+    let shown: ShowScreen = source.screen(&address, ask).await?;
+    if let Some(document) = &shown.document {
+        printer.json(document)?;
         return Ok(Exit::Answered);
     }
     let form = Form {
@@ -54,7 +58,7 @@ pub(crate) async fn run(
         short: !args.full,
         times: args.times.are_shown(),
     };
-    let screen = Screen::of(&shown, form)?;
+    let screen = Screen::of(&shown, form);
     for row in screen.rows() {
         printer.data(row)?;
     }
@@ -66,19 +70,18 @@ struct Screen<'a> {
     form: Form,
     shown: &'a ShowScreen,
     page: Page,
-    story: BTreeMap<Id, &'a [Row]>,
+    story: BTreeMap<Id, &'a Told>,
 }
 
 impl<'a> Screen<'a> {
-    fn of(shown: &'a ShowScreen, form: Form) -> Result<Self, CommandError> {
-        let page = shown.page();
+    fn of(shown: &'a ShowScreen, form: Form) -> Self {
         let story = shown.story.iter();
-        Ok(Self {
+        Self {
             form,
             shown,
-            page: page.map_err(|why| CommandError::store(why.to_string()))?,
-            story: story.map(|of| (of.branch, &of.rows[..])).collect(),
-        })
+            page: shown.page(),
+            story: story.map(|of| (of.branch, &of.told)).collect(),
+        }
     }
 }
 
@@ -251,7 +254,7 @@ impl Screen<'_> {
             title = format!("{title}   {}", dim(&marks.join(", ")));
         }
         rows.push(format!("{margin}{title}"));
-        let own = self.story.get(&branch.id).copied().unwrap_or_default();
+        let own = self.story.get(&branch.id);
         let mut children: Vec<&BranchRow> = self
             .page
             .branches
@@ -266,39 +269,46 @@ impl Screen<'_> {
             ..self.form
         };
         let mut day = None;
-        let (head, tail) = if self.form.short && own.len() > HEAD + TAIL + 1 {
-            (HEAD, own.len() - TAIL)
-        } else {
-            (own.len(), own.len())
-        };
-        for (i, row) in own.iter().enumerate() {
-            while let Some(child) =
-                children.next_if(|c| c.from.is_some_and(|from| from.line < row.line))
-            {
-                rows.push(format!("{margin}  |\\"));
-                self.branch(child, &format!("{margin}  | "), rows);
-                rows.push(format!("{margin}  |"));
-            }
-            if i == head && tail > head {
+        let first = own.map_or(0, |told| told.first.len());
+        let left_out = own.map_or(0, |told| told.left_out);
+        for (i, row) in own.iter().flat_map(|told| told.rows()).enumerate() {
+            if i == first && left_out > 0 {
+                let shown = own.and_then(|told| told.first.last());
+                while let Some(child) = children.next_if(|c| {
+                    let from = c.from.map(|from| from.line);
+                    from <= shown.map(|row| row.line)
+                }) {
+                    self.child(child, margin, rows);
+                }
                 rows.push(dim(&format!(
                     "{margin}  ... {} rows more: steersman show {} --full",
-                    digits((tail - head) as u64),
+                    digits(left_out as u64),
                     self.shown.name
                 )));
             }
-            if i < head || i >= tail {
-                let of_row = day_of(row.at).filter(|_| self.form.times);
-                if of_row.is_some() && of_row != day {
-                    rows.extend(of_row.iter().map(|day| dim(&format!("{margin}{day}"))));
-                    day = of_row;
-                }
-                rows.extend(print(row, form).into_iter().map(|r| format!("{margin}{r}")));
+            while let Some(child) =
+                children.next_if(|c| c.from.is_some_and(|from| from.line < row.line))
+            {
+                self.child(child, margin, rows);
             }
+            let of_row = day_of(row.at).filter(|_| self.form.times);
+            if of_row.is_some() && of_row != day {
+                rows.extend(of_row.iter().map(|day| dim(&format!("{margin}{day}"))));
+                day = of_row;
+            }
+            rows.extend(print(row, form).into_iter().map(|r| format!("{margin}{r}")));
         }
         for child in children {
             rows.push(format!("{margin}  |\\"));
             self.branch(child, &format!("{margin}  | "), rows);
         }
+    }
+
+    /// Draws a branch between the rows of the one that it left.
+    fn child(&self, child: &BranchRow, margin: &str, rows: &mut Vec<String>) {
+        rows.push(format!("{margin}  |\\"));
+        self.branch(child, &format!("{margin}  | "), rows);
+        rows.push(format!("{margin}  |"));
     }
 
     /// Returns the branch under which another is drawn: the one from which it was forked, or the nearest ancestor with rows.

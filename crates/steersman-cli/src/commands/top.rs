@@ -3,7 +3,7 @@
 use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::locate;
-use crate::place::{Place, shortest};
+use crate::place::Place;
 use crate::play::Leaving;
 use crate::printer::{Printer, bold, dim, red, yellow};
 use crate::words::{count, digits, duration, height, line as one_line, money, span, table, width};
@@ -134,7 +134,7 @@ async fn look(place: &Place, fleet: &mut Fleet, all: bool) -> Result<(), Command
         let query = SessionQuery::default();
         fleet.replace(place.store().sessions(&query).await?);
     }
-    for (session, head) in fleet.unknown() {
+    for (session, head) in fleet.unknown(Time(place.now())) {
         let before = Line(head.0.saturating_sub(1));
         let lines = place.engine().feed(&session, before).lines().await?;
         if let Some(last) = lines.last() {
@@ -228,7 +228,7 @@ fn rows(top: &Top, fleet: &Fleet, now: i64, height: Option<usize>) -> Vec<String
     if let Some(first) = rows.first_mut() {
         *first = bold(first);
     }
-    let short = |id: &str| shortest(id, fleet.ids()).to_owned();
+    let short = |id: &str| fleet.short(id).to_owned();
     let networks = |row: &NetworkRow| {
         vec![
             row.network.to_string(),

@@ -14,7 +14,7 @@ use steersman_runtime::store::SessionQuery;
 const SHORT: usize = 6;
 
 /// Returns the shortest beginning of `id`, at least six characters, that no other id of `all` has.
-pub fn shortest<'a>(id: &'a str, all: impl Iterator<Item = &'a str>) -> &'a str {
+pub fn shortest<'a, 'b>(id: &'a str, all: impl Iterator<Item = &'b str>) -> &'a str {
     let shared = all
         .filter(|other| *other != id)
         .map(|other| {

@@ -3,14 +3,15 @@
 use super::{Ask, Screen, ScreenError, Seen, branch_name};
 use crate::cause::Reason;
 use crate::context;
+use crate::effects::Effects;
 use crate::elsewhere::{self, Elsewhere};
-use crate::page::{Page, Subject};
+use crate::page::{Ends, Page, Subject, Told};
 use crate::remedy::{Advice, advice};
 use crate::shown;
-use crate::story::Row;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::LogLine;
@@ -30,15 +31,18 @@ pub struct ShowScreen {
     pub short: String,
     /// The same, with the branch if one was named.
     pub name: String,
-    /// The page as one document.
-    pub document: Json,
+    /// The page: in brief, unless it was asked for as a document.
+    pub page: Page,
+    /// The page as one document, if it was asked for ([`DOCUMENT`](Self::DOCUMENT)).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub document: Option<Json>,
     /// Money spent, in millionths of the currency.
     pub micros: u64,
     /// Money spent by the models of the page, in their order.
     pub by_model: Vec<u64>,
     /// True if the cost of every call is known.
     pub knows_cost: bool,
-    /// The story of each branch that the page shows.
+    /// The story of each branch that the page shows; of a long one the ends, unless all of it was asked for ([`FULL`](Self::FULL)).
     pub story: Vec<BranchStory>,
     /// The branch of the page.
     #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
@@ -83,7 +87,8 @@ pub struct BranchStory {
     #[serde(serialize_with = "shown::text", deserialize_with = "shown::read::text")]
     pub branch: Id,
     /// The rows that the page shows.
-    pub rows: Vec<Row>,
+    #[serde(flatten)]
+    pub told: Told,
 }
 
 /// The way in which a session goes on with another branch. An adoption is refused if the current branch has changed since the fork; a
@@ -135,14 +140,24 @@ impl TakeOver {
 }
 
 impl ShowScreen {
-    /// Returns the page, with the money that its document has as a fraction.
-    pub fn page(&self) -> Result<Page, serde_json::Error> {
-        let mut page: Page = serde_json::from_value(self.document.clone())?;
+    /// The form in which the page is one document, for programs: with everything, and without the story.
+    pub const DOCUMENT: &'static str = "document";
+    /// The form in which the whole story is told.
+    pub const FULL: &'static str = "full";
+    /// The rows of a story in every other form.
+    const ENDS: Ends = Ends {
+        first: 20,
+        last: 60,
+    };
+
+    /// Returns the page, with the money that a document has as a fraction.
+    pub fn page(&self) -> Page {
+        let mut page = self.page.clone();
         page.micros = self.micros;
         for (model, micros) in page.models.iter_mut().zip(&self.by_model) {
             model.micros = *micros;
         }
-        Ok(page)
+        page
     }
 
     /// Returns what people should know of other branches before they decide, by the effect.
@@ -170,7 +185,21 @@ impl Screen for ShowScreen {
             alone: seen.is_named,
             line,
         };
-        let page = subject.page();
+        let form = ask.form.as_deref();
+        let document = (form == Some(Self::DOCUMENT))
+            .then(|| serde_json::to_value(subject.page()).unwrap_or_default());
+        // Each reads every line, so they do it at the same time.
+        let (story, (effects, page)) = std::thread::scope(|threads| {
+            let story = threads.spawn(|| match form {
+                Some(Self::DOCUMENT) => BTreeMap::new(),
+                Some(Self::FULL) => subject.story(None),
+                _ => subject.story(Some(Self::ENDS)),
+            });
+            let effects = subject.effects();
+            let page = subject.brief(&effects);
+            let story = story.join().unwrap_or_else(|panic| resume_unwind(panic));
+            (story, (effects, page))
+        });
         let pending: Vec<Pending> = subject.pending().cloned().collect();
         let elsewhere = elsewhere::told(&seen.log, inspection, &pending);
         let path = seen.path();
@@ -180,7 +209,6 @@ impl Screen for ShowScreen {
             advice(&inspection.settled_on(branch), None)
         };
         let reruns = rerun_of(&inspection.info).filter(|_| inspection.ledger.is_dry_rerun());
-        let story = subject.story().into_iter();
         Ok(Self {
             now: seen.engine.clock().now().0,
             short: seen.short.clone(),
@@ -189,7 +217,8 @@ impl Screen for ShowScreen {
             by_model: page.models.iter().map(|model| model.micros).collect(),
             knows_cost: subject.knows_cost(),
             story: story
-                .map(|(branch, rows)| BranchStory { branch, rows })
+                .into_iter()
+                .map(|(branch, told)| BranchStory { branch, told })
                 .collect(),
             branch: branch.id,
             current: inspection.current,
@@ -203,9 +232,10 @@ impl Screen for ShowScreen {
             stop,
             reruns: reruns.map(ToString::to_string),
             has_context: context::is_known(&path, line),
-            called: called(&page, &path),
+            called: called(&effects, &path),
             others: others(&subject),
-            document: serde_json::to_value(&page).unwrap_or_default(),
+            page,
+            document,
             pending,
         })
     }
@@ -213,8 +243,8 @@ impl Screen for ShowScreen {
 
 /// Returns the tool of the newest effect, if a model called it and was asked before its first call: only then is the address that names
 /// the tool of use.
-fn called(page: &Page, path: &[&Arc<LogLine>]) -> Option<Name> {
-    let mut effects = page.effects.iter().rev();
+fn called(effects: &Effects, path: &[&Arc<LogLine>]) -> Option<Name> {
+    let mut effects = effects.all().rev();
     effects.find_map(|effect| {
         let line = context::first_call_of_model(path, &effect.tool)?;
         context::is_known(path, Some(line)).then(|| effect.tool.clone())

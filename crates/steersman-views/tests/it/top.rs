@@ -5,6 +5,7 @@ use steersman_machine::stored::ids::{Line, Time};
 use steersman_runtime::store::{Left, Scope, SessionInfo, SessionState};
 use steersman_views::log::Log;
 use steersman_views::reader::Stored;
+use steersman_views::screen::shortest;
 use steersman_views::top::{Fleet, Top};
 
 fn session(
@@ -115,15 +116,17 @@ fn waits_slow_and_stuck_sessions_are_named() {
     let quick = session("quick", "desk", "running", 30, Some("7"));
     fleet.replace(vec![late, slow.clone(), quick]);
     // The session that has been at work longest comes first, and one without an owner is not at work.
-    let unknown = fleet.unknown();
+    assert!(fleet.unknown(Time(1_000)).is_empty(), "no call is slow yet");
+    let now = Time(100_000);
+    let unknown = fleet.unknown(now);
     assert_eq!(
         unknown,
         [("quick".into(), Line(4)), ("slow".into(), Line(4))]
     );
     fleet.heard("quick", Line(4), Time(99_000));
     fleet.heard("slow", Line(4), Time(60_000));
-    assert!(fleet.unknown().is_empty());
-    let top = fleet.top(Time(100_000));
+    assert!(fleet.unknown(now).is_empty());
+    let top = fleet.top(now);
     let named: Vec<&str> = top.slow.iter().map(|row| &*row.session).collect();
     assert_eq!(named, ["slow"]);
     assert_eq!(
@@ -135,7 +138,7 @@ fn waits_slow_and_stuck_sessions_are_named() {
     // It writes a line: it is looked up again.
     slow.head = Line(5);
     fleet.update(vec![slow]);
-    assert_eq!(fleet.unknown(), [("slow".into(), Line(5))]);
+    assert_eq!(fleet.unknown(now), [("slow".into(), Line(5))]);
 }
 
 /// Changes give the same fleet as reading all sessions.
@@ -148,7 +151,13 @@ fn changes_and_all_sessions_give_the_same() {
             let owner = is_changed.then_some("7");
             let updated = if is_changed { round } else { 0 };
             let network = if k % 2 == 0 { "even" } else { "odd" };
-            let mut info = session(&format!("s{k:03}"), network, status, updated, owner);
+            let mut info = session(
+                &format!("session{}", k * k * 31),
+                network,
+                status,
+                updated,
+                owner,
+            );
             info.state.tokens += u64::from(is_changed);
             info
         };
@@ -174,5 +183,9 @@ fn changes_and_all_sessions_give_the_same() {
             "{round}"
         );
     }
-    assert_eq!(changed.ids().count(), 100);
+    assert_eq!(changed.sessions().count(), 100);
+    let ids = || changed.sessions().map(|info| &*info.id);
+    for id in ids() {
+        assert_eq!(changed.short(id), shortest(id, ids()));
+    }
 }
