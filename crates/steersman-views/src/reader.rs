@@ -76,6 +76,8 @@ const UNREADABLE: &str = "[unreadable]";
 const KEPT: usize = 256 << 10;
 /// Number of lines that are read at a time.
 pub const PAGE: usize = 256;
+/// Number of lines that are read at a time if all are read.
+const MANY: usize = 2_048;
 
 /// A session in a store, whichever process drives it. Only lines on disk are read.
 pub struct Stored {
@@ -163,16 +165,15 @@ impl Stored {
         let seen = self.engine.inspect(&self.session).await?;
         let mut known = self.engine.secrets_in(&seen, &[]).await?;
         let mut upto = Line::NONE;
-        let mut rows = self.rows(upto, PAGE).await?;
+        let mut rows = self.rows(upto, MANY).await?;
         while let Some(last) = rows.last() {
             upto = last.n;
             // The store reads the next rows while these become lines.
-            let (next, learned) = futures::join!(self.rows(upto, PAGE), async {
-                for row in &rows {
-                    let line = past.check(row).await?;
+            let (next, learned) = futures::join!(self.rows(upto, MANY), async {
+                for line in past.check_all(&rows)? {
                     known.learn_line(&line, &self.engine).await?;
                     if let Some(kept) = &mut kept {
-                        kept.push(line);
+                        kept.push(Arc::new(line));
                     }
                 }
                 Ok::<_, EngineError>(())

@@ -9,6 +9,8 @@
 use crate::load::{Hashes, Load};
 use crate::store::{Coming, Row, SessionId, Store, StoreError};
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::context::{History, hooked_of};
 use steersman_machine::snapshot::{Phase, Snapshot};
@@ -27,6 +29,8 @@ pub const DEFAULT_BOUND: usize = 8 * 1024 * 1024;
 /// time that the job is done again, so that a job which walks back through a long session is done a few times only.
 const LINES: u64 = 64;
 const GROWTH: u64 = 4;
+/// Fewest lines for which another core is used.
+const A_CORE: usize = 256;
 
 /// Lines and texts of one session. The driver and its readers share it.
 pub struct Past {
@@ -312,6 +316,31 @@ impl Past {
         let mut hashes = std::mem::take(&mut self.kept().hashes);
         let checked = self.load.checked(row, &mut hashes).await;
         self.take_in(checked, hashes)
+    }
+
+    /// Checks the lines of rows that were read elsewhere, which follow each other, on all cores. They are not kept in memory.
+    pub fn check_all(&self, rows: &[Row]) -> Result<Vec<LogLine>, StoreError> {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let each = rows.len().div_ceil(cores).max(A_CORE);
+        let check = |rows: &[Row]| -> Result<Vec<LogLine>, StoreError> {
+            let mut hashes = Hashes::default();
+            let rows = rows.iter();
+            rows.map(|row| self.load.checked_now(row, &mut hashes))
+                .collect()
+        };
+        let mut parts = rows.chunks(each);
+        let first = parts.next().unwrap_or_default();
+        std::thread::scope(|threads| {
+            let others: Vec<_> = parts
+                .map(|part| threads.spawn(move || check(part)))
+                .collect();
+            let mut lines = check(first)?;
+            for other in others {
+                let checked = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+                lines.extend(checked?);
+            }
+            Ok(lines)
+        })
     }
 
     fn take_in(
