@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 19] = [
+const ALL: [Counterpart; 20] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -193,6 +193,15 @@ const ALL: [Counterpart; 19] = [
         },
         tests: Tests::Ignored("chromium::"),
         budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "schemathesis",
+        kind: Kind::Folder {
+            script: "scripts/schemathesis.sh",
+            variable: "STEERSMAN_SCHEMATHESIS",
+        },
+        tests: Tests::Ignored("schemathesis::"),
+        budget: Duration::from_mins(4),
     },
     Counterpart {
         name: "standardwebhooks",

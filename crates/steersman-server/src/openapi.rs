@@ -47,6 +47,18 @@ const ABOUT: &str = "Sessions of a Steersman store over HTTP. Each request names
 /// The problems that every route may answer.
 pub(crate) struct Problems;
 
+/// The answer of a route that tells events as they come. Without a schema: OpenAPI 3.1 describes a body as a whole, which a stream is not.
+pub(crate) struct Events;
+
+impl IntoResponses for Events {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let response = ResponseBuilder::new()
+            .description("The events, one after the other")
+            .content("text/event-stream", ContentBuilder::new().build());
+        BTreeMap::from([("200".to_owned(), response.build().into())])
+    }
+}
+
 impl IntoResponses for Problems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let schema = Ref::from_schema_name(Document::name());

@@ -80,6 +80,7 @@ mod reruns;
 mod run;
 mod running;
 mod schedules;
+mod schemathesis;
 mod scripts;
 mod sealed;
 mod search;

@@ -6,7 +6,7 @@ mod running;
 
 use crate::ask::{Asked, At, Body};
 use crate::caller::Caller;
-use crate::openapi::Problems;
+use crate::openapi::{Events, Problems};
 use crate::problem::{Code, Problem};
 use crate::stream::{streamed, with_session};
 use crate::{Limits, Permission, Server};
@@ -127,10 +127,7 @@ fn frame(message: &Value) -> Frame {
 #[utoipa::path(
     post, path = "/agui/{definition}", tag = "agui", operation_id = "run_agent", request_body = Input,
     params(("definition" = String, Path, description = "The name of the definition")),
-    responses(
-        (status = 200, description = "The events of the run", content_type = "text/event-stream", body = String),
-        Problems,
-    )
+    responses(Events, Problems)
 )]
 async fn run(
     caller: Caller,

@@ -2,7 +2,7 @@
 
 use crate::ask::{At, Body, Params};
 use crate::caller::Caller;
-use crate::openapi::Problems;
+use crate::openapi::{Events, Problems};
 use crate::problem::{Code, Problem};
 use crate::{Limits, Permission, Server, stream};
 use axum::Json;
@@ -54,10 +54,7 @@ struct Follow {
         Follow,
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client has"),
     ),
-    responses(
-        (status = 200, description = "The events, as docs/reference/events.md lists them", content_type = "text/event-stream", body = String),
-        Problems,
-    )
+    responses(Events, Problems)
 )]
 async fn follow(
     caller: Caller,
@@ -101,8 +98,12 @@ struct OfSessions {
 /// that the filter does not let through; `skipped` says how many changes a slow client missed. Events have no ids: a client lists the
 /// sessions once `hello` has come, and again after a cut or a `skipped`.
 #[utoipa::path(
-    get, path = "/v1/events/stream", tag = "events", operation_id = "watch_sessions", params(OfSessions),
-    responses((status = 200, description = "The events", content_type = "text/event-stream", body = String), Problems)
+    get,
+    path = "/v1/events/stream",
+    tag = "events",
+    operation_id = "watch_sessions",
+    params(OfSessions),
+    responses(Events, Problems)
 )]
 async fn watch(caller: Caller, Params(of): Params<OfSessions>) -> Result<Response, Problem> {
     caller.needs(Permission::Read)?;
