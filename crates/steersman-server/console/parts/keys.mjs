@@ -4,7 +4,7 @@ export const KEYS = [
   ['g s', 'Sessions'],
   ['g i', 'Inbox'],
   ['g d', 'Definitions'],
-  ['1 7', 'Parts of a session: the first to the seventh'],
+  ['1 8', 'Parts of a session: the first to the eighth'],
   ['j k', 'Next and previous row'],
   ['Enter', 'Open the row'],
   ['Esc', 'Close the pane, back to the row'],

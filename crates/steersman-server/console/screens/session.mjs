@@ -13,11 +13,13 @@ import { Branches } from './branches.mjs';
 import { Contexts } from './contexts.mjs';
 import { Effects } from './effects.mjs';
 import { Graph } from '../parts/graph.mjs';
+import { SessionMap } from './map.mjs';
 import { State } from './state.mjs';
 import { Story } from './story.mjs';
 
 const TABS = [
   ['story', 'Story', 'read'],
+  ['map', 'Map', 'read'],
   ['contexts', 'Contexts', 'context'],
   ['effects', 'Effects', 'read'],
   ['state', 'State', 'read'],
@@ -59,6 +61,7 @@ export function Session({ session, tab, of, query }) {
   const parts = { session, branch, live, page: row, asked: asked.data?.items ?? [], query, reload, to, hear };
   const screens = {
     story: html`<${Story} ...${parts} composer=${composer} />`,
+    map: html`<${SessionMap} ...${parts} />`,
     contexts: html`<${Contexts} ...${parts} of=${of} />`,
     effects: html`<${Effects} ...${parts} />`,
     state: html`<${State} ...${parts} />`,
