@@ -46,8 +46,8 @@ export function path(parts, query = {}) {
   return `v1/${parts.map((part) => encodeURIComponent(part)).join('/')}${search ? `?${search}` : ''}`;
 }
 
-export async function get(where, { signal } = {}) {
-  const response = await send('GET', where, { signal });
+export async function get(where, { signal, headers } = {}) {
+  const response = await send('GET', where, { signal, headers });
   return response.json();
 }
 

@@ -9,8 +9,12 @@ import { KEYS } from './parts/keys.mjs';
 import { link, read } from './route.mjs';
 import { html, render, useCallback, useEffect, useMemo, useState } from './ui.mjs';
 import { Definitions } from './screens/definitions.mjs';
+import { Diff } from './screens/diff.mjs';
 import { Inbox } from './screens/inbox.mjs';
+import { Memories } from './screens/memories.mjs';
 import { QuestionPage } from './screens/question.mjs';
+import { Rerun } from './screens/rerun.mjs';
+import { Server } from './screens/server.mjs';
 import { Session } from './screens/session.mjs';
 import { Sessions } from './screens/sessions.mjs';
 import { SignIn } from './screens/signin.mjs';
@@ -50,7 +54,14 @@ function Screen({ route, me }) {
       return html`<${Inbox} query=${route.query} />`;
     case 's':
       if (third === 'q') return html`<${QuestionPage} key=${`${second}/${fourth}`} session=${second} question=${fourth} />`;
+      if (third === 'rerun') return html`<${Rerun} key=${second} session=${second} query=${route.query} />`;
       return html`<${Session} key=${second} session=${second} tab=${third ?? 'story'} of=${fourth} query=${route.query} me=${me} />`;
+    case 'diff':
+      return html`<${Diff} query=${route.query} />`;
+    case 'memories':
+      return html`<${Memories} query=${route.query} />`;
+    case 'server':
+      return html`<${Server} />`;
     case 'definitions':
       return html`<${Definitions} definition=${second} />`;
     default:
@@ -73,6 +84,8 @@ function Shell({ me }) {
     'g s': () => go([]),
     'g i': () => go(['inbox']),
     'g d': () => go(['definitions']),
+    'g m': () => go(['memories']),
+    'g v': () => go(['server']),
     '?': () => showHelp(true),
     t: () => setTheme(theme === 'dark' ? 'light' : 'dark'),
   });

@@ -20,7 +20,8 @@ export function span(ms) {
 /** Returns how long ago a time was, or how far ahead it is. */
 export function ago(time, now = Date.now()) {
   const ms = now - Date.parse(time);
-  if (Math.abs(ms) < 1000) return 'now';
+  // The clock of a page is looked at every few seconds, and that of the server may be ahead.
+  if (ms < 1000 && ms > -6000) return 'now';
   const whole = Math.trunc(ms / 1000) * 1000;
   return ms < 0 ? `in ${span(whole)}` : span(whole);
 }

@@ -44,6 +44,8 @@ export const BAR = 18;
 /** Pixels of a second, and the most pixels of a gap between two entries: what is longer is cut. */
 const SECOND = 8;
 const GAP = 160;
+/** Pixels behind the last entry over which an open wait reaches. */
+export const OPEN = 48;
 
 /** Puts a part of the columns behind what was there. The whole is the same, however it came in parts. */
 export function joined(model, part) {
@@ -142,7 +144,7 @@ function low(length, fits) {
 export function bars({ all, branches }, of, x, step) {
   return all.map((entry, n) => {
     const { kind, flags } = entry;
-    const isTall = 'acu'.includes(kind);
+    const isTall = 'acuq'.includes(kind) || Boolean(flags & (FAILED | DOUBT));
     const inset = (LANE - BAR) / 2 + (isTall ? 0 : BAR / 4);
     const left = branches[entry.branch].superseded;
     const isDone = kind === 'd' && !(flags & FAILED);
@@ -162,8 +164,9 @@ export function bars({ all, branches }, of, x, step) {
   });
 }
 
-/** Returns the spans in which something waits, in the lane of the call that waits. One that goes on reaches to the end. */
+/** Returns the spans in which something waits, in the lane of the call that waits. One that goes on reaches beyond the end. */
 export function spans({ all, waits }, laid, x) {
+  const end = x[all.length];
   return waits.map((wait) => {
     const [line, k] = wait.effect.split('.').map(Number);
     const begins = atLine(all, wait.from_line);
@@ -171,9 +174,9 @@ export function spans({ all, waits }, laid, x) {
     for (let n = atLine(all, line); n < all.length && all[n].line <= wait.from_line; n += 1) {
       if (all[n].kind === 'c' && all[n].branch === wait.branch && (call < 0 || all[n].k === k)) call = n;
     }
-    const ends = wait.to_line === null ? all.length : Math.max(atLine(all, wait.to_line), begins + 1);
+    const ends = wait.to_line === null ? null : Math.max(atLine(all, wait.to_line), begins + 1);
     const own = laid.lanes.findIndex((lane) => lane.branch === wait.branch);
-    return { kind: wait.kind, by: wait.by, open: wait.to_line === null, lane: call < 0 ? own : laid.of[call], x: x[Math.min(begins, all.length)], to: x[Math.min(ends, all.length)] };
+    return { kind: wait.kind, by: wait.by, open: wait.to_line === null, lane: call < 0 ? own : laid.of[call], x: x[Math.min(begins, all.length)], to: ends === null ? end + OPEN : x[Math.min(ends, all.length)] };
   });
 }
 

@@ -60,14 +60,14 @@ export function Command({ text }) {
   return html`<div class="command"><code>${text}</code><${Copy} text=${text} label="Copy" /></div>`;
 }
 
-export function Copy({ text, label }) {
+export function Copy({ text, label, of }) {
   const [done, set] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);
     set(true);
     setTimeout(() => set(false), 1500);
   };
-  return html`<button type="button" class="quiet small" onClick=${copy} aria-label=${`${label}: ${text.slice(0, 60)}`}>${done ? 'Copied' : label}</button>`;
+  return html`<button type="button" class="quiet small" onClick=${copy} aria-label=${`${label}: ${of ?? text.slice(0, 60)}`}>${done ? 'Copied' : label}</button>`;
 }
 
 /** Grey bars while nothing is there yet. They come late, so that what is fast does not flicker. */

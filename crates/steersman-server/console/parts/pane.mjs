@@ -1,11 +1,12 @@
 // The pane beside the story: one row in full, why it happened, what its line holds, and what can be done from there.
 
 import * as api from '../api.mjs';
-import { useAct, useApi, useApp } from '../hooks.mjs';
+import { useAct, useApi, useApp, useKeys } from '../hooks.mjs';
 import { link } from '../route.mjs';
 import { html, useEffect, useRef, useState } from '../ui.mjs';
 import { plain, span } from '../words.mjs';
 import { Copy, Dialog, Loaded, Trouble } from './bits.mjs';
+import { Cost } from './cost.mjs';
 import { Text } from './text.mjs';
 
 /** The frame of a pane: a region that takes the focus, and that Escape closes. */
@@ -33,13 +34,20 @@ export function Pane({ session, branch, row, close, go }) {
   const text = row.cut ? whole.data?.items[place]?.text : row.text;
   const [head, value] = result(row, text ?? '');
   const at = `${session.slice(0, 6)}@${line}`;
+  const rerun = link(['s', session, 'rerun'], { at: line, branch });
+  const may = me.allows.includes('time');
+  useKeys({
+    f: () => may && setDialog('fork'),
+    z: () => may && setDialog('rewind'),
+    r: () => may && (location.hash = rerun),
+  });
   return html`
     <${Side} title=${html`<code>@${line}</code> ${plain(row.who === '?' ? 'question' : (row.who === '!' ? '' : row.who) || (head ?? ''))}`} close=${close}>
       <p class="meta">${[row.note, row.took ? `model ${span(row.took)}` : '', row.branch === 'main' ? '' : `branch ${row.branch}`, new Date(row.at).toLocaleString()].filter(Boolean).map((one) => html`<span>${plain(one)}</span>`)}</p>
       ${row.cut && !whole.data ? html`<${Loaded} of=${whole}>${() => null}<//>` : html`<${Text} text=${value} as=${row.tone === 'said' || row.tone === 'asked' ? 'markdown' : 'plain'} />`}
       <div class="buttons">
         ${me.allows.includes('context') ? html`<a class="button small" href=${link(['s', session, 'contexts'], { branch, at: line })}>What the model saw</a>` : null}
-        ${me.allows.includes('time') ? html`<button type="button" class="small" onClick=${() => setDialog('fork')}>Fork here…</button><button type="button" class="small" onClick=${() => setDialog('rewind')}>Rewind…</button>` : null}
+        ${may ? html`<button type="button" class="small" onClick=${() => setDialog('fork')}>Fork here…</button><a class="button small" href=${rerun}>Rerun from here…</a><button type="button" class="small" onClick=${() => setDialog('rewind')}>Rewind…</button>` : null}
         <button type="button" class="small" aria-expanded=${raw} onClick=${() => showRaw(!raw)}>Log line</button>
         <${Copy} text=${`steersman why ${at}`} label="Copy command" />
       </div>
@@ -86,6 +94,7 @@ function Leave({ how, session, branch, line, go, close }) {
             ? 'A branch begins here. Its calls touch the world, as those of the session do.'
             : 'A branch begins here, beside the session. Calls that touch the world are simulated.'
           : 'The session goes on from this line. What came after it stays readable, and effects that have happened are not undone: they are listed on the new branch.'}</p>
+        <p class="help"><${Cost} session=${session} branch=${branch} line=${line} /></p>
         <label>Say there, if you want<textarea rows="3" autofocus value=${say} onInput=${(event) => setSay(event.target.value)}></textarea></label>
         <label>Label<input value=${label} onInput=${(event) => setLabel(event.target.value)} /></label>
         ${isFork ? html`<label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.target.checked)} /> Live: its calls touch the world</label>` : null}

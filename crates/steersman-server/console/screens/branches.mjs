@@ -16,20 +16,22 @@ export function Branches({ session, page, reload }) {
   return html`
     <div class="scroll">
       <table class="grid stacks branches">
-        <thead><tr><th scope="col">Branch</th><th scope="col">Left</th><th scope="col" class="num">Last line</th><th scope="col">What became of it</th>${may ? html`<th scope="col"><span class="hidden">Acts</span></th>` : null}</tr></thead>
+        <thead><tr><th scope="col">Branch</th><th scope="col">Left</th><th scope="col" class="num">Last line</th><th scope="col">What became of it</th><th scope="col"><span class="hidden">Acts</span></th></tr></thead>
         <tbody>${rows.map(({ branch, depth }) => {
           const name = branch.label ?? branch.id;
           const isCurrent = name === page.current;
           return html`
             <tr class=${branch.superseded ? 'left' : ''}>
               <th scope="row"><span class="indent" style=${{ width: `${depth * 1.25}rem` }}></span>${depth > 0 ? html`<span class="elbow" aria-hidden="true">└</span> ` : null}<a href=${link(['s', session], { branch: isCurrent ? undefined : name })}>${plain(name)}</a>${isCurrent ? html` <b class="count">current</b>` : null}${branch.dry ? html` <span class="class pure">dry</span>` : null}</th>
-              <td>${branch.from ? html`${branch.from.branch} <a href=${link(['s', session], { at: branch.from.line })}>@${branch.from.line}</a>` : '–'}</td>
-              <td class="num"><a href=${link(['s', session], { branch: name, at: branch.head })}>@${branch.head}</a></td>
+              <td data-label="left">${branch.from ? html`${branch.from.branch} <a href=${link(['s', session], { at: branch.from.line })}>@${branch.from.line}</a>` : '–'}</td>
+              <td class="num" data-label="to"><a href=${link(['s', session], { branch: name, at: branch.head })}>@${branch.head}</a></td>
               <td>${fate(branch)}</td>
-              ${may ? html`<td class="acts">${isCurrent || branch.superseded ? null : html`
+              <td class="acts">${isCurrent ? null : html`<a class="button small" href=${link(['diff'], { a: `${session}:${page.current}`, b: `${session}:${name}` })}>Compare</a>`}
+                ${!may || isCurrent || branch.superseded ? null : html`
                 <button type="button" class="small" onClick=${() => want({ how: 'adopt', name })}>Adopt…</button>
+                <button type="button" class="small" onClick=${() => want({ how: 'join', name })}>Join…</button>
                 <button type="button" class="small" onClick=${() => want({ how: 'current', name })}>Make current…</button>
-                ${branch.ended ? null : html`<button type="button" class="small" onClick=${() => want({ how: 'cancel', name })}>Cancel…</button>`}`}</td>` : null}
+                ${branch.ended ? null : html`<button type="button" class="small" onClick=${() => want({ how: 'cancel', name })}>Cancel…</button>`}`}</td>
             </tr>`;
         })}</tbody>
       </table>
@@ -45,6 +47,7 @@ export function Branches({ session, page, reload }) {
 
 const ACTS = {
   adopt: ['Adopt', 'The session goes on with the lines of this branch, up to its first simulated effect. What it did to the world counts as done.', 'Adopted.'],
+  join: ['Join', 'What the branch comes to is told to the current branch, as the result of a call. It is told once the branch has ended.', 'It is joined once it has ended.'],
   current: ['Make current', 'Messages and events that name no branch go to this one from now on.', 'It is the current branch.'],
   cancel: ['Cancel', 'Everything that is open on this branch is cancelled. Other branches go on.', 'Cancelled.'],
 };
@@ -55,7 +58,7 @@ function Act({ how, name, session, close, done }) {
   return html`
     <${Dialog} title=${`${verb} ${name}?`} close=${close}>
       <p>${says}</p>
-      <div class="buttons"><button type="button" autofocus class=${how === 'cancel' ? 'bad' : 'primary'} disabled=${act.is === 'sent'} onClick=${() => act.run(api.path(['sessions', session, 'branches', name, how]), {})}>${verb} ${plain(name)}</button></div>
+      <div class="buttons"><button type="button" autofocus class=${how === 'cancel' ? 'bad' : 'primary'} disabled=${act.is === 'sent'} onClick=${() => (how === 'join' ? act.run(api.path(['sessions', session, 'join']), { branches: [name] }) : act.run(api.path(['sessions', session, 'branches', name, how]), {}))}>${verb} ${plain(name)}</button></div>
       ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
     <//>
   `;

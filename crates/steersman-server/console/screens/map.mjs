@@ -12,6 +12,8 @@ import { clock, count, plain } from '../words.mjs';
 
 /** Pixels of an entry: the steps of the zoom. */
 const STEPS = [1, 2, 3, 4, 6, 8, 12, 18, 26];
+/** Pixels behind the last entry. */
+const END = scale.OPEN + 8;
 const isSmall = () => matchMedia('(max-width: 44rem)').matches;
 
 export function SessionMap({ session, branch, live, query, to, page }) {
@@ -89,16 +91,16 @@ function Lanes({ model, laid, branch, show, timed, at }) {
   const [cursor, move] = useState(at === null ? null : scale.atLine(model.all, at));
   const tones = useRef(null);
   const [turn, repaint] = useState(0);
-  const fit = Math.max(1, STEPS.findLastIndex((step) => step * model.all.length <= view.width));
+  const fit = Math.max(1, STEPS.findLastIndex((step) => step * model.all.length + END <= view.width));
   // What fits fills the width; what does not is scrolled.
   const nth = zoom ?? Math.max(2, fit);
-  const step = zoom === null && fit > 2 ? Math.max(STEPS[fit], Math.min(STEPS.at(-1), Math.floor((view.width - 12) / model.all.length))) : STEPS[nth];
+  const step = zoom === null && fit > 2 ? Math.max(STEPS[fit], Math.min(STEPS.at(-1), Math.floor((view.width - END) / model.all.length))) : STEPS[nth];
   const drawn = useMemo(() => {
     const x = scale.places(model.all, step, timed);
     return { x, step, laid, bars: scale.bars(model, laid.of, x, step), spans: scale.spans(model, laid, x), lines: scale.lines(model, laid.of) };
   }, [model, laid, step, timed]);
   const only = branch ? model.branches.findIndex((one) => scale.named(one) === branch || one.id === branch) : -1;
-  const wide = Math.ceil(drawn.x[model.all.length]) + 12;
+  const wide = Math.ceil(drawn.x[model.all.length]) + END;
   const high = laid.lanes.length * scale.LANE;
   const seen = { left: view.left, top: view.top, width: Math.max(0, view.width), height: Math.max(0, Math.min(high, view.height)) };
 

@@ -54,6 +54,10 @@ export function Session({ session, tab, of, query }) {
     c: () => composer.current?.focus(),
   });
 
+  useEffect(() => {
+    document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, [tab, page.data === null]);
+
   if (page.problem && !page.data) {
     return html`<main id="content" class="screen" tabindex="-1"><header class="top"><h1><a href="#/">Sessions</a> / <code>${session.slice(0, 6)}</code></h1></header><${Trouble} problem=${page.problem} again=${page.reload} /></main>`;
   }
@@ -83,6 +87,7 @@ export function Session({ session, tab, of, query }) {
       </header>
       ${row?.orders?.length ? html`<p class="bar warn">${row.orders.join('; ')}</p>` : null}
       ${row?.status === 'interrupted' ? html`<p class="bar warn">Nobody drives this session. <code>steersman serve</code> or <code>steersman run --all</code> goes on with it.</p>` : null}
+      ${rerunOf(row)}
       <nav class="tabs" aria-label="Parts of the session">${tabs.map(([name, word], at) => html`<a href=${to(name)} aria-current=${tab === name ? 'page' : undefined} title=${`key ${at + 1}`}>${word}${badge(name, row)}</a>`)}</nav>
       ${screens[tab] && tabs.some(([name]) => name === tab) ? screens[tab] : html`<div class="empty"><h2>There is no such part</h2><p>${TABS.some(([name]) => name === tab) ? 'This token does not allow it.' : ''} <a href=${to('story')}>The story</a></p></div>`}
       ${stops ? html`<${Stop} session=${session} row=${row} close=${() => stop(false)} done=${() => {
@@ -105,6 +110,13 @@ function useFrames(hear) {
       for (const one of waiting.current.splice(0)) hear(one);
     });
   };
+}
+
+/** Says of a rerun what it repeats. */
+function rerunOf(row) {
+  const [, of, line] = /^(\w+)(?:@(\d+))?$/.exec(row?.labels?.rerun_of ?? '') ?? [];
+  if (!of) return null;
+  return html`<p class="bar">A rerun of <a href=${link(['s', of], { at: line })}><code>${of.slice(0, 6)}</code>${line ? ` from @${line}` : ''}</a>. <a href=${link(['diff'], { a: of, b: row.session })}>The differences</a></p>`;
 }
 
 function badge(name, row) {

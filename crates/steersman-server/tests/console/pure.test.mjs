@@ -246,7 +246,7 @@ test('time cuts long gaps, a wait is in the lane of its call, and lines join lan
   assert.deepEqual([wait.lane, wait.open, wait.x, wait.to], [0, false, x[7], x[12]]);
   const half = scale.joined(null, behind(columns(), 0, 8));
   const [open] = scale.spans(half, scale.lanes(half, null), scale.places(half.all, 8, false));
-  assert.deepEqual([open.open, open.to], [true, 8 * half.all.length]);
+  assert.deepEqual([open.open, open.to], [true, 8 * half.all.length + scale.OPEN]);
   assert.deepEqual(scale.lines(model, laid.of), [
     { from: 1, to: 3, how: 'call' },
     { from: 4, to: 6, how: 'return' },
