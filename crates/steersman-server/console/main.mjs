@@ -1,13 +1,9 @@
 // The console: what is around all screens, and which screen an address means.
 
-import * as api from './api.mjs';
+import { api, App, Dialog, focusOn, html, link, pressed, read, render, useApi, useCallback, useEffect, useKeys, useMemo, useState } from './kit.mjs';
 import * as auth from './auth.mjs';
-import { App, pressed, useApi, useKeys } from './hooks.mjs';
-import { Dialog } from './parts/bits.mjs';
 import { Rail } from './parts/rail.mjs';
 import { KEYS } from './parts/keys.mjs';
-import { link, read } from './route.mjs';
-import { html, render, useCallback, useEffect, useMemo, useState } from './ui.mjs';
 import { Definitions } from './screens/definitions.mjs';
 import { Diff } from './screens/diff.mjs';
 import { Inbox } from './screens/inbox.mjs';
@@ -94,6 +90,15 @@ function Shell({ me }) {
     addEventListener('keydown', hear);
     return () => removeEventListener('keydown', hear);
   }, [single]);
+  // The focus is never lost: what had it and is gone leaves it to the screen.
+  useEffect(() => {
+    const lost = () => requestAnimationFrame(() => document.activeElement === document.body && focusOn('main'));
+    addEventListener('focusout', lost);
+    return () => removeEventListener('focusout', lost);
+  }, []);
+  useEffect(() => {
+    if (document.activeElement === document.body) focusOn('main');
+  }, [route]);
   useEffect(() => {
     const timer = setInterval(() => document.visibilityState === 'visible' && open.reload(), 20_000);
     return () => clearInterval(timer);
@@ -110,7 +115,7 @@ function Shell({ me }) {
     <${App.Provider} value=${app}>
       <a class="skip" href="#content" onClick=${(event) => {
         event.preventDefault();
-        document.querySelector('main')?.focus();
+        focusOn('main');
       }}>Skip to the content</a>
       <div class="frame">
         <${Rail} at=${route.parts[0]} me=${me} open=${open.data?.items} theme=${theme} setTheme=${setTheme} help=${() => showHelp(true)} />

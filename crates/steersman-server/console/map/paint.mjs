@@ -2,17 +2,16 @@
 
 import { BAR, LANE, atPixel } from './scale.mjs';
 
-const NAMES = ['u', 'a', 'c', 'r', 'q', 'other', 'line', 'link', 'bad', 'doubt', 'sign'];
+/** The variable of each tone. */
+const TONES = { u: 'live', a: 'answer', c: 'call', r: 'result', q: 'ask', other: 'edge', line: 'line', link: 'edge', bad: 'bad', doubt: 'doubt', sign: 'panel', text: 'text' };
 
 /** Returns the colours of the theme as a canvas takes them: it knows no `light-dark`. */
 export function colours(canvas) {
   const found = {};
-  for (const name of NAMES) {
-    canvas.style.color = `var(--map-${name})`;
-    found[name] = getComputedStyle(canvas).color;
+  for (const [tone, name] of Object.entries(TONES)) {
+    canvas.style.color = `var(--${name})`;
+    found[tone] = getComputedStyle(canvas).color;
   }
-  canvas.style.color = '';
-  found.text = getComputedStyle(canvas).color;
   return found;
 }
 

@@ -11,7 +11,6 @@ export const BROKE = 32;
 export const SIMULATED = 64;
 export const CANCELLED = 128;
 
-/** What the letters mean. */
 export const KINDS = {
   u: 'message',
   a: 'answer of a model',
@@ -27,6 +26,7 @@ export const KINDS = {
   o: 'another process drives it',
 };
 
+/** @type {[number, string][]} */
 const NOTES = [
   [FAILED, 'failed'],
   [DOUBT, 'in doubt'],
@@ -68,12 +68,10 @@ export function joined(model, part) {
   };
 }
 
-/** Returns the name of a branch. */
 export function named(branch) {
   return branch.label ?? branch.id;
 }
 
-/** Returns what became of a branch, in a word. */
 export function fate(branch) {
   if (branch.superseded) return 'left behind';
   if (branch.adopted_to !== null && branch.adopted_to !== undefined) return 'adopted';
@@ -84,6 +82,7 @@ export function fate(branch) {
 /** Returns the lanes, and the lane of each entry: branches below the one that they left, and in each its agents in their order. `current` is a
  *  branch's name. */
 export function lanes({ branches, agents, all }, current) {
+  /** @type {Set<number>[]} */
   const used = branches.map(() => new Set());
   for (const entry of all) if (entry.agent !== null) used[entry.branch].add(entry.agent);
   const found = [];
@@ -119,12 +118,10 @@ export function places(all, step, timed) {
   return x;
 }
 
-/** Returns the first entry at or behind a line. */
 export function atLine(all, line) {
   return low(all.length, (n) => all[n].line >= line);
 }
 
-/** Returns the entry whose place is at a pixel. */
 export function atPixel(x, pixel) {
   return Math.max(0, Math.min(x.length - 2, low(x.length, (n) => x[n] > pixel) - 1));
 }
@@ -213,7 +210,6 @@ export function beside(of, at, by, lanes) {
   return at;
 }
 
-/** Returns an entry in words. */
 export function told(model, entry) {
   return {
     what: KINDS[entry.kind] ?? entry.kind,

@@ -1,15 +1,12 @@
 // What a fork, a rewind or a rerun may cost, as far as the recording says.
 
-import * as api from '../api.mjs';
-import { useApi, useApp } from '../hooks.mjs';
-import { html } from '../ui.mjs';
-import { count, money } from '../words.mjs';
+import { api, count, html, money, useApi, useApp } from '../kit.mjs';
 
 /** Says what the model calls behind a line cost, so many times. Without the permission for contexts it is what the whole session cost. */
 export function Cost({ session, branch, line, times = 1 }) {
   const { me } = useApp();
   const may = me.allows.includes('context');
-  const calls = useApi(may ? api.path(['sessions', session, 'contexts'], { branch }) : null);
+  const calls = useApi(may ? api.of(session, ['contexts'], { branch }) : null);
   const page = useApi(may ? null : api.path(['sessions', session]));
   if (!calls.data && !page.data) return html`<span>…</span>`;
   const behind = (calls.data?.items ?? []).filter((one) => (one.answered ?? one.wished) > (line ?? 0));

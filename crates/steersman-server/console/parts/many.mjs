@@ -1,11 +1,7 @@
 // Orders to several sessions: each is one request of its own, under its own key, so a repetition gives none of them twice.
 
-import * as api from '../api.mjs';
-import { html, useRef, useState } from '../ui.mjs';
-import { count, plain } from '../words.mjs';
-import { Dialog, Status } from './bits.mjs';
+import { api, count, Dialog, html, plain, Status, useRef, useState } from '../kit.mjs';
 
-/** Requests at once. */
 const AT_ONCE = 4;
 
 const FATES = { taken: 'taken', known: 'taken before', queued: 'on disk, taken by the process that drives it' };
@@ -24,7 +20,7 @@ export function Many({ order, sessions, close }) {
   const open = sessions.filter((row) => !fates[row.session] || fates[row.session].again);
   const one = async ({ session }) => {
     try {
-      const receipt = await api.act(api.path(['sessions', session, order]), body, keys.current.get(session));
+      const receipt = await api.act(api.of(session, [order]), body, keys.current.get(session));
       set((old) => ({ ...old, [session]: { text: FATES[receipt.fate] ?? `waits: ${receipt.why ?? 'for a condition'}` } }));
     } catch (problem) {
       // What may have arrived is sent again under the same key.

@@ -1,8 +1,7 @@
 // The rail at the side, which is a bar at the bottom of a small screen.
 
+import { html, rolesFor } from '../kit.mjs';
 import * as auth from '../auth.mjs';
-import { rolesFor } from '../hooks.mjs';
-import { html } from '../ui.mjs';
 
 const ICONS = {
   sessions: 'M3 5h14M3 10h14M3 15h9',

@@ -1,11 +1,7 @@
 // The branches of a session: where each left another one, and what became of it.
 
-import * as api from '../api.mjs';
-import { useAct, useApp } from '../hooks.mjs';
-import { Bars, Dialog, Trouble } from '../parts/bits.mjs';
-import { link } from '../route.mjs';
-import { html, useState } from '../ui.mjs';
-import { plain } from '../words.mjs';
+import { api, Bars, Head, html, link, plain, useApp, useState } from '../kit.mjs';
+import { Confirm } from '../parts/confirm.mjs';
 
 export function Branches({ session, page, reload }) {
   const { me, told } = useApp();
@@ -16,13 +12,13 @@ export function Branches({ session, page, reload }) {
   return html`
     <div class="scroll">
       <table class="grid stacks branches">
-        <thead><tr><th scope="col">Branch</th><th scope="col">Left</th><th scope="col" class="num">Last line</th><th scope="col">What became of it</th><th scope="col"><span class="hidden">Acts</span></th></tr></thead>
+        <${Head} of=${['Branch', 'Left', '#Last line', 'What became of it', '-Acts']} />
         <tbody>${rows.map(({ branch, depth }) => {
           const name = branch.label ?? branch.id;
           const isCurrent = name === page.current;
           return html`
             <tr class=${branch.superseded ? 'left' : ''}>
-              <th scope="row"><span class="indent" style=${{ width: `${depth * 1.25}rem` }}></span>${depth > 0 ? html`<span class="elbow" aria-hidden="true">└</span> ` : null}<a href=${link(['s', session], { branch: isCurrent ? undefined : name })}>${plain(name)}</a>${isCurrent ? html` <b class="count">current</b>` : null}${branch.dry ? html` <span class="class pure">dry</span>` : null}</th>
+              <th scope="row"><span class="indent" style=${{ width: `${depth * 1.25}rem` }}></span>${depth > 0 && html`<span class="elbow" aria-hidden="true">└</span> `}<a href=${link(['s', session], { branch: isCurrent ? undefined : name })}>${plain(name)}</a>${isCurrent && html` <b class="count">current</b>`}${branch.dry && html` <span class="class pure">dry</span>`}</th>
               <td data-label="left">${branch.from ? html`${branch.from.branch} <a href=${link(['s', session], { at: branch.from.line })}>@${branch.from.line}</a>` : '–'}</td>
               <td class="num" data-label="to"><a href=${link(['s', session], { branch: name, at: branch.head })}>@${branch.head}</a></td>
               <td>${fate(branch)}</td>
@@ -35,7 +31,7 @@ export function Branches({ session, page, reload }) {
             </tr>`;
         })}</tbody>
       </table>
-      ${rows.length === 1 ? html`<p class="help">Open a row of the story to fork the session there, or to go back.</p>` : null}
+      ${rows.length === 1 && html`<p class="help">Open a row of the story to fork the session there, or to go back.</p>`}
       ${wanted ? html`<${Act} ...${wanted} session=${session} close=${() => want(null)} done=${(text) => {
         told(text);
         reload();
@@ -54,14 +50,8 @@ const ACTS = {
 
 function Act({ how, name, session, close, done }) {
   const [verb, says, told] = ACTS[how];
-  const act = useAct(() => done(told));
-  return html`
-    <${Dialog} title=${`${verb} ${name}?`} close=${close}>
-      <p>${says}</p>
-      <div class="buttons"><button type="button" autofocus class=${how === 'cancel' ? 'bad' : 'primary'} disabled=${act.is === 'sent'} onClick=${() => (how === 'join' ? act.run(api.path(['sessions', session, 'join']), { branches: [name] }) : act.run(api.path(['sessions', session, 'branches', name, how]), {}))}>${verb} ${plain(name)}</button></div>
-      ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
-    <//>
-  `;
+  const [path, body] = how === 'join' ? [['join'], { branches: [name] }] : [['branches', name, how], {}];
+  return html`<${Confirm} title=${`${verb} ${plain(name)}?`} verb=${`${verb} ${plain(name)}`} tone=${how === 'cancel' ? 'bad' : 'primary'} path=${api.of(session, [...path])} body=${body} close=${close} done=${() => done(told)}><p>${says}</p><//>`;
 }
 
 function fate(branch) {

@@ -1,13 +1,7 @@
 // How two sessions or branches differ: what they came to, where they went apart, and what they did.
 
-import * as api from '../api.mjs';
-import { useApi, useApp } from '../hooks.mjs';
-import { Empty, Loaded } from '../parts/bits.mjs';
-import { Text, Value } from '../parts/text.mjs';
-import { link } from '../route.mjs';
+import { api, call, count, Empty, html, link, Loaded, money, number, plain, Text, useApi, useApp, useRef, Value } from '../kit.mjs';
 import { rows, words } from '../text/diff.mjs';
-import { html, useRef } from '../ui.mjs';
-import { call, count, money, number, plain } from '../words.mjs';
 
 /** Reads a side of the address: `SESSION` or `SESSION:BRANCH`. */
 function side(text) {
@@ -42,7 +36,8 @@ export function Diff({ query }) {
 }
 
 function Found({ data, query }) {
-  const [a, b] = [side(query.a), side(query.b)];
+  const sides = { a: side(query.a), b: side(query.b) };
+  const { a, b } = sides;
   const at = (of, line) => link(['s', of.session], { branch: of.branch, at: line });
   const verdict = data.empty ? ['good', '✓', 'Nothing differs.'] : data.differs ? ['ask', '≠', 'They came to different results.'] : ['warn', '≈', 'The same result, by another way.'];
   const outcome = Object.keys({ ...data.outcome.a, ...data.outcome.b });
@@ -63,15 +58,15 @@ function Found({ data, query }) {
       <thead>${head}</thead>
       <tbody>${figures.map(([name, one, other]) => html`<tr class=${same(one, other) ? '' : 'differs'}><th scope="row">${name}</th><td>${one}</td><td>${other}</td></tr>`)}</tbody>
     </table>
-    ${data.first.length > 0 ? html`<h3>Where they went apart</h3><table class="grid diff">
+    ${data.first.length > 0 && html`<h3>Where they went apart</h3><table class="grid diff">
       <thead>${head}</thead>
-      <tbody>${data.first.map((one) => html`<tr><th scope="row">${plain(one.agent)}<br /><span class="help">${one.after === 0 ? 'from the beginning' : `after ${count(one.after, 'equal entry', 'equal entries')}`}</span></th>${[['a', a], ['b', b]].map(([name, of]) => html`<td>${one.lines[name] === null ? null : html`<a href=${at(of, one.lines[name])}>@${one.lines[name]}</a> `}${one[name] === null ? html`<em>ends here</em>` : html`<span class="said">${plain(one[name])}</span>`}</td>`)}</tr>`)}</tbody></table>` : null}
+      <tbody>${data.first.map((one) => html`<tr><th scope="row">${plain(one.agent)}<br /><span class="help">${one.after === 0 ? 'from the beginning' : `after ${count(one.after, 'equal entry', 'equal entries')}`}</span></th>${['a', 'b'].map((name) => html`<td>${one.lines[name] === null ? null : html`<a href=${at(sides[name], one.lines[name])}>@${one.lines[name]}</a> `}${one[name] === null ? html`<em>ends here</em>` : html`<span class="said">${plain(one[name])}</span>`}</td>`)}</tr>`)}</tbody></table>`}
     ${heard.map((row) => html`<h3>${row.a === undefined ? 'Heard only in B' : row.b === undefined ? 'Heard only in A' : 'Another answer'}</h3><pre class="text">${words(row.a ?? '', row.b ?? '').map(marked)}</pre>`)}
-    ${tools.length > 0 ? html`<h3>Calls of tools</h3><${Sides} rows=${tools} head=${head} nth />` : null}
-    ${path.length > 0 ? html`<h3>Path</h3><${Sides} rows=${path} head=${head} />` : null}
-    ${Object.keys(data.state).length > 0 ? html`<h3>State</h3><table class="grid diff">
+    ${tools.length > 0 && html`<h3>Calls of tools</h3><${Sides} rows=${tools} head=${head} nth />`}
+    ${path.length > 0 && html`<h3>Path</h3><${Sides} rows=${path} head=${head} />`}
+    ${Object.keys(data.state).length > 0 && html`<h3>State</h3><table class="grid diff">
       <thead>${head}</thead>
-      <tbody>${Object.entries(data.state).map(([name, both]) => html`<tr class="differs"><th scope="row"><code>${plain(name)}</code></th>${[both.a, both.b].map((value) => html`<td>${value === null ? html`<em>unset</em>` : typeof value === 'string' ? html`<${Text} text=${value} as="plain" />` : html`<${Value} value=${value} />`}</td>`)}</tr>`)}</tbody></table>` : null}
+      <tbody>${Object.entries(data.state).map(([name, both]) => html`<tr class="differs"><th scope="row"><code>${plain(name)}</code></th>${[both.a, both.b].map((value) => html`<td>${value === null ? html`<em>unset</em>` : typeof value === 'string' ? html`<${Text} text=${value} as="plain" />` : html`<${Value} value=${value} />`}</td>`)}</tr>`)}</tbody></table>`}
   `;
 }
 
@@ -88,7 +83,6 @@ function sideName({ session, branch }) {
   return `${session.slice(0, 6)}${branch ? `:${plain(branch)}` : ''}`;
 }
 
-/** Returns a call of a tool with its end. */
 function deed({ agent, tool, args, how }) {
   let value = args;
   try {

@@ -1,19 +1,28 @@
 // A session over its lines: a lane for each branch and agent, from the first entry to the last, and the same as an outline.
 
-import * as api from '../api.mjs';
-import { useApi, useApp, useKeys } from '../hooks.mjs';
+import { api, Bars, clock, count, Empty, focusOn, html, Loaded, plain, Trouble, useApi, useApp, useEffect, useKeys, useLayoutEffect, useMemo, useRef, useState } from '../kit.mjs';
 import { colours, paint } from '../map/paint.mjs';
 import * as scale from '../map/scale.mjs';
-import { Bars, Empty, Loaded, Trouble } from '../parts/bits.mjs';
 import { Pane } from '../parts/pane.mjs';
 import { Rows } from '../rows.mjs';
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../ui.mjs';
-import { clock, count, plain } from '../words.mjs';
 
 /** Pixels of an entry: the steps of the zoom. */
 const STEPS = [1, 2, 3, 4, 6, 8, 12, 18, 26];
-/** Pixels behind the last entry. */
 const END = scale.OPEN + 8;
+/** What is deeper begins further right. */
+const indent = (depth) => ({ '--depth': Math.min(depth, 5) });
+const LEGEND = [
+  ['u', 'message'],
+  ['a', 'model'],
+  ['c', 'call'],
+  ['c unsafe', 'unsafe call'],
+  ['r', 'result'],
+  ['q', 'question, decision'],
+  ['dots', 'simulated'],
+  ['w', 'waits'],
+  ['x', 'failed', '✕'],
+  ['x d', 'in doubt', '?'],
+];
 const isSmall = () => matchMedia('(max-width: 44rem)').matches;
 
 export function SessionMap({ session, branch, live, query, to, page }) {
@@ -28,7 +37,7 @@ export function SessionMap({ session, branch, live, query, to, page }) {
   const show = (n) => location.replace(address({ at: model.all[n].line }));
   const close = () => {
     location.replace(address({ at: undefined }));
-    document.querySelector('.lanes, .rows')?.focus();
+    focusOn('.lanes, .rows');
   };
   useKeys({ Escape: close });
   if (problem && !model) return html`<${Trouble} problem=${problem} again=${again} />`;
@@ -45,16 +54,16 @@ export function SessionMap({ session, branch, live, query, to, page }) {
             <a class="chip" href=${address({ view: 'map' })} aria-current=${view === 'map' ? 'true' : undefined}>lanes</a>
             <a class="chip" href=${address({ view: 'outline' })} aria-current=${view === 'outline' ? 'true' : undefined}>outline</a>
           </div>
-          ${view === 'map' ? html`<div class="chips" role="group" aria-label="Distances">
+          ${view === 'map' && html`<div class="chips" role="group" aria-label="Distances">
             <a class="chip" href=${address({ by: undefined })} aria-current=${timed ? undefined : 'true'}>in order</a>
             <a class="chip" href=${address({ by: 'time' })} aria-current=${timed ? 'true' : undefined}>by time</a>
-          </div>` : null}
+          </div>`}
           <span class="meta">${count(model.all.length, 'entry', 'entries')}, ${count(laid.lanes.length, 'lane')}${branch ? html`, <b>${plain(branch)}</b> in full colour` : ''}</span>
         </div>
-        ${problem ? html`<${Trouble} problem=${problem} again=${again} />` : null}
+        ${problem && html`<${Trouble} problem=${problem} again=${again} />`}
         ${view === 'map' ? html`<${Lanes} ...${parts} />` : html`<${Outline} ...${parts} />`}
       </div>
-      ${entry ? html`<${Beside} key=${at} session=${session} entry=${entry} branch=${on} model=${model} close=${close} go=${go} />` : null}
+      ${entry && html`<${Beside} key=${at} session=${session} entry=${entry} branch=${on} model=${model} close=${close} go=${go} />`}
     </div>
   `;
 }
@@ -68,7 +77,7 @@ function useMap(session, head) {
     let isOver = false;
     if (busy.current || (state.model && state.model.head >= head && turn === 0)) return undefined;
     busy.current = true;
-    api.get(api.path(['sessions', session, 'map'], { since: state.model?.head })).then(
+    api.get(api.of(session, ['map'], { since: state.model?.head })).then(
       (part) => !isOver && set((old) => ({ model: scale.joined(old.model, part), problem: null })),
       (problem) => !isOver && set((old) => ({ ...old, problem })),
     ).finally(() => {
@@ -184,7 +193,7 @@ function Lanes({ model, laid, branch, show, timed, at }) {
   const sentence = `Map of ${count(model.all.length, 'entry', 'entries')} in ${count(laid.lanes.length, 'lane')}: ${laid.lanes.map((lane) => [lane.label, lane.who, lane.note].filter(Boolean).join(' ')).join(', ')}`;
   return html`
     <div class="lanes" ref=${box} tabindex="0" role="application" aria-roledescription="map" aria-label="Map. Arrows move, Enter opens, plus and minus change the scale." onKeyDown=${pressed} onScroll=${look}>
-      <ul class="names" ref=${names} aria-hidden="true">${laid.lanes.map((lane) => html`<li class=${lane.first ? 'first' : ''} title=${plain([lane.label, lane.who, lane.note].filter(Boolean).join(', '))}>${lane.depth > 0 ? html`<i class=${`in depth${Math.min(lane.depth, 4)}`}></i>` : null}${lane.first && model.branches.length > 1 ? html`<b>${plain(lane.label)}</b>` : null}<span>${plain(lane.who)}</span>${lane.note ? html`<em>${lane.note}</em>` : null}</li>`)}</ul>
+      <ul class="names" ref=${names} aria-hidden="true">${laid.lanes.map((lane) => html`<li class=${lane.first ? 'first' : ''} style=${indent(lane.depth)} title=${plain([lane.label, lane.who, lane.note].filter(Boolean).join(', '))}>${lane.first && model.branches.length > 1 && html`<b>${plain(lane.label)}</b>`}<span>${plain(lane.who)}</span>${lane.note && html`<em>${lane.note}</em>`}</li>`)}</ul>
       <div class="sheet" style=${{ width: `${wide}px`, height: `${high}px` }}>
         <canvas ref=${canvas} role="img" aria-label=${sentence} style=${{ width: `${seen.width}px`, height: `${seen.height}px` }}
           onClick=${(event) => {
@@ -205,7 +214,7 @@ function Lanes({ model, laid, branch, show, timed, at }) {
         : html`<span class="meta">Point at an entry, or move with the arrows. Enter opens it.</span>`}</p>
       <div class="buttons zoom" role="group" aria-label="Scale"><button type="button" class="small" disabled=${nth === 0} aria-label="Smaller" onClick=${() => setZoom(nth - 1)}>−</button><button type="button" class="small" disabled=${nth === STEPS.length - 1} aria-label="Larger" onClick=${() => setZoom(nth + 1)}>+</button><button type="button" class="small" onClick=${() => setZoom(null)} disabled=${zoom === null}>Fit</button></div>
     </div>
-    <ul class="legend key" aria-label="Signs"><li><i class="u"></i>message</li><li><i class="a"></i>model</li><li><i class="c"></i>call</li><li><i class="c unsafe"></i>unsafe call</li><li><i class="r"></i>result</li><li><i class="q"></i>question, decision</li><li><i class="dots"></i>simulated</li><li><i class="w"></i>waits</li><li><i class="x">✕</i>failed</li><li><i class="x d">?</i>in doubt</li>${timed ? html`<li>A gap of more than 20 s is cut.</li>` : null}</ul>
+    <ul class="legend key" aria-label="Signs">${LEGEND.map(([is, word, sign]) => html`<li><i class=${is}>${sign}</i>${word}</li>`)}${timed && html`<li>A gap of more than 20 s is cut.</li>`}</ul>
   `;
 }
 
@@ -228,10 +237,10 @@ function Outline({ model, laid, show, at }) {
       setActive=${setActive}
       open=${(row) => (row.lane ? turn(row.key) : show(row.n))}
       estimate=${31}
-      classOf=${(row) => `entry ${row.lane ? 'lane' : ''} depth${Math.min(row.level, 6)}`}
+      classOf=${(row) => `entry ${row.lane ? 'lane' : ''}`}
       row=${(row) => (row.lane
-        ? html`<span role="gridcell" class="what"><i class=${row.open ? 'fold open' : 'fold'} aria-hidden="true"></i><b>${plain(row.lane.label || row.lane.who)}</b> ${row.lane.label ? plain(row.lane.who) : ''}${row.lane.note ? html` <em>${row.lane.note}</em>` : ''}</span><span role="gridcell" class="num">${count(row.count, 'entry', 'entries')}</span>`
-        : html`<span role="gridcell" class="line num">@${row.entry.line}</span><span role="gridcell" class="what">${row.what}${row.notes.length > 0 ? html` <em>${row.notes.join(', ')}</em>` : ''}</span><span role="gridcell" class="num when">${clock(row.entry.at)}</span>`)}
+        ? html`<span role="gridcell" class="what" style=${indent(row.level - 1)}><i class=${row.open ? 'fold open' : 'fold'} aria-hidden="true"></i><b>${plain(row.lane.label || row.lane.who)}</b> ${row.lane.label ? plain(row.lane.who) : ''}${row.lane.note ? html` <em>${row.lane.note}</em>` : ''}</span><span role="gridcell" class="num">${count(row.count, 'entry', 'entries')}</span>`
+        : html`<span role="gridcell" class="line num">@${row.entry.line}</span><span role="gridcell" class="what" style=${indent(row.level - 2)}>${row.what}${row.notes.length > 0 ? html` <em>${row.notes.join(', ')}</em>` : ''}</span><span role="gridcell" class="num when">${clock(row.entry.at)}</span>`)}
     />
   `;
 }
@@ -242,7 +251,7 @@ const TONES = { a: ['said', 'called'], u: ['said'], c: ['called'], r: ['came', '
 /** The pane of an entry: the row of the story that its line has. */
 function Beside({ session, entry, branch, model, close, go }) {
   const { line } = entry;
-  const part = useApi(api.path(['sessions', session, 'story'], { branch, from: line, to: line }));
+  const part = useApi(api.of(session, ['story'], { branch, from: line, to: line }));
   const { what, who } = scale.told(model, entry);
   return html`<${Loaded} of=${part}>${(data) => {
     const wanted = TONES[entry.kind] ?? [];

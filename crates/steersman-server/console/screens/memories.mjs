@@ -1,12 +1,7 @@
 // What agents keep across sessions: by scope, or by the words in it.
 
-import * as api from '../api.mjs';
-import { useAct, useApi, useApp } from '../hooks.mjs';
-import { Ago, Dialog, Empty, Loaded, Trouble } from '../parts/bits.mjs';
-import { Text } from '../parts/text.mjs';
-import { link } from '../route.mjs';
-import { html, useRef, useState } from '../ui.mjs';
-import { bytes, plain } from '../words.mjs';
+import { Ago, api, bytes, Empty, FactList, html, link, Loaded, plain, Refused, Text, useAct, useApi, useApp, useRef, useState } from '../kit.mjs';
+import { Confirm } from '../parts/confirm.mjs';
 
 const PAGE = 200;
 
@@ -24,12 +19,12 @@ export function Memories({ query }) {
     <main id="content" class="screen" tabindex="-1">
       <header class="top">
         <h1>Memories</h1>
-        ${may ? html`
+        ${may && html`
           <form class="filter" role="search" onSubmit=${(event) => {
             event.preventDefault();
             go(['memories'], { scope, words: field.current.value.trim() });
           }}><input ref=${field} type="search" key=${words} defaultValue=${words ?? ''} aria-label="Words in them" placeholder="Words in them, as an agent would look" onChange=${(event) => event.target.value === '' && go(['memories'], { scope })} /></form>
-          <label class="as">of <select value=${scope ?? ''} onChange=${(event) => go(['memories'], { words, scope: event.target.value })}><option value="">all scopes</option>${scopes.map((one) => html`<option>${one}</option>`)}</select></label>` : null}
+          <label class="as">of <select value=${scope ?? ''} onChange=${(event) => go(['memories'], { words, scope: event.target.value })}><option value="">all scopes</option>${scopes.map((one) => html`<option>${one}</option>`)}</select></label>`}
       </header>
       ${may ? html`<${Loaded} of=${list}>${() => (chosen
         ? html`
@@ -49,7 +44,6 @@ export function Memories({ query }) {
   `;
 }
 
-/** Returns the rating that counts. */
 function stars(row) {
   const rated = row.rated_by_people ?? row.rated_by_agents;
   return rated ? `, rated ${rated.rating}` : '';
@@ -70,33 +64,23 @@ function One({ row, reload, back }) {
         <button type="button" class="small" onClick=${() => forget(true)}>Forget…</button>
       </header>
       <div class="scroll">
-        ${rate.is === 'refused' ? html`<${Trouble} problem=${rate.problem} />` : null}
+        <${Refused} act=${rate} />
         <${Loaded} of=${whole}>${(data) => html`<${Text} text=${data.text} as=${/markdown/.test(row.media_type) ? 'markdown' : 'plain'} />`}<//>
-        <dl class="facts-list">
-          <div><dt>scope</dt><dd><a href=${link(['memories'], { scope: row.scope })}>${plain(row.scope)}</a></dd></div>
-          ${row.tags.length > 0 ? html`<div><dt>tags</dt><dd>${row.tags.map((tag) => html`<span class="label">${plain(tag)}</span> `)}</dd></div>` : null}
-          <div><dt>saved</dt><dd>by ${plain(row.by)} of ${plain(row.network)}${row.session ? html` in <a href=${link(['s', row.session], { at: row.effect?.split('.')[0] })}><code>${row.session.slice(0, 6)}</code></a>` : ''}, ${new Date(row.saved).toLocaleString()}</dd></div>
-          ${row.until ? html`<div><dt>kept until</dt><dd>${new Date(row.until).toLocaleString()}</dd></div>` : null}
-          ${row.replaced_by ? html`<div><dt>replaced by</dt><dd>${row.replaced_by}</dd></div>` : null}
-          ${[['people', rated], ['agents', row.rated_by_agents]].filter(([, one]) => one).map(([by, one]) => html`<div><dt>rated by ${by}</dt><dd>${one.rating}${one.reason ? `: ${plain(one.reason)}` : ''}</dd></div>`)}
-        </dl>
+        <${FactList} of=${[
+          ['scope', html`<a href=${link(['memories'], { scope: row.scope })}>${plain(row.scope)}</a>`],
+          ['tags', plain(row.tags.join(', '))],
+          ['saved', html`by ${plain(row.by)} of ${plain(row.network)}${row.session && html` in <a href=${link(['s', row.session], { at: row.effect?.split('.')[0] })}><code>${row.session.slice(0, 6)}</code></a>`}, ${new Date(row.saved).toLocaleString()}`],
+          ['kept until', row.until && new Date(row.until).toLocaleString()],
+          ['replaced by', row.replaced_by],
+          ...[['people', rated], ['agents', row.rated_by_agents]].map(([by, one]) => [`rated by ${by}`, one && plain(`${one.rating}${one.reason ? `: ${one.reason}` : ''}`)]),
+        ]} />
       </div>
-      ${forgets ? html`<${Forget} row=${row} close=${() => forget(false)} done=${() => {
-        told('Forgotten.');
-        location.hash = back;
-        reload();
-      }} />` : null}
+      ${forgets && html`
+        <${Confirm} title=${`Forget “${plain(row.name)}”?`} verb="Forget it" keep="Keep it" path=${api.path(['memories', 'forget'])} body=${{ memories: [row.memory], apply: true }} close=${() => forget(false)} done=${() => {
+          told('Forgotten.');
+          location.hash = back;
+          reload();
+        }}><p>No agent finds it any more. Sessions that found it keep what they were shown. It cannot be taken back.</p><//>`}
     </section>
-  `;
-}
-
-function Forget({ row, close, done }) {
-  const act = useAct(done);
-  return html`
-    <${Dialog} title=${`Forget “${plain(row.name)}”?`} close=${close}>
-      <p>No agent finds it any more. Sessions that found it keep what they were shown. It cannot be taken back.</p>
-      <div class="buttons"><button type="button" class="bad" disabled=${act.is === 'sent'} onClick=${() => act.run(api.path(['memories', 'forget']), { memories: [row.memory], apply: true })}>Forget it</button><button type="button" class="quiet" autofocus onClick=${close}>Keep it</button></div>
-      ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
-    <//>
   `;
 }

@@ -1,14 +1,8 @@
 // A session is run again from its recording, with something changed: first what that does, then how it goes, then what came of it.
 
-import * as api from '../api.mjs';
-import { useAct, useApi, useApp } from '../hooks.mjs';
-import { Bars, Loaded, Trouble } from '../parts/bits.mjs';
+import { api, Bars, count, FactList, Head, html, link, Loaded, money, plain, Refused, Trouble, useAct, useApi, useApp, useEffect, useState } from '../kit.mjs';
 import { Cost } from '../parts/cost.mjs';
-import { link } from '../route.mjs';
-import { html, useEffect, useState } from '../ui.mjs';
-import { count, money, plain } from '../words.mjs';
 
-/** The most runs of one request. */
 const MOST = 20;
 const RESULTS = {
   same: ['✓', 'good', 'the same result'],
@@ -49,7 +43,7 @@ function Begin({ session, branch, line, begun }) {
   const send = (event) => {
     event.preventDefault();
     const changed = values.filter(([path]) => path.trim());
-    act.run(api.path(['sessions', session, 'reruns']), {
+    act.run(api.of(session, ['reruns']), {
       branch,
       at: line,
       say: fields.say || undefined,
@@ -67,13 +61,13 @@ function Begin({ session, branch, line, begun }) {
   };
   return html`
     <form class="stack asked" onSubmit=${send}>
-      <dl class="before">
-        <div><dt>Touches the world</dt><dd>${fields.live
-          ? html`<b class="badly">Yes.</b> Effects that are not on record happen, as in a session of its own.`
-          : html`<b>Nothing.</b> Effects on record have their recorded results, others are simulated.`}</dd></div>
-        <div><dt>May cost</dt><dd><${Cost} session=${session} branch=${branch} line=${line} times=${times} /> What is asked as it was recorded is answered from the recording, for nothing.</dd></div>
-        <div><dt>Makes</dt><dd>${count(times, 'session')} of its own, with the label <code>rerun_of</code>. This session stays as it is.</dd></div>
-      </dl>
+      <div class="before"><${FactList} of=${[
+        ['Touches', fields.live
+          ? html`<b class="badly">The world.</b> Effects that are not on record happen, as in a session of its own.`
+          : html`<b>Nothing.</b> Effects on record have their recorded results, others are simulated.`],
+        ['May cost', html`<${Cost} session=${session} branch=${branch} line=${line} times=${times} /> What is asked as it was recorded is answered from the recording, for nothing.`],
+        ['Makes', html`${count(times, 'session')} of its own, with the label <code>rerun_of</code>. This session stays as it is.`],
+      ]} /></div>
       <label>Say${line === undefined ? ' at its beginning' : ` at @${line}`}, in place of the next recorded message<textarea rows="2" ...${field('say')} placeholder="as recorded"></textarea></label>
       <fieldset class="stack"><legend>Values of the definition</legend>
         ${values.map(([path, text], at) => html`<div class="pair"><input aria-label="Path" list="paths" placeholder="agents.desk.system" value=${path} onInput=${(event) => change(at, 0, event.target.value)} /><input aria-label="Value" placeholder="value" value=${text} onInput=${(event) => change(at, 1, event.target.value)} /></div>`)}
@@ -86,9 +80,9 @@ function Begin({ session, branch, line, begun }) {
         <label>Name<input ...${field('name')} placeholder="none" /></label>
       </div>
       <label class="check"><input type="checkbox" checked=${fields.live} onChange=${(event) => set({ ...fields, live: event.target.checked })} /> Live: effects that are not on record touch the world</label>
-      ${fields.live ? html`<label>Type <code>${session.slice(0, 6)}</code> to allow it<input ...${field('typed')} autocomplete="off" spellcheck="false" /></label>` : null}
+      ${fields.live && html`<label>Type <code>${session.slice(0, 6)}</code> to allow it<input ...${field('typed')} autocomplete="off" spellcheck="false" /></label>`}
       <div class="buttons"><button type="submit" class=${fields.live ? 'bad' : 'primary'} disabled=${act.is === 'sent' || !isAllowed}>Run it ${times === 1 ? 'once' : `${times} times`}${fields.live ? ', live' : ''}</button></div>
-      ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
+      <${Refused} act=${act} />
     </form>
   `;
 }
@@ -137,21 +131,21 @@ function Job({ id, session, branch, again }) {
   return html`
     <div class="strip" role="status">
       <b>${{ running: `Run ${data.done + 1} of ${data.of}`, done: count(data.done, 'run'), stopped: `Stopped after ${count(data.done, 'run')}`, failed: `Ended after ${count(data.done, 'run')}` }[data.state]}</b>
-      ${data.state === 'running' ? html`<progress max=${data.of} value=${data.done} aria-label="Runs that are done"></progress><button type="button" class="small" onClick=${stop}>Stop</button>` : null}
+      ${data.state === 'running' && html`<progress max=${data.of} value=${data.done} aria-label="Runs that are done"></progress><button type="button" class="small" onClick=${stop}>Stop</button>`}
       <ul class="sums">${[...sums].map(([result, n]) => html`<li><b>${n}</b> ${RESULTS[result]?.[2] ?? result}</li>`)}</ul>
       <span class="grow"></span><a href=${again}>Change something else</a>
     </div>
-    ${data.error ? html`<${Trouble} problem=${data.error} />` : null}
-    ${job.problem ? html`<${Trouble} problem=${job.problem} again=${job.reload} />` : null}
+    ${data.error && html`<${Trouble} problem=${data.error} />`}
+    ${job.problem && html`<${Trouble} problem=${job.problem} again=${job.reload} />`}
     ${data.runs.length > 0 ? html`
       <table class="grid stacks runs">
-        <thead><tr><th scope="col">Session</th><th scope="col">Result</th><th scope="col">Came to</th><th scope="col" class="num">Models asked</th><th scope="col" class="num">Cost</th><th scope="col"><span class="hidden">Differences</span></th></tr></thead>
+        <${Head} of=${['Session', 'Result', 'Came to', '#Models asked', '#Cost', '-Differences']} />
         <tbody>${data.runs.map((run) => {
           const [sign, tone, words] = RESULTS[run.result] ?? ['·', 'quiet', run.result];
           return html`<tr>
             <th scope="row"><a href=${link(['s', run.session])}><code>${run.session.slice(0, 6)}</code></a></th>
             <td><span class=${`status ${tone}`} title=${words}><span class="sign" aria-hidden="true">${sign}</span>${run.result}</span></td>
-            <td class="main">${came(run)}${run.diverged ? html`<p class="help">left the recording at <a href=${link(['s', session], { branch, at: run.diverged.line })}>@${run.diverged.line}</a>: ${plain(run.diverged.why)}</p>` : null}${run.leaf ? html`<p class="help">ended at ${plain(run.leaf)}</p>` : null}${run.not_repeated.map((act) => html`<p class="help">not repeated: ${plain(act)}</p>`)}</td>
+            <td class="main">${came(run)}${run.diverged && html`<p class="help">left the recording at <a href=${link(['s', session], { branch, at: run.diverged.line })}>@${run.diverged.line}</a>: ${plain(run.diverged.why)}</p>`}${run.leaf && html`<p class="help">ended at ${plain(run.leaf)}</p>`}${run.not_repeated.map((act) => html`<p class="help">not repeated: ${plain(act)}</p>`)}</td>
             <td class="num" data-label="models asked">${run.model_calls.live} <span class="help">of ${run.model_calls.live + run.model_calls.recorded}</span></td>
             <td class="num" data-label="cost">${money(run.cost)}</td>
             <td class="acts"><a class="button small" href=${link(['diff'], { a, b: run.session })}>Differences</a></td>

@@ -1,10 +1,7 @@
 // The server itself: whether it works, this token, and for administrators the tokens and webhooks of the tenant.
 
-import * as api from '../api.mjs';
-import { useAct, useApi, useApp } from '../hooks.mjs';
-import { Ago, Copy, Dialog, Loaded, Trouble } from '../parts/bits.mjs';
-import { html, useState } from '../ui.mjs';
-import { count, plain } from '../words.mjs';
+import { Ago, api, Copy, count, Dialog, FactList, Head, html, Loaded, plain, Refused, Trouble, useAct, useApi, useApp, useState } from '../kit.mjs';
+import { Confirm } from '../parts/confirm.mjs';
 
 const PERMISSIONS = ['read', 'context', 'write', 'decide', 'operate', 'time', 'memory', 'admin'];
 const HOOKS = ['session.settled', 'session.failed', 'question.asked', 'effect.in_doubt', 'artifact.made'];
@@ -20,27 +17,27 @@ export function Server() {
       <header class="top"><h1>Server</h1></header>
       <div class="scroll">
         <section class="panel" aria-labelledby="health"><h2 id="health">Health</h2>
-          <dl class="facts-list">
-            <div><dt>state</dt><dd>${ready.data ? html`<span class="status good"><span class="sign" aria-hidden="true">✓</span>ready</span>` : ready.problem ? html`<span class="status bad"><span class="sign" aria-hidden="true">✕</span>not ready</span> ${plain(ready.problem.message)}` : '…'}</dd></div>
-            <div><dt>version</dt><dd>${me.version}</dd></div>
-            ${about.data ? html`
-              <div><dt>drives</dt><dd>${about.data.driving ? count(about.data.driven, 'session') : 'nothing'} now</dd></div>
-              <div><dt>definitions</dt><dd>${about.data.definitions.map(plain).join(', ') || 'none'}</dd></div>
-              <div><dt>speaks</dt><dd>${about.data.protocols.join(', ')}</dd></div>` : null}
-          </dl>
-          ${about.problem ? html`<${Trouble} problem=${about.problem} again=${about.reload} />` : null}
+          <${FactList} of=${[
+            ['state', ready.data ? html`<span class="status good"><span class="sign" aria-hidden="true">✓</span>ready</span>` : ready.problem ? html`<span class="status bad"><span class="sign" aria-hidden="true">✕</span>not ready</span> ${plain(ready.problem.message)}` : '…'],
+            ['version', me.version],
+            ['drives', about.data && `${about.data.driving ? count(about.data.driven, 'session') : 'nothing'} now`],
+            ['definitions', about.data && (about.data.definitions.map(plain).join(', ') || 'none')],
+            ['speaks', about.data?.protocols.join(', ')],
+          ]} />
+          ${about.problem && html`<${Trouble} problem=${about.problem} again=${about.reload} />`}
         </section>
         <section class="panel" aria-labelledby="own"><h2 id="own">This token</h2>
-          <dl class="facts-list">
-            <div><dt>name</dt><dd><code>${plain(me.name)}</code>${me.subject ? `, of ${plain(me.subject)}` : ''}${me.tenant ? `, tenant ${plain(me.tenant)}` : ''}</dd></div>
-            <div><dt>allows</dt><dd>${me.allows.join(', ')}</dd></div>
-            <div><dt>roles</dt><dd>${me.roles.map(plain).join(', ') || 'user'}</dd></div>
-            ${me.definitions.length > 0 ? html`<div><dt>starts</dt><dd>${me.definitions.map(plain).join(', ')}</dd></div>` : null}
-            <div><dt>expires</dt><dd>${me.expires ? new Date(me.expires).toLocaleString() : 'never'}</dd></div>
-          </dl>
+          <${FactList} of=${[
+            ['name', html`<code>${plain(me.name)}</code>`],
+            ['of', plain([me.subject, me.tenant && `tenant ${me.tenant}`].filter(Boolean).join(', '))],
+            ['allows', me.allows.join(', ')],
+            ['roles', plain(me.roles.join(', ') || 'user')],
+            ['starts', plain(me.definitions.join(', '))],
+            ['expires', me.expires ? new Date(me.expires).toLocaleString() : 'never'],
+          ]} />
         </section>
         ${isAdmin ? html`<${Tokens} />` : html`<p class="help">Tokens and webhooks are shown to tokens with the permission <code>admin</code>.</p>`}
-        ${isAdmin && !me.subject ? html`<${Webhooks} />` : null}
+        ${isAdmin && !me.subject && html`<${Webhooks} />`}
       </div>
     </main>
   `;
@@ -50,35 +47,35 @@ function Tokens() {
   const { me, told } = useApp();
   const all = useApi(api.path(['tokens'], { limit: 200 }));
   const [dialog, show] = useState(null);
+  const close = () => {
+    show(null);
+    all.reload();
+  };
   return html`
     <section class="panel" aria-labelledby="tokens">
-      <header><h2 id="tokens">Tokens</h2><button type="button" class="small" onClick=${() => show({ is: 'new' })}>New token…</button></header>
+      <header><h2 id="tokens">Tokens</h2><button type="button" class="small" onClick=${() => show('new')}>New token…</button></header>
       <${Loaded} of=${all}>${(data) => html`
         <table class="grid stacks">
-          <thead><tr><th scope="col">Name</th><th scope="col">For</th><th scope="col">Allows</th><th scope="col">Used</th><th scope="col">State</th><th scope="col"><span class="hidden">Acts</span></th></tr></thead>
+          <${Head} of=${['Name', 'For', 'Allows', 'Used', 'State', '-Acts']} />
           <tbody>${data.items.map((one) => {
             const isOver = one.expires && Date.parse(one.expires) < Date.now();
             return html`<tr class=${one.revoked || isOver ? 'left' : ''}>
-              <th scope="row"><code>${plain(one.name)}</code>${one.name === me.name ? html` <b class="count">this one</b>` : null}${one.note ? html`<p class="help">${plain(one.note)}</p>` : null}</th>
-              <td>${plain(one.subject ?? 'everybody')}${one.roles.length > 0 ? html`<p class="help">as ${one.roles.map(plain).join(', ')}</p>` : null}</td>
-              <td class="main">${one.allows.join(', ')}${one.definitions.length > 0 ? html`<p class="help">starts ${one.definitions.map(plain).join(', ')}</p>` : null}</td>
+              <th scope="row"><code>${plain(one.name)}</code>${one.name === me.name && html` <b class="count">this one</b>`}${one.note && html`<p class="help">${plain(one.note)}</p>`}</th>
+              <td>${plain(one.subject ?? 'everybody')}${one.roles.length > 0 && html`<p class="help">as ${one.roles.map(plain).join(', ')}</p>`}</td>
+              <td class="main">${one.allows.join(', ')}${one.definitions.length > 0 && html`<p class="help">starts ${one.definitions.map(plain).join(', ')}</p>`}</td>
               <td class="once">${one.used ? html`<${Ago} at=${one.used} /> ago` : 'never'}</td>
               <td>${one.revoked ? 'revoked' : isOver ? 'expired' : one.expires ? html`until ${new Date(one.expires).toLocaleDateString()}` : 'valid'}</td>
-              <td class="acts">${one.revoked ? null : html`<button type="button" class="small" onClick=${() => show({ is: 'revoke', of: one })}>Revoke…</button>`}</td>
+              <td class="acts">${one.revoked ? null : html`<button type="button" class="small" onClick=${() => show(one)}>Revoke…</button>`}</td>
             </tr>`;
           })}</tbody>
         </table>
         ${data.next ? html`<p class="help">These are the first 200. <code>steersman token list</code> has all.</p>` : null}`}<//>
-      ${dialog?.is === 'new' ? html`<${NewToken} close=${() => {
-        show(null);
-        all.reload();
-      }} />` : null}
-      ${dialog?.is === 'revoke' ? html`<${Sure} title=${`Revoke ${dialog.of.name}?`} verb=${`Revoke ${dialog.of.name}`} says=${dialog.of.name === me.name ? 'This is the token of this page: you are signed out at once. Whoever uses it loses access, and it cannot be taken back.' : 'Whoever uses it loses access at once, and streams that it opened end. It cannot be taken back.'}
-        act=${() => api.remove(api.path(['tokens', dialog.of.name]))} close=${() => show(null)} done=${() => {
+      ${dialog === 'new' && html`<${NewToken} close=${close} />`}
+      ${dialog?.name && html`
+        <${Confirm} title=${`Revoke ${dialog.name}?`} verb=${`Revoke ${dialog.name}`} path=${api.path(['tokens', dialog.name])} send=${api.remove} close=${() => show(null)} done=${() => {
           told('Revoked.');
-          show(null);
-          all.reload();
-        }} />` : null}
+          close();
+        }}><p>${dialog.name === me.name ? 'This is the token of this page: you are signed out at once. ' : ''}Whoever uses it loses access at once, and streams that it opened end. It cannot be taken back.</p><//>`}
     </section>
   `;
 }
@@ -118,7 +115,7 @@ function NewToken({ close }) {
         </div>
         <p class="help">Several roles or definitions have commas between them.</p>
         <div class="buttons"><button type="submit" class="primary" disabled=${act.is === 'sent' || allows.size === 0}>Make a token that may ${PERMISSIONS.filter((one) => allows.has(one)).join(', ') || 'do nothing'}</button></div>
-        ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
+        <${Refused} act=${act} />
       </form>
     <//>
   `;
@@ -144,69 +141,36 @@ function Secret({ title, name, text, close }) {
   `;
 }
 
-function Sure({ title, says, verb, act, close, done }) {
-  const [state, set] = useState({ is: 'idle' });
-  const run = async () => {
-    set({ is: 'sent' });
-    try {
-      await act();
-      done();
-    } catch (problem) {
-      set({ is: 'refused', problem });
-    }
-  };
-  return html`
-    <${Dialog} title=${title} close=${close}>
-      <p>${says}</p>
-      <div class="buttons"><button type="button" class="bad" disabled=${state.is === 'sent'} onClick=${run}>${verb}</button><button type="button" class="quiet" autofocus onClick=${close}>Leave it</button></div>
-      ${state.is === 'refused' ? html`<${Trouble} problem=${state.problem} />` : null}
-    <//>
-  `;
-}
-
 function Webhooks() {
   const { told } = useApp();
   const all = useApi(api.path(['webhooks']));
   const [dialog, show] = useState(null);
-  const [problem, setProblem] = useState(null);
-  const done = (text) => {
-    told(text);
+  const act = useAct(() => all.reload());
+  const close = () => {
     show(null);
     all.reload();
   };
-  const at = (name, more = []) => api.path(['webhooks', name, ...more]);
-  const run = (promise, text) => promise.then(() => done(text), setProblem);
   return html`
     <section class="panel" aria-labelledby="webhooks">
-      <header><h2 id="webhooks">Webhooks</h2><button type="button" class="small" onClick=${() => show({ is: 'new' })}>New webhook…</button></header>
-      ${problem ? html`<${Trouble} problem=${problem} />` : null}
+      <header><h2 id="webhooks">Webhooks</h2><button type="button" class="small" onClick=${() => show('new')}>New webhook…</button></header>
+      <${Refused} act=${act} />
       <${Loaded} of=${all}>${(data) => (data.items.length === 0
         ? html`<p class="help">None. A webhook tells a program what happens, without texts of people, models or tools.</p>`
         : html`<table class="grid stacks">
-          <thead><tr><th scope="col">Name</th><th scope="col">Address</th><th scope="col">Told of</th><th scope="col">State</th><th scope="col"><span class="hidden">Acts</span></th></tr></thead>
+          <${Head} of=${['Name', 'Address', 'Told of', 'State', '-Acts']} />
           <tbody>${data.items.map((one) => html`<tr class=${one.failing ? 'wrong' : ''}>
             <th scope="row"><code>${plain(one.name)}</code></th>
             <td class="main">${plain(one.url)}</td>
-            <td>${one.kinds.length > 0 ? one.kinds.join(', ') : 'everything'}${one.where ? html`<p class="help">where ${plain(one.where)}</p>` : null}</td>
-            <td><span class="standing">${one.failing ? `failing: ${plain(one.failing)}` : 'sent to'}</span>${one.secrets > 1 ? html`<p class="help">two secrets sign</p>` : null}</td>
-            <td class="acts">
-              ${one.failing ? html`<button type="button" class="small" onClick=${() => run(api.act(at(one.name, ['resume'])), 'It is sent to again, from where it stopped.')}>Resume</button>` : null}
-              ${one.secrets > 1
-                ? html`<button type="button" class="small" onClick=${() => run(api.remove(at(one.name, ['rotation'])), 'Only the new secret signs.')}>End the old secret</button>`
-                : html`<button type="button" class="small" onClick=${() => api.act(at(one.name, ['rotation'])).then((made) => show({ is: 'secret', made }), setProblem)}>New secret</button>`}
-              <button type="button" class="small" onClick=${() => show({ is: 'delete', of: one })}>Delete…</button>
-            </td>
+            <td>${one.kinds.join(', ') || 'everything'}${one.where && html`<p class="help">where ${plain(one.where)}</p>`}</td>
+            <td><span class="standing">${one.failing ? `failing: ${plain(one.failing)}` : 'sent to'}</span></td>
+            <td class="acts">${one.failing && html`<button type="button" class="small" onClick=${() => act.run(api.path(['webhooks', one.name, 'resume']))}>Resume</button>`}<button type="button" class="small" onClick=${() => show(one)}>Delete…</button></td>
           </tr>`)}</tbody></table>`)}<//>
-      ${dialog?.is === 'new' ? html`<${NewHook} close=${() => {
-        show(null);
-        all.reload();
-      }} />` : null}
-      ${dialog?.is === 'secret' ? html`<${Secret} title="The new secret" name=${dialog.made.name} text=${dialog.made.secret} close=${() => {
-        show(null);
-        all.reload();
-      }} />` : null}
-      ${dialog?.is === 'delete' ? html`<${Sure} title=${`Delete ${dialog.of.name}?`} verb=${`Delete ${dialog.of.name}`} says=${`Nothing more is sent to ${plain(dialog.of.url)}. It cannot be taken back.`}
-        act=${() => api.remove(at(dialog.of.name))} close=${() => show(null)} done=${() => done('Deleted.')} />` : null}
+      ${dialog === 'new' && html`<${NewHook} close=${close} />`}
+      ${dialog?.name && html`
+        <${Confirm} title=${`Delete ${dialog.name}?`} verb=${`Delete ${dialog.name}`} path=${api.path(['webhooks', dialog.name])} send=${api.remove} close=${() => show(null)} done=${() => {
+          told('Deleted.');
+          close();
+        }}><p>Nothing more is sent to ${plain(dialog.url)}. It cannot be taken back.</p><//>`}
     </section>
   `;
 }
@@ -228,7 +192,7 @@ function NewHook({ close }) {
         <${Choices} legend="Is told of" all=${HOOKS} of=${kinds} set=${choose} />
         <label>Only sessions where<input value=${fields.where} onInput=${(event) => set({ ...fields, where: event.target.value })} placeholder="all, or definition=refund" /></label>
         <div class="buttons"><button type="submit" class="primary" disabled=${act.is === 'sent' || kinds.size === 0}>Make the webhook</button></div>
-        ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
+        <${Refused} act=${act} />
       </form>
     <//>
   `;

@@ -1,16 +1,11 @@
 // All sessions that the token sees.
 
-import * as api from '../api.mjs';
-import { useApi, useApp, useCalm, useKeys, useStream } from '../hooks.mjs';
-import { Ago, Bars, Command, Empty, Status, Trouble } from '../parts/bits.mjs';
+import { Ago, api, Bars, Command, count, Empty, html, link, money, number, plain, Status, Trouble, useApi, useApp, useCalm, useEffect, useKeys, useMemo, useRef, useState, useStream } from '../kit.mjs';
 import { Live } from '../parts/live.mjs';
 import { Many, ORDERS } from '../parts/many.mjs';
 import { Start } from '../parts/start.mjs';
 import { kindWord } from '../parts/question.mjs';
-import { link } from '../route.mjs';
 import { Rows } from '../rows.mjs';
-import { html, useEffect, useMemo, useRef, useState } from '../ui.mjs';
-import { count, money, number, plain } from '../words.mjs';
 
 const PAGE = 100;
 const QUICK = [
@@ -96,7 +91,7 @@ export function Sessions({ query }) {
         <button type="button" aria-pressed=${chosen !== null} onClick=${() => choose(chosen ? null : new Set())}>Select</button>
         <button type="button" class="primary" onClick=${() => start(true)}>New session</button>
       </header>
-      ${list.problem ? html`<${Trouble} problem=${list.problem} again=${() => load()} />` : null}
+      ${list.problem && html`<${Trouble} problem=${list.problem} again=${() => load()} />`}
       ${isOld && !list.problem
         ? html`<${Bars} />`
         : list.items.length === 0
@@ -119,7 +114,7 @@ export function Sessions({ query }) {
               head=${html`<div class="row session header" role="row"><span role="columnheader">State</span><span role="columnheader">Definition</span><span role="columnheader">Session</span><span role="columnheader">Waits for</span><span role="columnheader" class="num">Lines</span><span role="columnheader" class="num">Tokens</span><span role="columnheader" class="num">Cost</span><span role="columnheader" class="num">Last</span></div>`}
               row=${(row) => html`<${Row} row=${row} asks=${asks.get(row.session)} isChosen=${chosen?.has(row.session)} turn=${() => turn(row)} />`}
             />`}
-      ${chosen ? html`<${Chosen} of=${list.items.filter((row) => chosen.has(row.session))} me=${me} give=${give} all=${() => choose(new Set(list.items.map((row) => row.session)))} close=${() => choose(null)} />` : null}
+      ${chosen && html`<${Chosen} of=${list.items.filter((row) => chosen.has(row.session))} me=${me} give=${give} all=${() => choose(new Set(list.items.map((row) => row.session)))} close=${() => choose(null)} />`}
       ${order ? html`<${Many} order=${order} sessions=${list.items.filter((row) => chosen?.has(row.session))} close=${() => {
         give(null);
         reload();
@@ -129,7 +124,6 @@ export function Sessions({ query }) {
   `;
 }
 
-/** What can be done with the sessions that are selected. */
 function Chosen({ of, me, give, all, close }) {
   const may = me.allows.includes('operate');
   return html`
@@ -137,7 +131,7 @@ function Chosen({ of, me, give, all, close }) {
       <b role="status">${count(of.length, 'session')} selected</b>
       <button type="button" class="quiet small" onClick=${all}>All that are listed</button>
       <span class="grow"></span>
-      ${of.length === 2 ? html`<a class="button small" href=${link(['diff'], { a: of[1].session, b: of[0].session })}>Compare</a>` : null}
+      ${of.length === 2 && html`<a class="button small" href=${link(['diff'], { a: of[1].session, b: of[0].session })}>Compare</a>`}
       ${Object.entries(ORDERS).map(([order, [verb]]) => html`<button type="button" class="small" disabled=${!may || of.length === 0} title=${may ? undefined : 'This needs the permission "operate", which this token does not have.'} onClick=${() => give(order)}>${verb}…</button>`)}
       <button type="button" class="quiet small" onClick=${close}>Done</button>
     </div>
@@ -161,7 +155,6 @@ function Row({ row, asks, isChosen, turn }) {
   `;
 }
 
-/** Returns the first question of each session. */
 function waits(questions) {
   const found = new Map();
   for (const question of questions ?? []) {
