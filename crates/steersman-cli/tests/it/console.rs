@@ -222,6 +222,22 @@ impl Desk {
         }
     }
 
+    /// Presses a button once it is there. Screens load while they are looked at, so it may still move.
+    pub(crate) fn activates(&mut self, button: &str) {
+        let found = format!(
+            "[...document.querySelectorAll('button')].find((one) => one.textContent === {})",
+            json!(button)
+        );
+        self.page.wait(&found);
+        self.page.value(&format!("{found}.click()"));
+    }
+
+    /// Presses a button that opens a dialog.
+    pub(crate) fn opens(&mut self, button: &str) {
+        self.activates(button);
+        self.page.wait("document.querySelector('dialog[open]')");
+    }
+
     /// Something has the focus.
     pub(crate) fn has_focus(&mut self) {
         self.page
@@ -323,12 +339,7 @@ mod chromium {
                 (format!("#/s/{session}/branches"), "Adopt…"),
             ] {
                 desk.goes(&route);
-                desk.page.wait(&format!(
-                    "[...document.querySelectorAll('button')].some((one) => one.textContent === {})",
-                    json!(button)
-                ));
-                desk.page.clicks(button);
-                desk.page.wait("document.querySelector('dialog[open]')");
+                desk.opens(button);
                 desk.ails(&format!("{button} {size:?} {theme}"), &mut found);
                 desk.page.presses("Escape");
                 desk.page.wait("!document.querySelector('dialog')");

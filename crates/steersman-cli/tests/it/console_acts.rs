@@ -139,7 +139,7 @@ mod chromium {
         let second = map["lines"][0].as_u64().unwrap() + map["lines"][1].as_u64().unwrap();
         desk.page.sees(".told code", &format!("@{second}"));
         desk.keys("ArrowDown");
-        desk.page.sees(".told b", "desk");
+        desk.page.sees(".told b", "try");
         desk.keys("Enter");
         desk.page
             .wait("document.querySelector('.pane .chain li, .pane .help')");
@@ -181,7 +181,7 @@ mod chromium {
             .value("document.querySelector('.check input').click()");
         desk.page.types("textarea", "Something else.");
         desk.page.types("[type=number]", "2");
-        desk.page.clicks("Run it 2 times");
+        desk.activates("Run it 2 times");
         desk.page
             .wait("document.querySelectorAll('.runs tbody tr').length === 2");
         desk.page.sees(".strip b", "2");
@@ -216,7 +216,7 @@ mod chromium {
         let mut desk = Desk::open();
         desk.goes("#/server");
         desk.page.wait("document.querySelector('.panel .grid')");
-        desk.page.clicks("New token…");
+        desk.opens("New token…");
         desk.page
             .clicks("Make a token that may read, write, decide");
         desk.page.wait("document.querySelector('.secret')");
@@ -226,7 +226,7 @@ mod chromium {
         let token = token.as_str().unwrap().to_owned();
         let name = token.split('_').nth(1).unwrap().to_owned();
         assert!(token.starts_with("stm_"), "{token}");
-        desk.page.clicks("I have it");
+        desk.activates("I have it");
         desk.page.wait("!document.querySelector('dialog')");
         let held = desk.page.value("document.documentElement.outerHTML + JSON.stringify([{...sessionStorage}, {...localStorage}])");
         assert!(!held.as_str().unwrap().contains(&token));
@@ -244,14 +244,14 @@ mod chromium {
             "[...document.querySelectorAll('.panel tr')].find((row) => row.textContent.includes({})).querySelector('button').click()",
             json!(name)
         ));
-        desk.page.clicks(&format!("Revoke {name}"));
+        desk.activates(&format!("Revoke {name}"));
         desk.page.sees(".toast", "Revoked.");
         assert!(revoked(&desk.asks("/v1/tokens")));
 
         desk.goes("#/");
         desk.page
             .wait("document.querySelectorAll('.row.session').length >= 5");
-        desk.page.clicks("Select");
+        desk.activates("Select");
         desk.page
             .wait("document.querySelectorAll('.row.session [type=checkbox]').length >= 4");
         for n in [0, 1] {
@@ -260,12 +260,12 @@ mod chromium {
             ));
         }
         desk.page.sees(".chosen b", "2 sessions selected");
-        desk.page.clicks("Pause…");
-        desk.page.clicks("Pause 2 sessions");
+        desk.opens("Pause…");
+        desk.activates("Pause 2 sessions");
         desk.page
             .wait("document.querySelectorAll('.fates [role=status]').length === 2");
         desk.page.pictured("console-orders");
-        desk.page.clicks("Close");
+        desk.activates("Close");
         desk.page
             .wait("document.querySelectorAll('.row.session .status.warn').length === 2");
         let paused = desk
@@ -274,11 +274,11 @@ mod chromium {
             .filter(|status| **status == "paused")
             .count();
         assert_eq!(paused, 2, "{:?}", desk.statuses());
-        desk.page.clicks("Resume…");
-        desk.page.clicks("Resume 2 sessions");
+        desk.opens("Resume…");
+        desk.activates("Resume 2 sessions");
         desk.page
             .wait("document.querySelectorAll('.fates [role=status]').length === 2");
-        desk.page.clicks("Close");
+        desk.activates("Close");
         desk.page
             .wait("document.querySelectorAll('.row.session .status.warn').length === 0");
         desk.stays_clean();
@@ -309,7 +309,7 @@ mod chromium {
             (format!("{of}/messages"), json!({ "text": long })),
             (
                 format!("{of}/branches"),
-                json!({ "at": 2, "label": HOSTILE, "say": HOSTILE }),
+                json!({ "at": 2, "label": "other", "say": HOSTILE }),
             ),
             (
                 "/v1/tokens".to_owned(),

@@ -19,7 +19,7 @@ export function Branches({ session, page, reload }) {
           return html`
             <tr class=${branch.superseded ? 'left' : ''}>
               <th scope="row"><span class="indent" style=${{ width: `${depth * 1.25}rem` }}></span>${depth > 0 && html`<span class="elbow" aria-hidden="true">└</span> `}<a href=${link(['s', session], { branch: isCurrent ? undefined : name })}>${plain(name)}</a>${isCurrent && html` <b class="count">current</b>`}${branch.dry && html` <span class="class pure">dry</span>`}</th>
-              <td data-label="left">${branch.from ? html`${branch.from.branch} <a href=${link(['s', session], { at: branch.from.line })}>@${branch.from.line}</a>` : '–'}</td>
+              <td data-label=${branch.from ? 'left' : undefined}>${branch.from ? html`${branch.from.branch} <a href=${link(['s', session], { at: branch.from.line })}>@${branch.from.line}</a>` : '–'}</td>
               <td class="num" data-label="to"><a href=${link(['s', session], { branch: name, at: branch.head })}>@${branch.head}</a></td>
               <td>${fate(branch)}</td>
               <td class="acts">${isCurrent ? null : html`<a class="button small" href=${link(['diff'], { a: `${session}:${page.current}`, b: `${session}:${name}` })}>Compare</a>`}

@@ -62,7 +62,9 @@ function Call({ session, branch, call, items, back }) {
   const place = (show) => api.of(session, ['contexts', call.effect], { branch, show });
   const whole = useApi(place('whole'));
   const why = useApi(place('why'));
-  const change = useApi(place('diff'));
+  // The first call of an agent has none before it.
+  const isFirst = !items.some((one) => one.name === call.name && one.wished < call.wished);
+  const change = useApi(isFirst ? null : place('diff'));
   const before = change.data ? items.find((one) => one.answered === change.data.before && one.name === call.name) : undefined;
   const earlier = useApi(before ? api.of(session, ['contexts', before.effect], { branch }) : null);
   return html`

@@ -108,15 +108,23 @@ function Lanes({ model, laid, branch, show, timed, at }) {
     const x = scale.places(model.all, step, timed);
     return { x, step, laid, bars: scale.bars(model, laid.of, x, step), spans: scale.spans(model, laid, x), lines: scale.lines(model, laid.of) };
   }, [model, laid, step, timed]);
+  const places = useRef(drawn.x);
+  places.current = drawn.x;
   const only = branch ? model.branches.findIndex((one) => scale.named(one) === branch || one.id === branch) : -1;
   const wide = Math.ceil(drawn.x[model.all.length]) + END;
   const high = laid.lanes.length * scale.LANE;
   const seen = { left: view.left, top: view.top, width: Math.max(0, view.width), height: Math.max(0, Math.min(high, view.height)) };
 
+  // The entry in the middle stays there when the scale changes.
+  const middle = useRef(0);
+  useLayoutEffect(() => {
+    box.current.scrollLeft = drawn.x[middle.current] - view.width / 2;
+  }, [step, timed]);
   const look = () => {
     if (!box.current) return;
     const { scrollLeft: left, scrollTop: top, clientWidth, clientHeight: height } = box.current;
     const width = clientWidth - names.current.offsetWidth;
+    if (width > 0) middle.current = scale.atPixel(places.current, left + width / 2);
     setView((old) => (old.left === left && old.top === top && old.width === width && old.height === height ? old : { left, top, width, height }));
   };
   useEffect(() => {
@@ -195,7 +203,7 @@ function Lanes({ model, laid, branch, show, timed, at }) {
     <div class="lanes" ref=${box} tabindex="0" role="application" aria-roledescription="map" aria-label="Map. Arrows move, Enter opens, plus and minus change the scale." onKeyDown=${pressed} onScroll=${look}>
       <ul class="names" ref=${names} aria-hidden="true">${laid.lanes.map((lane) => html`<li class=${lane.first ? 'first' : ''} style=${indent(lane.depth)} title=${plain([lane.label, lane.who, lane.note].filter(Boolean).join(', '))}>${lane.first && model.branches.length > 1 && html`<b>${plain(lane.label)}</b>`}<span>${plain(lane.who)}</span>${lane.note && html`<em>${lane.note}</em>`}</li>`)}</ul>
       <div class="sheet" style=${{ width: `${wide}px`, height: `${high}px` }}>
-        <canvas ref=${canvas} role="img" aria-label=${sentence} style=${{ width: `${seen.width}px`, height: `${seen.height}px` }}
+        <canvas ref=${canvas} role="img" aria-label=${sentence} style=${{ left: `${names.current?.offsetWidth ?? 0}px`, width: `${seen.width}px`, height: `${seen.height}px` }}
           onClick=${(event) => {
             const n = pointed(event);
             if (n === null) return;
@@ -214,7 +222,7 @@ function Lanes({ model, laid, branch, show, timed, at }) {
         : html`<span class="meta">Point at an entry, or move with the arrows. Enter opens it.</span>`}</p>
       <div class="buttons zoom" role="group" aria-label="Scale"><button type="button" class="small" disabled=${nth === 0} aria-label="Smaller" onClick=${() => setZoom(nth - 1)}>−</button><button type="button" class="small" disabled=${nth === STEPS.length - 1} aria-label="Larger" onClick=${() => setZoom(nth + 1)}>+</button><button type="button" class="small" onClick=${() => setZoom(null)} disabled=${zoom === null}>Fit</button></div>
     </div>
-    <ul class="legend key" aria-label="Signs">${LEGEND.map(([is, word, sign]) => html`<li><i class=${is}>${sign}</i>${word}</li>`)}${timed && html`<li>A gap of more than 20 s is cut.</li>`}</ul>
+    <ul class="legend signs" aria-label="Signs">${LEGEND.map(([is, word, sign]) => html`<li><i class=${is}>${sign}</i>${word}</li>`)}${timed && html`<li>A gap of more than 20 s is cut.</li>`}</ul>
   `;
 }
 

@@ -60,7 +60,7 @@ function Begin({ session, branch, line, begun }) {
     setValues(next.at(-1)[0] ? [...next, ['', '']] : next);
   };
   return html`
-    <form class="stack asked" onSubmit=${send}>
+    <form class="stack again" onSubmit=${send}>
       <div class="before"><${FactList} of=${[
         ['Touches', fields.live
           ? html`<b class="badly">The world.</b> Effects that are not on record happen, as in a session of its own.`

@@ -61,9 +61,9 @@ function Tokens() {
             const isOver = one.expires && Date.parse(one.expires) < Date.now();
             return html`<tr class=${one.revoked || isOver ? 'left' : ''}>
               <th scope="row"><code>${plain(one.name)}</code>${one.name === me.name && html` <b class="count">this one</b>`}${one.note && html`<p class="help">${plain(one.note)}</p>`}</th>
-              <td>${plain(one.subject ?? 'everybody')}${one.roles.length > 0 && html`<p class="help">as ${one.roles.map(plain).join(', ')}</p>`}</td>
+              <td data-label="for">${plain(one.subject ?? 'everybody')}${one.roles.length > 0 && html`<p class="help">as ${one.roles.map(plain).join(', ')}</p>`}</td>
               <td class="main">${one.allows.join(', ')}${one.definitions.length > 0 && html`<p class="help">starts ${one.definitions.map(plain).join(', ')}</p>`}</td>
-              <td class="once">${one.used ? html`<${Ago} at=${one.used} /> ago` : 'never'}</td>
+              <td class="once" data-label="used">${one.used ? html`<${Ago} at=${one.used} /> ago` : 'never'}</td>
               <td>${one.revoked ? 'revoked' : isOver ? 'expired' : one.expires ? html`until ${new Date(one.expires).toLocaleDateString()}` : 'valid'}</td>
               <td class="acts">${one.revoked ? null : html`<button type="button" class="small" onClick=${() => show(one)}>Revoke…</button>`}</td>
             </tr>`;

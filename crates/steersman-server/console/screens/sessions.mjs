@@ -144,7 +144,7 @@ function Row({ row, asks, isChosen, turn }) {
   return html`
     <span role="gridcell" class="first">${isChosen === undefined ? null : html`<input type="checkbox" checked=${isChosen} onChange=${turn} aria-label=${`Select ${row.session.slice(0, 6)}`} tabindex="-1" /> `}<${Status} of=${row.status} /></span>
     <span role="gridcell" class="strong">${plain(row.network)}</span>
-    <span role="gridcell" class="name"><a href=${link(['s', row.session])} tabindex="-1"><code>${row.session.slice(0, 6)}</code></a>${labels.map(([name, value]) => html`<span class="label" title=${`${name}: ${value}`}>${plain(name)} <b>${plain(value)}</b></span>`)}</span>
+    <span role="gridcell" class="name"><a href=${link(['s', row.session])} tabindex="-1"><code>${row.session.slice(0, 6)}</code></a>${labels.map(([name, value]) => html`<span class="label" title=${`${name}: ${value}`}>${name === 'rerun_of' ? 'rerun' : html`${plain(name)} <b>${plain(value)}</b>`}</span>`)}</span>
     <span role="gridcell" class="waits">${asks
       ? html`<span class="kind">${kindWord(asks.kind)}</span> ${plain(asks.text)}`
       : outcome.map(([name, value]) => html`<span class="label">${plain(name)} <b>${plain(JSON.stringify(value))}</b></span>`)}</span>
