@@ -92,13 +92,10 @@ function Shell({ me }) {
   }, [single]);
   // The focus is never lost: what had it and is gone leaves it to the screen.
   useEffect(() => {
-    const lost = () => requestAnimationFrame(() => document.activeElement === document.body && focusOn('main'));
-    addEventListener('focusout', lost);
-    return () => removeEventListener('focusout', lost);
+    const watch = new MutationObserver(() => document.activeElement === document.body && focusOn('main'));
+    watch.observe(document.body, { childList: true, subtree: true });
+    return () => watch.disconnect();
   }, []);
-  useEffect(() => {
-    if (document.activeElement === document.body) focusOn('main');
-  }, [route]);
   useEffect(() => {
     const timer = setInterval(() => document.visibilityState === 'visible' && open.reload(), 20_000);
     return () => clearInterval(timer);

@@ -71,6 +71,8 @@ export function Rows({ items, keyOf, row, open, label, end, start, stick, estima
 
   const scrolled = () => {
     const element = box.current;
+    // The list may be gone when its last scrolling is told.
+    if (!element) return;
     const top = element.scrollTop;
     place.current = top;
     const isAtEnd = top + element.clientHeight >= element.scrollHeight - NEAR;

@@ -72,6 +72,7 @@ mod chromium {
         desk.page.sees(".toast", "Approved with changed arguments.");
         desk.page
             .sees(".story-row.said .clamp", "It is on its way.");
+        desk.page.wait("!document.querySelector('.questions')");
         desk.has_focus();
         // A doubt is resolved in the inbox.
         desk.keys("g i");
@@ -294,13 +295,12 @@ mod chromium {
                 &hostile,
             )
             .replace("order: \"4711\"", &format!("order: {hostile}"))
-            .replace("name: two addresses", &format!("name: {hostile}"))
             .replace(
                 "content: Ann has two addresses.",
                 &format!("content: {hostile}"),
             )
             .replace("\"Which of the two?\"", &hostile);
-        assert!(script.matches("onerror").count() >= 5, "{script}");
+        assert!(script.matches("onerror").count() >= 4, "{script}");
         let mut desk = Desk::with(&script);
         let of = format!("/v1/sessions/{}", desk.session(0));
         let long = "x".repeat(100_000);

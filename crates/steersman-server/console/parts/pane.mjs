@@ -21,7 +21,9 @@ export function Pane({ session, branch, row, close, go }) {
   const { me } = useApp();
   const { line } = row;
   const whole = useApi(row.cut ? api.of(session, ['story'], { branch, from: line, to: line }) : null);
-  const why = useApi(api.of(session, ['why', line], { branch }));
+  // What the engine notes is no act of an agent.
+  const isAct = row.tone !== 'engine' && row.tone !== 'begins';
+  const why = useApi(isAct ? api.of(session, ['why', line], { branch }) : null);
   const [raw, showRaw] = useState(false);
   const [dialog, setDialog] = useState(null);
   const place = Number(row.key.split('.')[1]);
@@ -47,7 +49,7 @@ export function Pane({ session, branch, row, close, go }) {
       </div>
       ${raw && html`<${Raw} session=${session} line=${line} />`}
       <h3>Why</h3>
-      ${why.problem?.code === 'line' || why.problem?.code === 'effect'
+      ${!isAct || why.problem?.code === 'line' || why.problem?.code === 'effect'
         ? html`<p class="help">No agent acted in this line.</p>`
         : html`<${Loaded} of=${why}>${(data) => html`<ol class="chain">${data.steps.map((step) => html`
             <li><span class="line">@${step.line}</span><div><p><b>${plain(step.who)}</b> ${plain(step.text)}</p>${step.facts.length > 0 && html`<dl>${step.facts.map((fact) => html`<div><dt>${plain(fact.word)}</dt><dd>${plain(fact.text)}</dd></div>`)}</dl>`}</div></li>`)}</ol>`}<//>`}

@@ -106,7 +106,7 @@ impl Tour {
         let refused = self.begins("desk")?;
         let refused = text(&refused, "session")?;
         let reason = "The kettle was used for a year.";
-        self.act(&["reject", refused, "--as", "manager", "--reason", reason])?;
+        self.act(&["reject", refused, "--as", "manager", "--say", reason])?;
         for entry in ["wirer", "mailer", "chooser", "desk"] {
             self.begins(entry)?;
         }
