@@ -92,7 +92,7 @@ function Shell({ me }) {
   }, [single]);
   // The focus is never lost: what had it and is gone leaves it to the screen.
   useEffect(() => {
-    const watch = new MutationObserver(() => document.activeElement === document.body && focusOn('main'));
+    const watch = new MutationObserver(() => document.activeElement === document.body && focusOn(document.querySelector('dialog[open]') ? 'dialog[open] button' : 'main'));
     watch.observe(document.body, { childList: true, subtree: true });
     return () => watch.disconnect();
   }, []);

@@ -203,6 +203,7 @@ impl Browser {
             "Enter" => (13, "\r"),
             "Escape" => (27, ""),
             "Tab" => (9, ""),
+            "End" => (35, ""),
             "Home" => (36, ""),
             "ArrowLeft" => (37, ""),
             "ArrowUp" => (38, ""),

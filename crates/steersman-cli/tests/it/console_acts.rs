@@ -89,12 +89,12 @@ mod chromium {
         desk.page
             .wait("document.querySelectorAll('.story-row').length > 8");
         desk.tabs_to("it.matches('.rows')");
-        desk.keys("Home j j Enter");
+        desk.keys("End Enter");
         desk.page.wait("document.querySelector('.pane .chain li')");
         desk.keys("f");
         desk.page
             .wait("document.activeElement.matches('dialog textarea')");
-        desk.writes("Try it without paying.");
+        desk.writes("And now?");
         desk.tabs_to("it.matches('dialog input')");
         desk.writes("other");
         desk.enters("Fork dry");
@@ -130,15 +130,15 @@ mod chromium {
         desk.goes(&format!("{of}/map?view=map"));
         desk.page
             .wait("document.querySelector('.lanes canvas')?.width > 0");
+        desk.tabs_to("it.matches('.lanes')");
+        desk.keys("ArrowRight ArrowRight");
+        let second = map["lines"][0].as_u64().unwrap() + map["lines"][1].as_u64().unwrap();
+        desk.page.sees(".told code", &format!("@{second}"));
         // The canvas is painted in the colours of the theme.
         let painted = "{ const canvas = document.querySelector('.lanes canvas');
             const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
             new Set(new Uint32Array(data.buffer)).size > 4 }";
         assert_eq!(desk.page.value(painted), true);
-        desk.tabs_to("it.matches('.lanes')");
-        desk.keys("ArrowRight ArrowRight");
-        let second = map["lines"][0].as_u64().unwrap() + map["lines"][1].as_u64().unwrap();
-        desk.page.sees(".told code", &format!("@{second}"));
         desk.keys("ArrowDown");
         desk.page.sees(".told b", "try");
         desk.keys("Enter");

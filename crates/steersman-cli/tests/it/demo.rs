@@ -2,6 +2,7 @@
 
 use crate::docs::blocks;
 use crate::hostile::on_terminal;
+use crate::served::provider;
 use crate::world::{self, World};
 use insta::assert_snapshot;
 use serde_json::Value as Json;
@@ -85,6 +86,7 @@ fn the_demo_pauses_around_the_kill_on_a_terminal_alone() {
 /// The console is opened over sessions of its own, and nothing of them is left.
 #[test]
 fn the_demo_of_the_console_has_something_for_each_screen() {
+    provider();
     let world = World::new();
     let mut command = world.command(&["demo", "--ui", "--print"]);
     let mut child = command

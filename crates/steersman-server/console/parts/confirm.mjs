@@ -8,7 +8,7 @@ export function Confirm({ title, verb, tone = 'bad', keep = 'Leave it', path, bo
   return html`
     <${Dialog} title=${title} close=${close}>
       ${children}
-      <div class="buttons"><button type="button" class=${tone} disabled=${act.is === 'sent'} onClick=${() => act.run(path, body, send)}>${verb}</button><button type="button" class="quiet" autofocus onClick=${close}>${keep}</button></div>
+      <div class="buttons"><button type="button" class=${tone} aria-disabled=${act.is === 'sent'} onClick=${() => act.run(path, body, send)}>${verb}</button><button type="button" class="quiet" autofocus onClick=${close}>${keep}</button></div>
       <${Refused} act=${act} />
     <//>
   `;

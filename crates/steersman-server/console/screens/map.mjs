@@ -74,19 +74,14 @@ function useMap(session, head) {
   const [turn, next] = useState(0);
   const busy = useRef(false);
   useEffect(() => {
-    let isOver = false;
-    if (busy.current || (state.model && state.model.head >= head && turn === 0)) return undefined;
+    if (busy.current || (state.model?.head >= head && turn === 0)) return;
     busy.current = true;
-    api.get(api.of(session, ['map'], { since: state.model?.head })).then(
-      (part) => !isOver && set((old) => ({ model: scale.joined(old.model, part), problem: null })),
-      (problem) => !isOver && set((old) => ({ ...old, problem })),
-    ).finally(() => {
+    api.get(api.of(session, ['map'], { since: state.model?.head })).finally(() => {
       busy.current = false;
-    });
-    return () => {
-      isOver = true;
-      busy.current = false;
-    };
+    }).then(
+      (part) => set((old) => ({ model: scale.joined(old.model, part), problem: null })),
+      (problem) => set((old) => ({ ...old, problem })),
+    );
   }, [session, head, state.model?.head, turn]);
   return { ...state, again: () => next((n) => n + 1) };
 }

@@ -25,13 +25,17 @@ export function Sessions({ query }) {
   const [chosen, choose] = useState(null);
   const [order, give] = useState(null);
   const field = useRef(null);
-  const loading = useRef(false);
+  // The filter whose rows are being read.
+  const loading = useRef(null);
+  const newest = useRef(where);
+  newest.current = where;
 
   const load = async (after) => {
-    if (loading.current) return;
-    loading.current = true;
+    if (loading.current === where) return;
+    loading.current = where;
     try {
       const page = await api.get(api.path(['sessions'], { where, after, limit: PAGE }));
+      if (newest.current !== where) return;
       set((old) => ({
         where,
         items: after && old.where === where ? merged(old.items, page.items) : page.items,
@@ -39,9 +43,10 @@ export function Sessions({ query }) {
         problem: null,
       }));
     } catch (problem) {
+      if (newest.current !== where) return;
       set((old) => ({ ...old, where, items: old.where === where ? old.items : [], problem }));
     } finally {
-      loading.current = false;
+      if (loading.current === where) loading.current = null;
     }
   };
   useEffect(() => {

@@ -22,21 +22,24 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
   const [atEnd, setAtEnd] = useState(true);
   const [seen, setSeen] = useState(0);
   const busy = useRef(false);
+  const reading = useRef(0);
   const [turn, next] = useState(0);
   const path = (more) => api.of(session, ['story'], { branch, limit: PAGE, chars: CHARS, ...more });
 
   const read = useCallback(async (more, join) => {
     if (busy.current) return;
     busy.current = true;
+    const mine = reading.current;
     try {
       const part = await api.get(path(more));
+      if (mine !== reading.current) return;
       setProblem(null);
       join(part);
       next((n) => n + 1);
     } catch (error) {
-      setProblem(error);
+      if (mine === reading.current) setProblem(error);
     } finally {
-      busy.current = false;
+      if (mine === reading.current) busy.current = false;
     }
   }, [session, branch]);
 
@@ -48,6 +51,9 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
       hear({ caughtUp: part.head });
     });
   useEffect(() => {
+    // What is still read of another branch is not for this one.
+    reading.current += 1;
+    busy.current = false;
     set(null);
     whole();
   }, [session, branch]);
