@@ -6,7 +6,7 @@ import * as scale from '../../console/map/scale.mjs';
 import { appended, begin, caughtUp, fold, prepended } from '../../console/model.mjs';
 import { link, read } from '../../console/route.mjs';
 import { Frames } from '../../console/sse.mjs';
-import { words } from '../../console/text/diff.mjs';
+import { rows, words } from '../../console/text/diff.mjs';
 import * as json from '../../console/text/json.mjs';
 import { blocks, inline } from '../../console/text/markdown.mjs';
 import { bytes, call, money, number, plain, span, status } from '../../console/words.mjs';
@@ -91,6 +91,19 @@ test('what changed makes both texts', () => {
   assert.deepEqual(words('Order: unknown', 'Order: 4711').map((one) => one.is), ['same', 'gone', 'came']);
   const long = Array.from({ length: 5000 }, (_, n) => `w${n}`).join(' ');
   assert.equal(words(long, `${long} end`).at(-1).text, ' end');
+});
+
+test('two lists stand side by side, and nothing of them is lost', () => {
+  const lists = [[], ['find'], ['find', 'pay'], ['find', 'ask', 'pay'], ['pay', 'find'], ['find', 'find', 'x']];
+  for (const a of lists) {
+    for (const b of lists) {
+      const found = rows(a, b);
+      assert.deepEqual(found.map((row) => row.a).filter((one) => one !== undefined), a);
+      assert.deepEqual(found.map((row) => row.b).filter((one) => one !== undefined), b);
+      for (const row of found) assert.equal(row.same, row.a === row.b, JSON.stringify(row));
+    }
+  }
+  assert.deepEqual(rows(['find', 'pay'], ['find', 'wire']), [{ a: 'find', b: 'find', same: true }, { a: 'pay', b: 'wire', same: false }]);
 });
 
 test('a value is written as JSON', () => {
