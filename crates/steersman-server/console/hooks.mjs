@@ -7,20 +7,36 @@ import { createContext, useCallback, useContext, useEffect, useRef, useState } f
 export const App = createContext(null);
 export const useApp = () => useContext(App);
 
-/** Asks for a path, and again after `reload` or for another version. What was there stays until there is something newer. */
+/** Milliseconds between a request and the next one for a newer version. */
+const CALM = 120;
+
+/**
+ * Asks for a path, and again after `reload` or for another version. What was there stays until there is something newer. Versions that come
+ * while a request is under way wait for its end, so a session that does much does not keep its own screen from loading.
+ */
 export function useApi(path, version) {
   const [state, set] = useState({ path: null, data: null, problem: null });
   const [turn, next] = useState(0);
   const reload = useCallback(() => next((n) => n + 1), []);
+  const asked = useRef({ busy: false, seen: version, version });
+  asked.current.version = version;
   useEffect(() => {
     if (!path) return undefined;
     const stop = new AbortController();
+    Object.assign(asked.current, { busy: true, seen: asked.current.version });
     api.get(path, { signal: stop.signal }).then(
       (data) => set({ path, data, problem: null }),
       (problem) => problem.name !== 'AbortError' && set((old) => ({ path, data: old.path === path ? old.data : null, problem })),
-    );
+    ).then(() => !stop.signal.aborted && setTimeout(() => {
+      if (stop.signal.aborted) return;
+      asked.current.busy = false;
+      if (asked.current.seen !== asked.current.version) reload();
+    }, CALM));
     return () => stop.abort();
-  }, [path, turn, version]);
+  }, [path, turn]);
+  useEffect(() => {
+    if (!asked.current.busy && asked.current.seen !== version) reload();
+  }, [version]);
   const isOld = state.path !== path;
   return { data: isOld ? null : state.data, problem: isOld ? null : state.problem, reload };
 }
