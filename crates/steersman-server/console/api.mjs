@@ -5,7 +5,9 @@ import { Frames } from './sse.mjs';
 
 /** The reason why a request was not carried out. */
 export class Problem extends Error {
-  /** @type {number} */ status;
+  /** @type {number} */
+  status;
+
   /** @param {{ title: string, detail?: string, code: string, help?: string, status: number }} document */
   constructor({ title, detail, code, help, status }) {
     super(detail ?? title);

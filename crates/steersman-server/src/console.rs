@@ -107,7 +107,8 @@ static SERVED: LazyLock<Vec<(Cow<'static, [u8]>, String)>> = LazyLock::new(|| {
 /// Returns a file without its comments, which are a tenth of it and for those who read the source. A line that was a comment is empty, so an
 /// error names the line of the source. Libraries stay as they were published.
 fn bare(name: &str, bytes: &'static [u8]) -> Cow<'static, [u8]> {
-    let is_own = !name.starts_with("vendor/") && (name.ends_with(".mjs") || name.ends_with(".css"));
+    let is_code = matches!(name.rsplit('.').next(), Some("mjs" | "css"));
+    let is_own = is_code && !name.starts_with("vendor/");
     let Some(text) = std::str::from_utf8(bytes).ok().filter(|_| is_own) else {
         return bytes.into();
     };
