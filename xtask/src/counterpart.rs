@@ -192,7 +192,7 @@ const ALL: [Counterpart; 19] = [
             variable: "STEERSMAN_CHROMIUM",
         },
         tests: Tests::Ignored("chromium::"),
-        budget: Duration::from_mins(3),
+        budget: Duration::from_mins(5),
     },
     Counterpart {
         name: "standardwebhooks",

@@ -417,7 +417,7 @@ mod chromium {
         desk.goes(&format!("#/s/{session}"));
         desk.page
             .wait("document.querySelectorAll('.story-row').length > 5");
-        desk.page.clicks("Approve pay");
+        desk.activates("Approve pay");
         desk.page
             .sees(".story-row.said .clamp", "It is on its way.⟨202e⟩");
         desk.page.types(".say textarea", "Thank you.");
