@@ -192,7 +192,7 @@ const ALL: [Counterpart; 20] = [
             variable: "STEERSMAN_CHROMIUM",
         },
         tests: Tests::Ignored("chromium::"),
-        budget: Duration::from_mins(1),
+        budget: Duration::from_mins(5),
     },
     Counterpart {
         name: "schemathesis",

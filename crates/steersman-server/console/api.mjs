@@ -5,13 +5,16 @@ import { Frames } from './sse.mjs';
 
 /** The reason why a request was not carried out. */
 export class Problem extends Error {
+  /** @type {number} */
+  status;
+
+  /** @param {{ title: string, detail?: string, code: string, help?: string, status: number }} document */
   constructor({ title, detail, code, help, status }) {
     super(detail ?? title);
     Object.assign(this, { title, detail, code, help, status });
   }
 }
 
-/** The problem of a request that no server answered. */
 function unreached() {
   return new Problem({
     title: 'The server does not answer',
@@ -21,7 +24,10 @@ function unreached() {
   });
 }
 
-async function send(method, path, { body, headers = {}, signal } = {}) {
+/** @param {{ body?: unknown, headers?: Record<string, string>, signal?: AbortSignal }} [more] */
+async function send(method, path, more = {}) {
+  const { body, headers, signal } = more;
+  /** @type {Record<string, string>} */
   const sent = { ...headers };
   const token = auth.current();
   if (token) sent.authorization = `Bearer ${token}`;
@@ -39,15 +45,20 @@ async function send(method, path, { body, headers = {}, signal } = {}) {
   throw new Problem({ ...problem, status: response.status });
 }
 
-/** Returns a path with its variable parts and its query. */
 export function path(parts, query = {}) {
   const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '');
   const search = new URLSearchParams(kept).toString();
   return `v1/${parts.map((part) => encodeURIComponent(part)).join('/')}${search ? `?${search}` : ''}`;
 }
 
-export async function get(where, { signal } = {}) {
-  const response = await send('GET', where, { signal });
+/** Returns the path of a part of a session. */
+export function of(session, parts, query) {
+  return path(['sessions', session, ...parts], query);
+}
+
+/** @param {{ headers?: Record<string, string>, signal?: AbortSignal }} [more] */
+export async function get(where, more = {}) {
+  const response = await send('GET', where, more);
   return response.json();
 }
 
@@ -68,7 +79,6 @@ export async function remove(where) {
   await send('DELETE', where);
 }
 
-/** Returns a key for an act that a person begins. */
 export function key() {
   return crypto.randomUUID();
 }

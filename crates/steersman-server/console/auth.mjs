@@ -18,7 +18,6 @@ export function current() {
   return token;
 }
 
-/** Calls a function whenever somebody signs in or out. */
 export function watch(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -37,7 +36,6 @@ function drop() {
   for (const listener of listeners) listener();
 }
 
-/** Signs out in all tabs. */
 export function leave() {
   lapsed = false;
   drop();
@@ -50,7 +48,6 @@ export function lapse() {
   drop();
 }
 
-/** Returns true if the server did not take the last token. */
 export function hasLapsed() {
   return lapsed;
 }

@@ -7,22 +7,36 @@ import { createContext, useCallback, useContext, useEffect, useRef, useState } f
 export const App = createContext(null);
 export const useApp = () => useContext(App);
 
+/** Milliseconds between a request and the next one for a newer version. */
+const CALM = 120;
+
 /**
- * Asks for a path, and again after `reload`. What was there stays until there is something newer. Without a path nothing is asked.
+ * Asks for a path, and again after `reload` or for another version. What was there stays until there is something newer. Versions that come
+ * while a request is under way wait for its end, so a session that does much does not keep its own screen from loading.
  */
-export function useApi(path) {
+export function useApi(path, version) {
   const [state, set] = useState({ path: null, data: null, problem: null });
   const [turn, next] = useState(0);
   const reload = useCallback(() => next((n) => n + 1), []);
+  const asked = useRef({ busy: false, seen: version, version });
+  asked.current.version = version;
   useEffect(() => {
     if (!path) return undefined;
     const stop = new AbortController();
+    Object.assign(asked.current, { busy: true, seen: asked.current.version });
     api.get(path, { signal: stop.signal }).then(
       (data) => set({ path, data, problem: null }),
       (problem) => problem.name !== 'AbortError' && set((old) => ({ path, data: old.path === path ? old.data : null, problem })),
-    );
+    ).then(() => !stop.signal.aborted && setTimeout(() => {
+      if (stop.signal.aborted) return;
+      asked.current.busy = false;
+      if (asked.current.seen !== asked.current.version) reload();
+    }, CALM));
     return () => stop.abort();
   }, [path, turn]);
+  useEffect(() => {
+    if (!asked.current.busy && asked.current.seen !== version) reload();
+  }, [version]);
   const isOld = state.path !== path;
   return { data: isOld ? null : state.data, problem: isOld ? null : state.problem, reload };
 }
@@ -68,13 +82,13 @@ export function useStream(path, hear) {
 export function useAct(done) {
   const [state, set] = useState({ is: 'idle' });
   const sent = useRef({ text: null, key: null });
-  const run = async (path, body) => {
+  const run = async (path, body, send = api.act) => {
     if (state.is === 'sent') return null;
     const text = `${path} ${JSON.stringify(body)}`;
     if (sent.current.text !== text) sent.current = { text, key: api.key() };
     set({ is: 'sent' });
     try {
-      const receipt = await api.act(path, body, sent.current.key);
+      const receipt = await send(path, body, sent.current.key);
       sent.current = { text: null, key: null };
       set({ is: 'taken', receipt });
       done?.(receipt);
@@ -118,6 +132,12 @@ export function pressed(event, isOn) {
       return;
     }
   }
+}
+
+/** Moves the focus to the first element that fits a selector, if there is one. */
+export function focusOn(selector) {
+  const found = document.querySelector(selector);
+  if (found instanceof HTMLElement) found.focus();
 }
 
 /** Returns the roles of the token that may answer a question. */

@@ -1,16 +1,16 @@
 // The console: what is around all screens, and which screen an address means.
 
-import * as api from './api.mjs';
+import { api, App, Dialog, focusOn, html, link, pressed, read, render, useApi, useCallback, useEffect, useKeys, useMemo, useState } from './kit.mjs';
 import * as auth from './auth.mjs';
-import { App, pressed, useApi, useKeys } from './hooks.mjs';
-import { Dialog } from './parts/bits.mjs';
 import { Rail } from './parts/rail.mjs';
 import { KEYS } from './parts/keys.mjs';
-import { link, read } from './route.mjs';
-import { html, render, useCallback, useEffect, useMemo, useState } from './ui.mjs';
 import { Definitions } from './screens/definitions.mjs';
+import { Diff } from './screens/diff.mjs';
 import { Inbox } from './screens/inbox.mjs';
+import { Memories } from './screens/memories.mjs';
 import { QuestionPage } from './screens/question.mjs';
+import { Rerun } from './screens/rerun.mjs';
+import { Server } from './screens/server.mjs';
 import { Session } from './screens/session.mjs';
 import { Sessions } from './screens/sessions.mjs';
 import { SignIn } from './screens/signin.mjs';
@@ -50,7 +50,14 @@ function Screen({ route, me }) {
       return html`<${Inbox} query=${route.query} />`;
     case 's':
       if (third === 'q') return html`<${QuestionPage} key=${`${second}/${fourth}`} session=${second} question=${fourth} />`;
+      if (third === 'rerun') return html`<${Rerun} key=${second} session=${second} query=${route.query} />`;
       return html`<${Session} key=${second} session=${second} tab=${third ?? 'story'} of=${fourth} query=${route.query} me=${me} />`;
+    case 'diff':
+      return html`<${Diff} query=${route.query} />`;
+    case 'memories':
+      return html`<${Memories} query=${route.query} />`;
+    case 'server':
+      return html`<${Server} />`;
     case 'definitions':
       return html`<${Definitions} definition=${second} />`;
     default:
@@ -73,6 +80,8 @@ function Shell({ me }) {
     'g s': () => go([]),
     'g i': () => go(['inbox']),
     'g d': () => go(['definitions']),
+    'g m': () => go(['memories']),
+    'g v': () => go(['server']),
     '?': () => showHelp(true),
     t: () => setTheme(theme === 'dark' ? 'light' : 'dark'),
   });
@@ -81,6 +90,12 @@ function Shell({ me }) {
     addEventListener('keydown', hear);
     return () => removeEventListener('keydown', hear);
   }, [single]);
+  // The focus is never lost: what had it and is gone leaves it to the screen.
+  useEffect(() => {
+    const watch = new MutationObserver(() => document.activeElement === document.body && focusOn(document.querySelector('dialog[open]') ? 'dialog[open] button' : 'main'));
+    watch.observe(document.body, { childList: true, subtree: true });
+    return () => watch.disconnect();
+  }, []);
   useEffect(() => {
     const timer = setInterval(() => document.visibilityState === 'visible' && open.reload(), 20_000);
     return () => clearInterval(timer);
@@ -97,7 +112,7 @@ function Shell({ me }) {
     <${App.Provider} value=${app}>
       <a class="skip" href="#content" onClick=${(event) => {
         event.preventDefault();
-        document.querySelector('main')?.focus();
+        focusOn('main');
       }}>Skip to the content</a>
       <div class="frame">
         <${Rail} at=${route.parts[0]} me=${me} open=${open.data?.items} theme=${theme} setTheme=${setTheme} help=${() => showHelp(true)} />

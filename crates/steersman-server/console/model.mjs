@@ -3,7 +3,6 @@
 // The stream decides when the story is read again, and it has what no line holds: the words that a model is writing. Rows are made by
 // the server alone, so what is on the screen is what `steersman show` prints.
 
-/** The state before anything was told. */
 export function begin() {
   return { head: 0, driven: null, writing: {}, settled: null, stale: false };
 }

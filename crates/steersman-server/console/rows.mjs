@@ -10,9 +10,10 @@ const NEAR = 48;
 
 /**
  * `row(item, at)` returns the cells of a row. `open(item)` is called for Enter and a click. `end` and `start` are called near the ends, to
- * load more. With `stick` the list stays at its end while rows are added.
+ * load more. With `stick` the list stays at its end while rows are added. `tree(item)` returns the level of a row, and whether it is open if
+ * others are below it.
  */
-export function Rows({ items, keyOf, row, open, label, end, start, stick, estimate = 34, active, setActive, total, classOf, head, tail, stuck }) {
+export function Rows({ items, keyOf, row, open, label, end, start, stick, estimate = 34, active, setActive, total, classOf, head, tail, stuck, tree }) {
   const box = useRef(null);
   const heights = useRef(new Map());
   const anchor = useRef(null);
@@ -70,6 +71,8 @@ export function Rows({ items, keyOf, row, open, label, end, start, stick, estima
 
   const scrolled = () => {
     const element = box.current;
+    // The list may be gone when its last scrolling is told.
+    if (!element) return;
     const top = element.scrollTop;
     place.current = top;
     const isAtEnd = top + element.clientHeight >= element.scrollHeight - NEAR;
@@ -108,6 +111,7 @@ export function Rows({ items, keyOf, row, open, label, end, start, stick, estima
     else if (event.key === 'Home') go(0);
     else if (event.key === 'End') go(items.length - 1);
     else if (event.key === 'Enter' && activeAt >= 0) open?.(items[activeAt]);
+    else if (tree && activeAt >= 0 && { ArrowLeft: true, ArrowRight: false }[event.key] === tree(items[activeAt]).open) open(items[activeAt]);
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -125,6 +129,8 @@ export function Rows({ items, keyOf, row, open, label, end, start, stick, estima
         role="row"
         aria-rowindex=${at + 1}
         aria-selected=${key === active}
+        aria-level=${tree?.(item).level}
+        aria-expanded=${tree?.(item).open}
         class=${`row ${classOf?.(item) ?? ''} ${key === active ? 'active' : ''}`}
         onClick=${(event) => {
           if (event.target.closest('a, button, input, select, textarea') || String(getSelection())) return;
@@ -140,7 +146,7 @@ export function Rows({ items, keyOf, row, open, label, end, start, stick, estima
     <div
       ref=${box}
       class="rows"
-      role="grid"
+      role=${tree ? 'treegrid' : 'grid'}
       tabindex="0"
       aria-label=${label}
       aria-rowcount=${total ?? items.length}

@@ -1,10 +1,8 @@
 // Server-sent events, as the standard of HTML defines their framing. Pure.
 
-/** Reads frames out of a text that comes in pieces. */
 export class Frames {
   #rest = '';
 
-  /** Takes a piece, and returns the events that it completes. */
   push(piece) {
     this.#rest += piece;
     const events = [];

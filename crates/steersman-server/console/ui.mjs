@@ -13,6 +13,7 @@ import {
   useState,
 } from './vendor/hooks.mjs';
 
+/** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
 export const html = htm.bind(h);
 export {
   Fragment,

@@ -1,5 +1,6 @@
 // Numbers, times and states in words. Pure.
 
+/** @type {[string, number][]} */
 const UNITS = [
   ['d', 86_400_000],
   ['h', 3_600_000],
@@ -17,15 +18,14 @@ export function span(ms) {
   return `${few ? value.toFixed(1) : Math.floor(value)} ${unit}`;
 }
 
-/** Returns how long ago a time was, or how far ahead it is. */
 export function ago(time, now = Date.now()) {
   const ms = now - Date.parse(time);
-  if (Math.abs(ms) < 1000) return 'now';
+  // The clock of a page is looked at every few seconds, and that of the server may be ahead.
+  if (ms < 1000 && ms > -6000) return 'now';
   const whole = Math.trunc(ms / 1000) * 1000;
   return ms < 0 ? `in ${span(whole)}` : span(whole);
 }
 
-/** Returns the time until something is due. */
 export function due(time, now = Date.now()) {
   const ms = Date.parse(time) - now;
   return ms <= 0 ? 'overdue' : span(ms);
@@ -50,19 +50,16 @@ export function money(cost) {
   return cost < 0.01 ? cost.toFixed(4) : cost < 1 ? cost.toFixed(3) : cost.toFixed(2);
 }
 
-/** Returns a number of bytes. */
 export function bytes(n) {
   if (n < 1024) return `${n} B`;
   const [unit, len] = n < 1024 * 1024 ? ['KB', 1024] : ['MB', 1024 * 1024];
   return `${(n / len).toFixed(n / len < 10 ? 1 : 0)} ${unit}`;
 }
 
-/** Returns a count with its noun. */
 export function count(n, noun, plural = `${noun}s`) {
   return `${number(n)} ${n === 1 ? noun : plural}`;
 }
 
-/** Returns a share of a whole in percent. */
 export function percent(part, whole) {
   return whole > 0 ? `${((100 * part) / whole).toFixed(part === whole ? 0 : 1)} %` : '–';
 }

@@ -40,6 +40,7 @@ files! {
     "hooks.mjs",
     "icon.svg",
     "index.html",
+    "kit.mjs",
     "main.mjs",
     "model.mjs",
     "route.mjs",
@@ -47,10 +48,15 @@ files! {
     "sse.mjs",
     "ui.mjs",
     "words.mjs",
+    "map/paint.mjs",
+    "map/scale.mjs",
     "parts/bits.mjs",
+    "parts/confirm.mjs",
+    "parts/cost.mjs",
     "parts/graph.mjs",
     "parts/keys.mjs",
     "parts/live.mjs",
+    "parts/many.mjs",
     "parts/pane.mjs",
     "parts/question.mjs",
     "parts/rail.mjs",
@@ -60,9 +66,14 @@ files! {
     "screens/branches.mjs",
     "screens/contexts.mjs",
     "screens/definitions.mjs",
+    "screens/diff.mjs",
     "screens/effects.mjs",
     "screens/inbox.mjs",
+    "screens/map.mjs",
+    "screens/memories.mjs",
     "screens/question.mjs",
+    "screens/rerun.mjs",
+    "screens/server.mjs",
     "screens/session.mjs",
     "screens/sessions.mjs",
     "screens/signin.mjs",
@@ -83,9 +94,37 @@ const INDEX: &str = "index.html";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; \
     font-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The tags of the files in the program: a browser asks whether it has the newest, so an upgrade needs no other name.
-static TAGS: LazyLock<Vec<String>> =
-    LazyLock::new(|| FILES.iter().map(|(_, bytes)| tag(bytes)).collect());
+/// The files as a browser gets them, with their tags: it asks whether it has the newest, so an upgrade needs no other name.
+static SERVED: LazyLock<Vec<(Cow<'static, [u8]>, String)>> = LazyLock::new(|| {
+    let served = FILES.iter().map(|(name, bytes)| {
+        let bytes = bare(name, bytes);
+        let tag = tag(&bytes);
+        (bytes, tag)
+    });
+    served.collect()
+});
+
+/// Returns a file without its comments, which are a tenth of it and for those who read the source. A line that was a comment is empty, so an
+/// error names the line of the source. Libraries stay as they were published.
+fn bare(name: &str, bytes: &'static [u8]) -> Cow<'static, [u8]> {
+    let is_code = matches!(name.rsplit('.').next(), Some("mjs" | "css"));
+    let is_own = is_code && !name.starts_with("vendor/");
+    let Some(text) = std::str::from_utf8(bytes).ok().filter(|_| is_own) else {
+        return bytes.into();
+    };
+    let (mut bare, mut is_inside) = (String::with_capacity(text.len()), false);
+    for line in text.split_inclusive('\n') {
+        let shown = line.trim();
+        is_inside |= shown.starts_with("/*");
+        if is_inside || shown.starts_with("//") {
+            bare.push('\n');
+        } else {
+            bare.push_str(line);
+        }
+        is_inside &= !shown.ends_with("*/");
+    }
+    bare.into_bytes().into()
+}
 
 fn tag(bytes: &[u8]) -> String {
     let digest = blake3::hash(bytes).to_hex();
@@ -149,7 +188,8 @@ async fn answer(server: &Server, path: &str, asked: &HeaderMap) -> Result<Respon
 
 fn embedded(path: &str) -> Option<(Cow<'static, [u8]>, String)> {
     let at = FILES.iter().position(|(name, _)| *name == path)?;
-    Some((FILES[at].1.into(), TAGS[at].clone()))
+    let (bytes, tag) = &SERVED[at];
+    Some((Cow::Borrowed(&**bytes), tag.clone()))
 }
 
 /// Reads a file of a folder. A path that leads out of it names none.

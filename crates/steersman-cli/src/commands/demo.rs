@@ -1,6 +1,8 @@
 //! `demo`: a session dies in the middle of a payment and continues. Only the model and the money are simulated: the service
 //! and the session are separate processes, and the session is killed with SIGKILL.
 
+mod ui;
+
 use crate::cli::Global;
 use crate::commands::example_service::left_out;
 use crate::commands::log;
@@ -19,7 +21,14 @@ pub(crate) const LISTED: &str =
 
 /// Watch a session die in the middle of a payment and go on. No key, no network.
 #[derive(Debug, clap::Args)]
-pub(crate) struct DemoArgs {}
+pub(crate) struct DemoArgs {
+    /// Open the console over sessions that show each of its screens, in a store of their own. Ctrl-C ends it, and nothing of it is left.
+    #[arg(long)]
+    ui: bool,
+    /// With --ui: print the address, and start no browser.
+    #[arg(long, requires = "ui")]
+    print: bool,
+}
 
 const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.";
 
@@ -47,10 +56,13 @@ const READABLE: Duration = Duration::from_millis(400);
 const PAUSE: Duration = Duration::from_millis(2_500);
 
 pub(crate) async fn run(
-    _args: DemoArgs,
+    args: DemoArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    if args.ui {
+        return ui::run(args.print, printer).await;
+    }
     if !cfg!(feature = "examples") {
         return Err(left_out());
     }

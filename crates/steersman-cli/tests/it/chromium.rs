@@ -15,7 +15,7 @@ use std::thread;
 
 /// Starts the browser with its DevTools on two pipes, and ends it if a test hangs.
 const START: &str =
-    r#"exec timeout -s KILL 120 "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>chromium.log"#;
+    r#"exec timeout -s KILL 300 "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>chromium.log"#;
 const FLAGS: [&str; 12] = [
     "--headless=new",
     "--remote-debugging-pipe",
@@ -204,6 +204,13 @@ impl Browser {
             "Enter" => (13, "\r"),
             "Escape" => (27, ""),
             "Tab" => (9, ""),
+            "End" => (35, ""),
+            "Home" => (36, ""),
+            "ArrowLeft" => (37, ""),
+            "ArrowUp" => (38, ""),
+            "ArrowRight" => (39, ""),
+            "ArrowDown" => (40, ""),
+            " " => (32, " "),
             text => (0, text),
         };
         for kind in ["keyDown", "keyUp"] {

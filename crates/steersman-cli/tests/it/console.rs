@@ -12,6 +12,8 @@ steersman: 1
 name: refund
 description: A desk that settles complaints about orders.
 labels: { order: "{{ state.order }}" }
+outcome: { refunded: state.refunded }
+memory: { scope: shop }
 state:
   order: { type: string, optional: true }
   refunded: { type: integer, optional: true }
@@ -49,11 +51,11 @@ agents:
   desk: { system: "Order {{ state.order | default('unknown') }}.", tools: [find_order, pay, artifacts] }
   wirer: { system: You wire money., tools: [wire] }
   mailer: { system: You read mail., tools: [login] }
-  chooser: { system: You ask., tools: [choose] }
+  chooser: { system: You ask., tools: [choose, memory] }
 entry: [desk, wirer, mailer, chooser]
 "#;
 
-const SCRIPT: &str = r##"
+pub(crate) const SCRIPT: &str = r##"
 desk:
   - text: "I look it up. <img src=x onerror=\"document.title = 'hit'\">"
     call: { find_order: { order: "4711" } }
@@ -69,25 +71,38 @@ mailer:
   - call: { login: { user: ann } }
   - I am in.
 chooser:
+  - call: { memory_save: { name: two addresses, content: Ann has two addresses., tags: [ann] } }
   - call: { choose: { question: "Which of the two?", options: [home, office] } }
   - I send it there.
 "##;
 
+/// The sizes and the themes of a page.
+const LOOKS: [((u32, u32), &str); 4] = [
+    ((1280, 800), "light"),
+    ((1280, 800), "dark"),
+    ((390, 844), "light"),
+    ((390, 844), "dark"),
+];
+
 /// A desk that is served, sessions of all its entries, and a browser that is signed in by a code.
-struct Desk {
+pub(crate) struct Desk {
     world: World,
-    served: Served,
-    page: Browser,
+    pub(crate) served: Served,
+    pub(crate) page: Browser,
     /// The sessions of the desk, the wirer, the mailer and the chooser.
     sessions: Vec<String>,
 }
 
 impl Desk {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
+        Self::with(SCRIPT)
+    }
+
+    pub(crate) fn with(script: &str) -> Self {
         provider();
         let world = World::new();
         world.write("steersman.yaml", REFUND);
-        world.write("script.yaml", SCRIPT);
+        world.write("script.yaml", script);
         let served = Served::listening(&world, "127.0.0.1:0");
         let mut page = Browser::start(&world);
         let mut sessions = Vec::new();
@@ -97,6 +112,9 @@ impl Desk {
             let turn = asks(&served, Method::POST, "/v1/sessions", Some(&body));
             sessions.push(turn["session"].as_str().unwrap().to_owned());
         }
+        let branches = format!("/v1/sessions/{}/branches", sessions[0]);
+        let fork = json!({ "at": 2, "label": "try", "say": "Only look it up." });
+        asks(&served, Method::POST, &branches, Some(&fork));
         let opened = world.run(&["--server", &served.at, "ui", "--print"]);
         let url = opened.out.trim().to_owned();
         assert!(url.starts_with(&format!("{}/#c=", served.at)), "{url}");
@@ -110,20 +128,126 @@ impl Desk {
         }
     }
 
-    fn session(&self, at: usize) -> &str {
+    pub(crate) fn session(&self, at: usize) -> &str {
         &self.sessions[at]
     }
 
     /// Goes to a screen.
-    fn goes(&mut self, route: &str) {
+    pub(crate) fn goes(&mut self, route: &str) {
         self.page
             .value(&format!("location.hash = {}", json!(route)));
     }
 
-    /// Nothing of what a model said became an element, no request left the server, and nothing was complained about.
-    fn stays_clean(&mut self) {
+    /// Every screen by its address, with what is on it once it is there.
+    pub(crate) fn screens(&self) -> Vec<(String, &'static str)> {
+        let of = format!("#/s/{}", self.session(0));
+        let asked = self.asks(&format!("/v1/sessions/{}/questions", self.session(2)));
+        let contexts = self.asks(&format!("/v1/sessions/{}/contexts", self.session(0)));
+        let question = asked["items"][0]["id"].as_str().unwrap();
+        let context = contexts["items"][0]["effect"].as_str().unwrap();
+        let at = |part: &str| format!("{of}{part}");
+        vec![
+            ("#/".to_owned(), ".row.session a"),
+            (
+                "#/sessions?where=status+%3D+waits".to_owned(),
+                ".row.session a",
+            ),
+            ("#/inbox".to_owned(), ".card .asks"),
+            ("#/inbox?kind=doubt".to_owned(), ".card .asks"),
+            (at(""), ".story-row .clamp"),
+            (at("?at=2"), ".pane .chain li"),
+            (at("?branch=try"), ".story-row .clamp"),
+            (at("/map?view=map"), ".lanes canvas"),
+            (at("/map?view=map&by=time&at=2"), ".pane .chain li"),
+            (at("/map?view=outline"), ".entry.lane"),
+            (at("/contexts"), ".segment"),
+            (at(&format!("/contexts/{context}")), ".segment"),
+            (at("/effects"), ".effects .standing"),
+            (at("/state"), ".state code"),
+            (at("/artifacts"), ".file .markdown"),
+            (at("/branches"), ".branches a"),
+            (at("/graph"), ".picture img"),
+            (at("/rerun?at=2"), ".before b"),
+            (
+                format!("#/s/{}/q/{question}", self.session(2)),
+                "[type=password]",
+            ),
+            (
+                format!("#/diff?a={0}:main&b={0}:try", self.session(0)),
+                ".diff td",
+            ),
+            ("#/diff".to_owned(), ".sides input"),
+            ("#/definitions".to_owned(), ".definition"),
+            ("#/definitions/refund".to_owned(), ".picture img"),
+            ("#/memories".to_owned(), ".file pre"),
+            ("#/server".to_owned(), ".panel .grid"),
+            ("#/token".to_owned(), ".signin input"),
+        ]
+    }
+
+    /// Asks the server for a path.
+    pub(crate) fn asks(&self, path: &str) -> Json {
+        asks(&self.served, Method::GET, path, None)
+    }
+
+    /// Gives the page a size and a theme.
+    pub(crate) fn looks(&mut self, (width, height): (u32, u32), theme: &str) {
+        let size =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.page.call("Emulation.setDeviceMetricsOverride", size);
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] });
+        self.page.call("Emulation.setEmulatedMedia", media);
+    }
+
+    /// Waits for a screen. It is not wider than the window, and each of its controls has a name.
+    pub(crate) fn shows(&mut self, route: &str, selector: &str) {
+        self.page
+            .wait(&format!("document.querySelector({})", json!(selector)));
         let found = self.page.value(
-            "[document.querySelectorAll('main [onerror], main script').length, document.title,
+            "[document.documentElement.scrollWidth <= innerWidth,
+              [...document.querySelectorAll('button, a, input, select, textarea')].filter((one) =>
+                !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length || one.closest('label'))).map((one) => one.outerHTML)]",
+        );
+        assert_eq!(found, json!([true, []]), "{route}");
+    }
+
+    /// Adds what axe finds on the page as it is.
+    fn ails(&mut self, what: &str, found: &mut Vec<String>) {
+        let ails = self.page.value(
+            "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }).then((result) =>
+                result.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(' ')}`))",
+        );
+        for ail in ails.as_array().unwrap() {
+            found.push(format!("{what}: {ail}"));
+        }
+    }
+
+    /// Presses a button once it is there. Screens load while they are looked at, so it may still move.
+    pub(crate) fn activates(&mut self, button: &str) {
+        let found = format!(
+            "[...document.querySelectorAll('button')].find((one) => one.textContent === {})",
+            json!(button)
+        );
+        self.page.wait(&found);
+        self.page.value(&format!("{found}.click()"));
+    }
+
+    /// Presses a button that opens a dialog.
+    pub(crate) fn opens(&mut self, button: &str) {
+        self.activates(button);
+        self.page.wait("document.querySelector('dialog[open]')");
+    }
+
+    /// Something has the focus.
+    pub(crate) fn has_focus(&mut self) {
+        self.page
+            .wait("document.activeElement && document.activeElement !== document.body");
+    }
+
+    /// Nothing of what a model said became an element, no request left the server, and nothing was complained about.
+    pub(crate) fn stays_clean(&mut self) {
+        let found = self.page.value(
+            "[document.querySelectorAll('main [onerror], main script, main iframe').length, document.title,
               performance.getEntriesByType('resource').filter((one) => !one.name.startsWith(location.origin) && !one.name.startsWith('blob:')).length]",
         );
         assert_eq!(found, json!([0, "Steersman", 0]));
@@ -132,7 +256,7 @@ impl Desk {
 }
 
 /// Asks the server, and returns the body of its answer. A session has settled by then.
-fn asks(served: &Served, method: Method, path: &str, body: Option<&Json>) -> Json {
+pub(crate) fn asks(served: &Served, method: Method, path: &str, body: Option<&Json>) -> Json {
     let request = served.request(method, path).header("prefer", "wait=30");
     let request = match body {
         Some(body) => request.json(body),
@@ -160,54 +284,68 @@ mod chromium {
             .page
             .value("JSON.stringify([location.href, {...localStorage}, document.cookie])");
         assert!(!kept.as_str().unwrap().contains("c=") && !kept.as_str().unwrap().contains("stm_"));
-        let of = format!("#/s/{}", desk.session(0));
-        let screens = [
-            ("#/".to_owned(), ".row.session a"),
-            ("#/inbox".to_owned(), ".card .asks"),
-            (of.clone(), ".story-row .clamp"),
-            (format!("{of}?at=2"), ".pane .chain li"),
-            (format!("{of}/contexts"), ".segment pre"),
-            (format!("{of}/effects"), ".effects .standing"),
-            (format!("{of}/state"), ".state code"),
-            (format!("{of}/artifacts"), ".file .markdown"),
-            (format!("{of}/branches"), ".branches a"),
-            (format!("{of}/graph"), ".picture img"),
-            ("#/definitions/refund".to_owned(), ".picture img"),
-        ];
-        for (width, height) in [(1280, 800), (390, 844)] {
-            for theme in ["light", "dark"] {
-                let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
-                desk.page.call("Emulation.setDeviceMetricsOverride", size);
-                let media =
-                    json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] });
-                desk.page.call("Emulation.setEmulatedMedia", media);
-                for (route, selector) in &screens {
-                    desk.goes(route);
-                    desk.page
-                        .wait(&format!("document.querySelector({})", json!(selector)));
-                    let wide = desk
-                        .page
-                        .value("document.documentElement.scrollWidth <= innerWidth");
-                    assert_eq!(wide, true, "{route} at {width}");
-                    let nameless = desk.page.value(
-                        "[...document.querySelectorAll('button, a, input, select, textarea')].filter((one) =>
-                            !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length || one.closest('label'))).length",
-                    );
-                    assert_eq!(nameless, 0, "{route}");
-                    let name = route
-                        .replace(['#', '/', '?', '='], "-")
-                        .replace(&desk.sessions[0], "s");
-                    desk.page
-                        .pictured(&format!("console{name}-{width}-{theme}"));
-                }
+        let screens = desk.screens();
+        for (size, theme) in LOOKS {
+            desk.looks(size, theme);
+            for (route, selector) in &screens {
+                desk.goes(route);
+                desk.shows(route, selector);
+                let name = route.replace(['#', '/', '?', '=', '&', ':', '%'], "-");
+                let name = desk
+                    .sessions
+                    .iter()
+                    .fold(name, |name, id| name.replace(id, "s"));
+                desk.page
+                    .pictured(&format!("console{name}-{}-{theme}", size.0));
+            }
+            // An address leads to the same screen after a reload.
+            for (route, selector) in &screens {
+                desk.goes(route);
+                desk.page.load("Page.reload", json!({}));
+                desk.shows(route, selector);
+            }
+            desk.stays_clean();
+        }
+    }
+
+    #[test]
+    #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+    fn nothing_on_any_screen_keeps_people_out() {
+        let place = std::env::var("STEERSMAN_CHROMIUM").unwrap();
+        let axe = std::fs::read_to_string(format!("{place}/node_modules/axe-core/axe.min.js"));
+        let axe = axe.expect("axe-core, which scripts/chromium.sh installs");
+        let mut desk = Desk::open();
+        desk.page.value(&format!("{axe}; 0"));
+        let mut screens = desk.screens();
+        let session = desk.session(0).to_owned();
+        screens.push(("#/s/nosuchsession".to_owned(), ".trouble"));
+        screens.push(("#/nowhere".to_owned(), ".empty"));
+        screens.push(("#/memories?words=zeppelin".to_owned(), ".empty, .file"));
+        let mut found = Vec::new();
+        for (size, theme) in LOOKS {
+            desk.looks(size, theme);
+            for (route, selector) in &screens {
+                desk.goes(route);
+                desk.shows(route, selector);
+                desk.ails(&format!("{route} {size:?} {theme}"), &mut found);
+            }
+            for (route, button) in [
+                ("#/server".to_owned(), "New token…"),
+                ("#/server".to_owned(), "New webhook…"),
+                ("#/".to_owned(), "New session"),
+                (format!("#/s/{session}?at=2"), "Fork here…"),
+                (format!("#/s/{session}?at=2"), "Rewind…"),
+                (format!("#/s/{session}"), "Stop…"),
+                (format!("#/s/{session}/branches"), "Adopt…"),
+            ] {
+                desk.goes(&route);
+                desk.opens(button);
+                desk.ails(&format!("{button} {size:?} {theme}"), &mut found);
+                desk.page.presses("Escape");
+                desk.page.wait("!document.querySelector('dialog')");
             }
         }
-        // A link leads to the same screen after a reload.
-        desk.goes(&format!("{of}/effects"));
-        desk.page.load("Page.reload", json!({}));
-        desk.page
-            .wait("document.querySelector('.effects .standing')");
-        desk.stays_clean();
+        assert_eq!(found, Vec::<String>::new());
     }
 
     #[test]
@@ -279,7 +417,7 @@ mod chromium {
         desk.goes(&format!("#/s/{session}"));
         desk.page
             .wait("document.querySelectorAll('.story-row').length > 5");
-        desk.page.clicks("Approve pay");
+        desk.activates("Approve pay");
         desk.page
             .sees(".story-row.said .clamp", "It is on its way.⟨202e⟩");
         desk.page.types(".say textarea", "Thank you.");
@@ -334,5 +472,31 @@ mod typescript_client {
         let said = String::from_utf8_lossy(&told.stdout);
         assert!(told.status.success(), "{said}");
         assert!(said.contains("# fail 0"), "{said}");
+    }
+
+    #[test]
+    #[ignore = "needs Node: STEERSMAN_TYPESCRIPT=$(scripts/typescript.sh)"]
+    fn the_modules_of_the_console_fit_together() {
+        let place = std::env::var("STEERSMAN_TYPESCRIPT").unwrap();
+        let folder = world::root().join("crates/steersman-server/console");
+        let told = Command::new(format!("{place}/node_modules/.bin/tsc"))
+            .args(["--noEmit", "--allowJs", "--checkJs", "--strict", "false"])
+            .args(["--module", "esnext", "--moduleResolution", "bundler"])
+            .args(["--target", "es2024", "--lib", "es2024,dom,dom.iterable"])
+            .args(["--types", "", "main.mjs"])
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&told.stdout);
+        // The libraries are as they were published.
+        let wrong: Vec<&str> = said
+            .lines()
+            .filter(|line| line.contains("error") && !line.starts_with("vendor/"))
+            .collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(
+            told.status.success() || said.contains("vendor/"),
+            "{told:?}"
+        );
     }
 }

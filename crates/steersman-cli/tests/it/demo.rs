@@ -2,8 +2,13 @@
 
 use crate::docs::blocks;
 use crate::hostile::on_terminal;
+use crate::served::provider;
 use crate::world::{self, World};
 use insta::assert_snapshot;
+use serde_json::Value as Json;
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
 #[test]
 fn the_demo_pays_once() {
@@ -76,4 +81,74 @@ fn the_demo_pauses_around_the_kill_on_a_terminal_alone() {
             "{piped:?}"
         );
     }
+}
+
+/// The console is opened over sessions of its own, and nothing of them is left.
+#[test]
+fn the_demo_of_the_console_has_something_for_each_screen() {
+    provider();
+    let world = World::new();
+    let mut command = world.command(&["demo", "--ui", "--print"]);
+    let mut child = command
+        .env("TMPDIR", &world.folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut url).unwrap();
+    let (at, code) = url.trim().split_once("/#c=").expect(&url);
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = reqwest::Client::new();
+        let exchange = client.post(format!("{at}/v1/token/exchange"));
+        let exchange = exchange.json(&serde_json::json!({ "code": code }));
+        let told: Json = exchange.send().await.unwrap().json().await.unwrap();
+        let token = told["token"].as_str().unwrap().to_owned();
+        let asks = async |path: &str| -> Json {
+            let request = client.get(format!("{at}{path}")).bearer_auth(&token);
+            request.send().await.unwrap().json().await.unwrap()
+        };
+        let questions = asks("/v1/questions").await;
+        let kinds = questions["items"].as_array().unwrap().iter();
+        let kinds: BTreeSet<&str> = kinds.map(|one| one["kind"].as_str().unwrap()).collect();
+        let wanted = ["approval", "doubt", "input", "question"];
+        assert_eq!(kinds, BTreeSet::from(wanted), "{questions:#}");
+        let sessions = asks("/v1/sessions").await;
+        let sessions = sessions["items"].as_array().unwrap();
+        assert_eq!(sessions.len(), 7, "{sessions:#?}");
+        let rerun = sessions
+            .iter()
+            .find(|row| row["labels"]["rerun_of"].is_string());
+        let rerun = rerun.expect("a rerun");
+        let of = rerun["labels"]["rerun_of"].as_str().unwrap();
+        let (of, _) = of.split_once('@').unwrap();
+        let branches = asks(&format!("/v1/sessions/{of}/branches")).await;
+        assert_eq!(
+            branches["items"].as_array().unwrap().len(),
+            4,
+            "{branches:#}"
+        );
+        let artifacts = asks(&format!("/v1/sessions/{of}/artifacts")).await;
+        assert_eq!(artifacts["items"][0]["name"], "note.md", "{artifacts:#}");
+        assert_ne!(asks("/v1/memories").await["items"], serde_json::json!([]));
+        let again = rerun["session"].as_str().unwrap();
+        let diff = asks(&format!("/v1/diff?a={of}&b={again}")).await;
+        assert_eq!(diff["differs"], true, "{diff:#}");
+    });
+    let id = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let left = std::fs::read_dir(&world.folder).unwrap();
+    let mut left = left.filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    assert!(!left.any(|name| name.starts_with("steersman-tour-")));
+    assert!(!world.run(&["sessions"]).out.contains("refunds"));
 }

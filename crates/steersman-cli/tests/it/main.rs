@@ -24,6 +24,7 @@ mod chromium;
 mod clients;
 mod coder;
 mod console;
+mod console_acts;
 mod contexts;
 mod cost;
 mod crash;

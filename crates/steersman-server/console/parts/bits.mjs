@@ -7,7 +7,7 @@ import { Line } from './text.mjs';
 /** The state of a session: a sign and a word, so that no meaning is in the colour alone. */
 export function Status({ of, note }) {
   const { word, tone, sign } = words.status(of);
-  return html`<span class=${`status ${tone}`}><span class="sign" aria-hidden="true">${sign}</span>${word}${note ? html`<span class="note"> ${note}</span>` : null}</span>`;
+  return html`<span class=${`status ${tone}`}><span class="sign" aria-hidden="true">${sign}</span>${word}${note && html`<span class="note"> ${note}</span>`}</span>`;
 }
 
 /** A time: how long ago, with the exact time as its title. */
@@ -16,7 +16,6 @@ export function Ago({ at }) {
   return html`<time datetime=${at} title=${new Date(at).toLocaleString()}>${words.ago(at, now)}</time>`;
 }
 
-/** The time until something ends by itself. */
 export function Due({ at }) {
   const now = useNow();
   if (!at) return null;
@@ -44,10 +43,25 @@ export function Trouble({ problem, again }) {
     <div class="trouble" role="alert">
       <strong>${problem.title ?? 'Something went wrong'}</strong>
       <p><${Line} text=${problem.detail ?? problem.message} /></p>
-      ${problem.help ? html`<p class="help"><${Line} text=${problem.help} /></p>` : null}
+      ${problem.help && html`<p class="help"><${Line} text=${problem.help} /></p>`}
       ${again ? html`<button type="button" onClick=${again}>Try again</button>` : null}
     </div>
   `;
+}
+
+export function Refused({ act }) {
+  return act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null;
+}
+
+/** The head of a table. A name behind `#` is of numbers, one behind `-` is read and not seen. */
+export function Head({ of }) {
+  const cell = (name) => (name[0] === '#' ? html`<th scope="col" class="num">${name.slice(1)}</th>` : html`<th scope="col">${name[0] === '-' ? html`<span class="hidden">${name.slice(1)}</span>` : name}</th>`);
+  return html`<thead><tr>${of.map(cell)}</tr></thead>`;
+}
+
+/** Facts with their names. One without a value is left out. */
+export function FactList({ of }) {
+  return html`<dl class="facts-list">${of.filter(([, value]) => value).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 /** A screen without content: what would be here, and what makes it. */
@@ -55,19 +69,18 @@ export function Empty({ title, children }) {
   return html`<div class="empty"><h2>${title}</h2>${children}</div>`;
 }
 
-/** A command, with a button that copies it. */
 export function Command({ text }) {
   return html`<div class="command"><code>${text}</code><${Copy} text=${text} label="Copy" /></div>`;
 }
 
-export function Copy({ text, label }) {
+export function Copy({ text, label, of }) {
   const [done, set] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);
     set(true);
     setTimeout(() => set(false), 1500);
   };
-  return html`<button type="button" class="quiet small" onClick=${copy} aria-label=${`${label}: ${text.slice(0, 60)}`}>${done ? 'Copied' : label}</button>`;
+  return html`<button type="button" class="quiet small" onClick=${copy} aria-label=${`${label}: ${of ?? text.slice(0, 60)}`}>${done ? 'Copied' : label}</button>`;
 }
 
 /** Grey bars while nothing is there yet. They come late, so that what is fast does not flicker. */
@@ -81,24 +94,20 @@ export function Bars({ count = 6 }) {
   return html`<div class="bars" aria-busy="true" role="status"><span class="hidden">Loading</span>${Array.from({ length: count }, () => html`<i></i>`)}</div>`;
 }
 
-/** A control that the token does not allow says so. */
-export function Allowed({ me, needs, children }) {
-  if (me.allows.includes(needs)) return children;
-  return html`<span class="disallowed" title=${`This needs the permission "${needs}", which this token does not have.`}>${children}</span>`;
-}
-
 /** What a screen shows of a request: content, a problem, or grey bars. */
 export function Loaded({ of, children }) {
   if (of.problem && !of.data) return html`<${Trouble} problem=${of.problem} again=${of.reload} />`;
   if (!of.data) return html`<${Bars} />`;
-  return html`<${Fragment}>${of.problem ? html`<${Trouble} problem=${of.problem} again=${of.reload} />` : null}${children(of.data)}<//>`;
+  return html`<${Fragment}>${of.problem && html`<${Trouble} problem=${of.problem} again=${of.reload} />`}${children(of.data)}<//>`;
 }
 
 /** A dialog over the page. Escape closes it, and the focus returns to where it was. */
 export function Dialog({ title, close, children, wide }) {
   const dialog = useRef(null);
   useEffect(() => {
+    const before = document.activeElement;
     dialog.current.showModal();
+    return () => before instanceof HTMLElement && before.isConnected && before.focus();
   }, []);
   return html`
     <dialog ref=${dialog} class=${wide ? 'wide' : ''} aria-label=${title} onClose=${close} onClick=${(event) => event.target === dialog.current && dialog.current.close()}>

@@ -1,10 +1,6 @@
 // The drawing of a definition. It is the picture that `steersman graph` makes, with its list for readers of the screen.
 
-import * as api from '../api.mjs';
-import { useApi } from '../hooks.mjs';
-import { html, useEffect, useState } from '../ui.mjs';
-import { plain } from '../words.mjs';
-import { Bars, Trouble } from './bits.mjs';
+import { api, Bars, html, plain, Trouble, useApi, useEffect, useState } from '../kit.mjs';
 
 /** A picture that a request answers. It is an image: nothing in it runs, and it loads nothing. */
 export function usePicture(path, version) {
@@ -29,12 +25,9 @@ export function usePicture(path, version) {
 }
 
 export function Graph({ parts, query, version }) {
-  const graph = useApi(api.path([...parts, 'graph'], query));
+  const graph = useApi(api.path([...parts, 'graph'], query), version);
   const picture = usePicture(api.path([...parts, 'graph.svg'], query), version);
   const [large, enlarge] = useState(false);
-  useEffect(() => {
-    if (version) graph.reload();
-  }, [version]);
   if (picture.problem) return html`<${Trouble} problem=${picture.problem} />`;
   if (!picture.address || !graph.data) return html`<${Bars} />`;
   const { nodes, edges, name, stands } = graph.data;
@@ -47,7 +40,7 @@ export function Graph({ parts, query, version }) {
       <details>
         <summary>As a list</summary>
         <ul class="outline">${nodes.map((node, at) => html`
-          <li><strong>${plain(node.name)}</strong> ${node.what}${node.mark.text ? html` – <em>${plain(node.mark.text)}</em>` : null}
+          <li><strong>${plain(node.name)}</strong> ${node.what}${node.mark.text && html` – <em>${plain(node.mark.text)}</em>`}
             <ul>${node.facts.map((fact) => html`<li>${plain(fact.word)}: ${plain(fact.text)}</li>`)}${edges.filter((edge) => edge.from.node === at).map((edge) => html`<li>${plain(edge.label || edge.kind)} → ${plain(nodes[edge.to.node]?.name ?? 'a group')}${edge.times ? ` (${edge.times}×)` : ''}</li>`)}</ul></li>`)}</ul>
       </details>
     </div>

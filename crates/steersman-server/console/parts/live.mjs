@@ -1,8 +1,6 @@
 // Whether a screen hears what happens, in words.
 
-import { html } from '../ui.mjs';
-import { clock } from '../words.mjs';
-import { useNow } from './bits.mjs';
+import { clock, html, useNow } from '../kit.mjs';
 
 export function Live({ of }) {
   const now = useNow();

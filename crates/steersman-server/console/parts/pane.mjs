@@ -1,12 +1,7 @@
 // The pane beside the story: one row in full, why it happened, what its line holds, and what can be done from there.
 
-import * as api from '../api.mjs';
-import { useAct, useApi, useApp } from '../hooks.mjs';
-import { link } from '../route.mjs';
-import { html, useEffect, useRef, useState } from '../ui.mjs';
-import { plain, span } from '../words.mjs';
-import { Copy, Dialog, Loaded, Trouble } from './bits.mjs';
-import { Text } from './text.mjs';
+import { api, Copy, Dialog, html, link, Loaded, plain, Refused, span, Text, useAct, useApi, useApp, useEffect, useKeys, useRef, useState } from '../kit.mjs';
+import { Cost } from './cost.mjs';
 
 /** The frame of a pane: a region that takes the focus, and that Escape closes. */
 export function Side({ title, close, children, label }) {
@@ -25,30 +20,39 @@ export function Side({ title, close, children, label }) {
 export function Pane({ session, branch, row, close, go }) {
   const { me } = useApp();
   const { line } = row;
-  const whole = useApi(row.cut ? api.path(['sessions', session, 'story'], { branch, from: line, to: line }) : null);
-  const why = useApi(api.path(['sessions', session, 'why', line], { branch }));
+  const whole = useApi(row.cut ? api.of(session, ['story'], { branch, from: line, to: line }) : null);
+  // What the engine notes is no act of an agent.
+  const isAct = row.tone !== 'engine' && row.tone !== 'begins';
+  const why = useApi(isAct ? api.of(session, ['why', line], { branch }) : null);
   const [raw, showRaw] = useState(false);
   const [dialog, setDialog] = useState(null);
   const place = Number(row.key.split('.')[1]);
   const text = row.cut ? whole.data?.items[place]?.text : row.text;
   const [head, value] = result(row, text ?? '');
   const at = `${session.slice(0, 6)}@${line}`;
+  const rerun = link(['s', session, 'rerun'], { at: line, branch });
+  const may = me.allows.includes('time');
+  useKeys({
+    f: () => may && setDialog('fork'),
+    z: () => may && setDialog('rewind'),
+    r: () => may && (location.hash = rerun),
+  });
   return html`
     <${Side} title=${html`<code>@${line}</code> ${plain(row.who === '?' ? 'question' : (row.who === '!' ? '' : row.who) || (head ?? ''))}`} close=${close}>
       <p class="meta">${[row.note, row.took ? `model ${span(row.took)}` : '', row.branch === 'main' ? '' : `branch ${row.branch}`, new Date(row.at).toLocaleString()].filter(Boolean).map((one) => html`<span>${plain(one)}</span>`)}</p>
       ${row.cut && !whole.data ? html`<${Loaded} of=${whole}>${() => null}<//>` : html`<${Text} text=${value} as=${row.tone === 'said' || row.tone === 'asked' ? 'markdown' : 'plain'} />`}
       <div class="buttons">
-        ${me.allows.includes('context') ? html`<a class="button small" href=${link(['s', session, 'contexts'], { branch, at: line })}>What the model saw</a>` : null}
-        ${me.allows.includes('time') ? html`<button type="button" class="small" onClick=${() => setDialog('fork')}>Fork here…</button><button type="button" class="small" onClick=${() => setDialog('rewind')}>Rewind…</button>` : null}
+        ${me.allows.includes('context') && html`<a class="button small" href=${link(['s', session, 'contexts'], { branch, at: line })}>What the model saw</a>`}
+        ${may && html`<button type="button" class="small" onClick=${() => setDialog('fork')}>Fork here…</button><a class="button small" href=${rerun}>Rerun from here…</a><button type="button" class="small" onClick=${() => setDialog('rewind')}>Rewind…</button>`}
         <button type="button" class="small" aria-expanded=${raw} onClick=${() => showRaw(!raw)}>Log line</button>
         <${Copy} text=${`steersman why ${at}`} label="Copy command" />
       </div>
-      ${raw ? html`<${Raw} session=${session} line=${line} />` : null}
+      ${raw && html`<${Raw} session=${session} line=${line} />`}
       <h3>Why</h3>
-      ${why.problem?.code === 'line' || why.problem?.code === 'effect'
+      ${!isAct || why.problem?.code === 'line' || why.problem?.code === 'effect'
         ? html`<p class="help">No agent acted in this line.</p>`
         : html`<${Loaded} of=${why}>${(data) => html`<ol class="chain">${data.steps.map((step) => html`
-            <li><span class="line">@${step.line}</span><div><p><b>${plain(step.who)}</b> ${plain(step.text)}</p>${step.facts.length > 0 ? html`<dl>${step.facts.map((fact) => html`<div><dt>${plain(fact.word)}</dt><dd>${plain(fact.text)}</dd></div>`)}</dl>` : null}</div></li>`)}</ol>`}<//>`}
+            <li><span class="line">@${step.line}</span><div><p><b>${plain(step.who)}</b> ${plain(step.text)}</p>${step.facts.length > 0 && html`<dl>${step.facts.map((fact) => html`<div><dt>${plain(fact.word)}</dt><dd>${plain(fact.text)}</dd></div>`)}</dl>`}</div></li>`)}</ol>`}<//>`}
       ${dialog ? html`<${Leave} how=${dialog} session=${session} branch=${branch} line=${line} go=${go} close=${() => setDialog(null)} />` : null}
     <//>
   `;
@@ -61,7 +65,7 @@ function result(row, text) {
 }
 
 function Raw({ session, line }) {
-  const one = useApi(api.path(['sessions', session, 'lines', line]));
+  const one = useApi(api.of(session, ['lines', line]));
   return html`<${Loaded} of=${one}>${(data) => html`<pre class="text raw">${plain([data.head, ...data.rows.map((row) => `  ${row}`)].join('\n'))}</pre>`}<//>`;
 }
 
@@ -75,8 +79,8 @@ function Leave({ how, session, branch, line, go, close }) {
   const send = (event) => {
     event.preventDefault();
     const more = { say: say || undefined, label: label || undefined };
-    if (isFork) act.run(api.path(['sessions', session, 'branches']), { at: line, from: branch, live, ...more });
-    else act.run(api.path(['sessions', session, 'rewind']), { at: line, branch, ...more });
+    if (isFork) act.run(api.of(session, ['branches']), { at: line, from: branch, live, ...more });
+    else act.run(api.of(session, ['rewind']), { at: line, branch, ...more });
   };
   return html`
     <${Dialog} title=${isFork ? `Fork at @${line}` : `Go back to @${line}`} close=${close}>
@@ -86,11 +90,12 @@ function Leave({ how, session, branch, line, go, close }) {
             ? 'A branch begins here. Its calls touch the world, as those of the session do.'
             : 'A branch begins here, beside the session. Calls that touch the world are simulated.'
           : 'The session goes on from this line. What came after it stays readable, and effects that have happened are not undone: they are listed on the new branch.'}</p>
+        <p class="help"><${Cost} session=${session} branch=${branch} line=${line} /></p>
         <label>Say there, if you want<textarea rows="3" autofocus value=${say} onInput=${(event) => setSay(event.target.value)}></textarea></label>
         <label>Label<input value=${label} onInput=${(event) => setLabel(event.target.value)} /></label>
-        ${isFork ? html`<label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.target.checked)} /> Live: its calls touch the world</label>` : null}
+        ${isFork && html`<label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.target.checked)} /> Live: its calls touch the world</label>`}
         <div class="buttons"><button type="submit" class=${isFork && !live ? 'primary' : 'bad'} disabled=${act.is === 'sent'}>${isFork ? (live ? 'Fork live' : 'Fork dry') : `Go back to @${line}`}</button></div>
-        ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
+        <${Refused} act=${act} />
       </form>
     <//>
   `;

@@ -1,13 +1,7 @@
 // A question to a person: what is asked, what each answer does, and the controls that answer it.
 
-import * as api from '../api.mjs';
-import { rolesFor, useAct, useApp } from '../hooks.mjs';
-import { html, useEffect, useRef, useState } from '../ui.mjs';
-import { call, plain } from '../words.mjs';
-import { Trouble } from './bits.mjs';
-import { Text, Value } from './text.mjs';
+import { api, call, html, plain, Refused, rolesFor, Text, useAct, useApp, useEffect, useRef, useState, Value } from '../kit.mjs';
 
-/** What each kind is called, and what it means. */
 const KINDS = {
   approval: ['approval', 'A person decides on a call with exactly these arguments.'],
   input: ['secret', 'The session needs a secret. It is sealed before it is stored, and no model sees it.'],
@@ -47,7 +41,7 @@ export function Answer({ question, done, focus }) {
   const parts = { approval: Approval, budget: Approval, repeat: Approval, question: Reply, input: Secret, doubt: Doubt };
   return html`
     <div class="answer" ref=${first}>
-      ${roles.length > 1 ? html`<label class="as">as <select value=${role} onChange=${(event) => setRole(event.target.value)}>${roles.map((one) => html`<option>${one}</option>`)}</select></label>` : null}
+      ${roles.length > 1 && html`<label class="as">as <select value=${role} onChange=${(event) => setRole(event.target.value)}>${roles.map((one) => html`<option>${one}</option>`)}</select></label>`}
       <${parts[question.kind]} question=${question} role=${role} done=${done} />
     </div>
   `;
@@ -56,17 +50,12 @@ export function Answer({ question, done, focus }) {
 function useAnswer(question, done) {
   const act = useAct();
   const send = async (how, body, told) => {
-    const receipt = await act.run(api.path(['sessions', question.session, 'questions', question.id, how]), body);
+    const receipt = await act.run(api.of(question.session, ['questions', question.id, how]), body);
     if (!receipt) return false;
     done?.(receipt.fate === 'taken' ? told : `${told} The session takes it when it is driven again.`);
     return true;
   };
   return { ...act, send, busy: act.is === 'sent' };
-}
-
-function Refusal({ act }) {
-  if (act.is !== 'refused') return null;
-  return html`<${Trouble} problem=${act.problem} />`;
 }
 
 function Approval({ question, role, done }) {
@@ -91,7 +80,7 @@ function Approval({ question, role, done }) {
           <button class="bad" type="submit" disabled=${act.busy}>Reject${question.tool ? ` ${question.tool}` : ''}</button>
           <button class="quiet" type="button" onClick=${() => setReason(null)}>Back</button>
         </div>
-        <${Refusal} act=${act} />
+        <${Refused} act=${act} />
       </form>
     `;
   }
@@ -110,7 +99,7 @@ function Approval({ question, role, done }) {
         <button type="button" disabled=${act.busy} onClick=${() => setReason('')}>Reject…</button>
         <span class="says">${isWrong ? 'A changed argument is not JSON: put texts into quotation marks.' : words[1]}</span>
       </div>
-      <${Refusal} act=${act} />
+      <${Refused} act=${act} />
     </form>
   `;
 }
@@ -150,7 +139,7 @@ function Reply({ question, role, done }) {
         <input value=${text} aria-label="Your answer" placeholder=${question.options.length > 0 ? 'or something else' : 'Your answer'} onInput=${(event) => set(event.target.value)} />
         <button type="submit" disabled=${act.busy || !text}>Answer</button>
       </div>
-      <${Refusal} act=${act} />
+      <${Refused} act=${act} />
     </form>
   `;
 }
@@ -171,7 +160,7 @@ function Secret({ question, role, done }) {
         <button class="primary" type="submit" disabled=${act.busy}>Seal and send</button>
       </div>
       <p class="says">It is sealed before it is stored. No model sees it, and this page forgets it.</p>
-      <${Refusal} act=${act} />
+      <${Refused} act=${act} />
     </form>
   `;
 }
@@ -204,7 +193,7 @@ function Doubt({ question, role, done }) {
         <button class=${how === 'fail' ? 'bad' : 'primary'} type="submit" disabled=${act.busy || isWrong}>${button}</button>
         <button class="quiet" type="button" onClick=${() => set(null)}>Back</button>
       </div>
-      <${Refusal} act=${act} />
+      <${Refused} act=${act} />
     </form>
   `;
 }
@@ -214,11 +203,11 @@ export function Facts({ question }) {
   const args = question.args && typeof question.args === 'object' && Object.keys(question.args).length > 0 ? question.args : null;
   return html`
     <div class="facts">
-      ${question.tool ? html`<p class="call"><code>${plain(question.tool)}</code></p>` : null}
+      ${question.tool && html`<p class="call"><code>${plain(question.tool)}</code></p>`}
       ${args
-        ? html`<dl class="args">${Object.entries(args).map(([name, item]) => html`<div><dt>${plain(name)}${question.edit.includes(name) ? html`<abbr title="you may change it"> *</abbr>` : null}</dt><dd>${typeof item === 'string' ? html`<${Text} text=${item} as="plain" />` : html`<${Value} value=${item} />`}</dd></div>`)}</dl>`
+        ? html`<dl class="args">${Object.entries(args).map(([name, item]) => html`<div><dt>${plain(name)}${question.edit.includes(name) && html`<abbr title="you may change it"> *</abbr>`}</dt><dd>${typeof item === 'string' ? html`<${Text} text=${item} as="plain" />` : html`<${Value} value=${item} />`}</dd></div>`)}</dl>`
         : null}
-      ${question.because ? html`<p class="because">because <code>${plain(question.because)}</code></p>` : null}
+      ${question.because && html`<p class="because">because <code>${plain(question.because)}</code></p>`}
       ${question.repeats ? html`<p class="because">an equal effect was done before: <code>${question.repeats}</code></p>` : null}
       ${question.next ? html`<p class="because">then ${question.next} is asked</p>` : null}
       ${question.left ? html`<p class="because">no branch waits for it any more</p>` : null}

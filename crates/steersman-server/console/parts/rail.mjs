@@ -1,13 +1,14 @@
 // The rail at the side, which is a bar at the bottom of a small screen.
 
+import { html, rolesFor } from '../kit.mjs';
 import * as auth from '../auth.mjs';
-import { rolesFor } from '../hooks.mjs';
-import { html } from '../ui.mjs';
 
 const ICONS = {
   sessions: 'M3 5h14M3 10h14M3 15h9',
   inbox: 'M3 11l2.5-7h9L17 11v5H3zM3 11h4l1 2h4l1-2h4',
   definitions: 'M10 3v5M10 8 5 12M10 8l5 4M3.5 12h3v4h-3zM13.5 12h3v4h-3zM8.5 2.5h3v3h-3z',
+  memories: 'M5 3h10v14l-5-3.5L5 17z',
+  server: 'M3.5 4h13v5h-13zM3.5 11h13v5h-13zM6 6.5h.1M6 13.5h.1',
   theme: 'M10 3a7 7 0 1 0 7 7 5.5 5.5 0 0 1-7-7z',
   help: 'M7.5 7.5a2.5 2.5 0 1 1 3.6 2.2c-.8.4-1.1.9-1.1 1.8M10 14.5v.3',
   leave: 'M8 4H4v12h4M12 6.5 15.5 10 12 13.5M7.5 10h8',
@@ -20,9 +21,11 @@ export function Icon({ of }) {
 export function Rail({ at, me, open, theme, setTheme, help }) {
   const mine = (open ?? []).filter((question) => DECIDED.has(question.kind) && rolesFor(me, question).length > 0).length;
   const places = [
-    ['sessions', '#/', 'Sessions', !at || at === 'sessions' || at === 's'],
+    ['sessions', '#/', 'Sessions', !at || at === 'sessions' || at === 's' || at === 'diff'],
     ['inbox', '#/inbox', 'Inbox', at === 'inbox'],
     ['definitions', '#/definitions', 'Definitions', at === 'definitions'],
+    ...(me.allows.includes('memory') ? [['memories', '#/memories', 'Memories', at === 'memories']] : []),
+    ['server', '#/server', 'Server', at === 'server'],
   ];
   return html`
     <nav class="rail" aria-label="Console">

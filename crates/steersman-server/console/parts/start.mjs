@@ -1,10 +1,6 @@
 // The dialog that begins a session.
 
-import * as api from '../api.mjs';
-import { useAct, useApi, useApp } from '../hooks.mjs';
-import { html, useState } from '../ui.mjs';
-import { plain } from '../words.mjs';
-import { Dialog, Loaded, Trouble } from './bits.mjs';
+import { api, Dialog, html, Loaded, plain, Refused, useAct, useApi, useApp, useEffect, useRef, useState } from '../kit.mjs';
 
 export function Start({ close, definition, entry }) {
   const { me, go } = useApp();
@@ -12,6 +8,8 @@ export function Start({ close, definition, entry }) {
   const act = useAct((receipt) => go(['s', receipt.session]));
   const [chosen, choose] = useState({ definition, entry });
   const [message, say] = useState('');
+  const field = useRef(null);
+  useEffect(() => field.current?.focus(), [all.data === null]);
   if (!me.allows.includes('write')) {
     return html`<${Dialog} title="New session" close=${close}><p>Starting sessions needs the permission <code>write</code>, which this token does not have.</p><//>`;
   }
@@ -30,10 +28,10 @@ export function Start({ close, definition, entry }) {
               <label>Definition<select value=${found.name} onChange=${(event) => choose({ definition: event.target.value })}>${data.items.map((one) => html`<option>${one.name}</option>`)}</select></label>
               <label>Begins with<select value=${first} onChange=${(event) => choose({ definition: found.name, entry: event.target.value })}>${found.entry.map((one) => html`<option>${one}</option>`)}</select></label>
             </div>
-            ${found.description ? html`<p class="says">${plain(found.description)}</p>` : null}
-            <label>First message<textarea rows="4" autofocus value=${message} onInput=${(event) => say(event.target.value)}></textarea></label>
+            ${found.description && html`<p class="says">${plain(found.description)}</p>`}
+            <label>First message<textarea rows="4" ref=${field} value=${message} onInput=${(event) => say(event.target.value)}></textarea></label>
             <div class="buttons"><button type="submit" class="primary" disabled=${act.is === 'sent'}>Begin ${plain(found.name)}</button></div>
-            ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
+            <${Refused} act=${act} />
           </form>
         `;
       }}<//>

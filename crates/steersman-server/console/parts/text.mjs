@@ -21,14 +21,12 @@ export function Text({ text, as = 'markdown' }) {
   return html`<div class="markdown">${blocks(shown).map((one) => html`<${Block} of=${one} />`)}${more}</div>`;
 }
 
-/** A value of JSON. */
 export function Value({ value }) {
   const pieces = useMemo(() => json.pieces(value), [value]);
   if (pieces.length > json.MOST) return html`<pre class="text">${plain(JSON.stringify(value, null, 2))}</pre>`;
   return html`<pre class="json">${pieces.map(([kind, text]) => (kind === 'mark' ? text : html`<span class=${kind}>${plain(text)}</span>`))}</pre>`;
 }
 
-/** One line of text. */
 export function Line({ text }) {
   return html`<${Inline} of=${inline(text)} />`;
 }

@@ -1,21 +1,13 @@
 // What a session made: files with versions. Pictures and texts are shown, everything else is saved.
 
-import * as api from '../api.mjs';
-import { useAct, useApi, useApp } from '../hooks.mjs';
-import { Empty, Loaded, Trouble } from '../parts/bits.mjs';
+import { api, bytes, Empty, html, Loaded, plain, Refused, Text, Trouble, useAct, useApi, useApp, useEffect, useState } from '../kit.mjs';
 import { usePicture } from '../parts/graph.mjs';
-import { Text } from '../parts/text.mjs';
-import { html, useEffect, useState } from '../ui.mjs';
-import { bytes, plain } from '../words.mjs';
 
 /** The most bytes that are shown. What is longer is saved as a file. */
 const MOST = 1 << 20;
 
 export function Artifacts({ session, branch, live, query, to }) {
-  const all = useApi(api.path(['sessions', session, 'artifacts'], { branch }));
-  useEffect(() => {
-    if (live.head) all.reload();
-  }, [live.head]);
+  const all = useApi(api.of(session, ['artifacts'], { branch }), live.head);
   return html`<${Loaded} of=${all}>${(data) => {
     if (data.items.length === 0) return html`<div class="scroll"><${Empty} title="Nothing was made yet"><p>Reports, code and data that agents or people put into the session are here, each with its versions.</p><//></div>`;
     const chosen = data.items.find((one) => one.name === query.name && String(one.version) === query.version)
@@ -33,7 +25,7 @@ export function Artifacts({ session, branch, live, query, to }) {
 
 function Shown({ session, branch, of, done }) {
   const { me } = useApp();
-  const path = api.path(['sessions', session, 'artifacts', of.name], { branch, version: of.version });
+  const path = api.of(session, ['artifacts', of.name], { branch, version: of.version });
   const [text, set] = useState(null);
   const [problem, setProblem] = useState(null);
   const isPicture = /^image\/(png|jpeg|gif|webp|avif|svg\+xml)/.test(of.media) && of.len <= 20 * MOST;
@@ -52,13 +44,13 @@ function Shown({ session, branch, of, done }) {
   return html`
     <section class="file" aria-label=${of.name}>
       <header class="strip"><h2>${plain(of.name)}</h2><span class="meta">version ${of.version}, ${bytes(of.len)}, <code title="digest">${of.hash.slice(0, 12)}</code></span><span class="grow"></span>
-        ${me.allows.includes('decide') ? html`<${Rate} session=${session} of=${of} done=${done} />` : null}
+        ${me.allows.includes('decide') && html`<${Rate} session=${session} of=${of} done=${done} />`}
         <button type="button" class="small" onClick=${save}>Save</button></header>
       <div class="scroll">
-        ${problem ? html`<${Trouble} problem=${problem} />` : null}
-        ${isPicture ? html`<${Picture} path=${path} name=${of.name} />` : null}
-        ${isText && text !== null ? html`<${Text} text=${text} as=${/markdown/.test(of.media) ? 'markdown' : 'plain'} />` : null}
-        ${!isPicture && !isText ? html`<${Empty} title=${of.media}><p>It is not shown here. Save it to open it elsewhere.</p><//>` : null}
+        ${problem && html`<${Trouble} problem=${problem} />`}
+        ${isPicture && html`<${Picture} path=${path} name=${of.name} />`}
+        ${isText && text !== null && html`<${Text} text=${text} as=${/markdown/.test(of.media) ? 'markdown' : 'plain'} />`}
+        ${!isPicture && !isText && html`<${Empty} title=${of.media}><p>It is not shown here. Save it to open it elsewhere.</p><//>`}
       </div>
     </section>
   `;
@@ -73,8 +65,8 @@ function Picture({ path, name }) {
 function Rate({ session, of, done }) {
   const act = useAct(done);
   return html`
-    <label class="as">rating <select value=${of.rating ?? ''} disabled=${act.is === 'sent'} onChange=${(event) => event.target.value && act.run(api.path(['sessions', session, 'artifacts', of.name, 'rating']), { rating: Number(event.target.value), version: of.version })}>
+    <label class="as">rating <select value=${of.rating ?? ''} disabled=${act.is === 'sent'} onChange=${(event) => event.target.value && act.run(api.of(session, ['artifacts', of.name, 'rating']), { rating: Number(event.target.value), version: of.version })}>
       <option value="">none</option>${[1, 2, 3, 4, 5].map((n) => html`<option value=${n}>${n}</option>`)}</select></label>
-    ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
+    <${Refused} act=${act} />
   `;
 }

@@ -1,11 +1,7 @@
 // The branches of a session: where each left another one, and what became of it.
 
-import * as api from '../api.mjs';
-import { useAct, useApp } from '../hooks.mjs';
-import { Bars, Dialog, Trouble } from '../parts/bits.mjs';
-import { link } from '../route.mjs';
-import { html, useState } from '../ui.mjs';
-import { plain } from '../words.mjs';
+import { api, Bars, Head, html, link, plain, useApp, useState } from '../kit.mjs';
+import { Confirm } from '../parts/confirm.mjs';
 
 export function Branches({ session, page, reload }) {
   const { me, told } = useApp();
@@ -16,24 +12,26 @@ export function Branches({ session, page, reload }) {
   return html`
     <div class="scroll">
       <table class="grid stacks branches">
-        <thead><tr><th scope="col">Branch</th><th scope="col">Left</th><th scope="col" class="num">Last line</th><th scope="col">What became of it</th>${may ? html`<th scope="col"><span class="hidden">Acts</span></th>` : null}</tr></thead>
+        <${Head} of=${['Branch', 'Left', '#Last line', 'What became of it', '-Acts']} />
         <tbody>${rows.map(({ branch, depth }) => {
           const name = branch.label ?? branch.id;
           const isCurrent = name === page.current;
           return html`
             <tr class=${branch.superseded ? 'left' : ''}>
-              <th scope="row"><span class="indent" style=${{ width: `${depth * 1.25}rem` }}></span>${depth > 0 ? html`<span class="elbow" aria-hidden="true">└</span> ` : null}<a href=${link(['s', session], { branch: isCurrent ? undefined : name })}>${plain(name)}</a>${isCurrent ? html` <b class="count">current</b>` : null}${branch.dry ? html` <span class="class pure">dry</span>` : null}</th>
-              <td>${branch.from ? html`${branch.from.branch} <a href=${link(['s', session], { at: branch.from.line })}>@${branch.from.line}</a>` : '–'}</td>
-              <td class="num"><a href=${link(['s', session], { branch: name, at: branch.head })}>@${branch.head}</a></td>
+              <th scope="row"><span class="indent" style=${{ width: `${depth * 1.25}rem` }}></span>${depth > 0 && html`<span class="elbow" aria-hidden="true">└</span> `}<a href=${link(['s', session], { branch: isCurrent ? undefined : name })}>${plain(name)}</a>${isCurrent && html` <b class="count">current</b>`}${branch.dry && html` <span class="class pure">dry</span>`}</th>
+              <td data-label=${branch.from ? 'left' : undefined}>${branch.from ? html`${branch.from.branch} <a href=${link(['s', session], { at: branch.from.line })}>@${branch.from.line}</a>` : '–'}</td>
+              <td class="num" data-label="to"><a href=${link(['s', session], { branch: name, at: branch.head })}>@${branch.head}</a></td>
               <td>${fate(branch)}</td>
-              ${may ? html`<td class="acts">${isCurrent || branch.superseded ? null : html`
+              <td class="acts">${isCurrent ? null : html`<a class="button small" href=${link(['diff'], { a: `${session}:${page.current}`, b: `${session}:${name}` })}>Compare</a>`}
+                ${!may || isCurrent || branch.superseded ? null : html`
                 <button type="button" class="small" onClick=${() => want({ how: 'adopt', name })}>Adopt…</button>
+                <button type="button" class="small" onClick=${() => want({ how: 'join', name })}>Join…</button>
                 <button type="button" class="small" onClick=${() => want({ how: 'current', name })}>Make current…</button>
-                ${branch.ended ? null : html`<button type="button" class="small" onClick=${() => want({ how: 'cancel', name })}>Cancel…</button>`}`}</td>` : null}
+                ${branch.ended ? null : html`<button type="button" class="small" onClick=${() => want({ how: 'cancel', name })}>Cancel…</button>`}`}</td>
             </tr>`;
         })}</tbody>
       </table>
-      ${rows.length === 1 ? html`<p class="help">Open a row of the story to fork the session there, or to go back.</p>` : null}
+      ${rows.length === 1 && html`<p class="help">Open a row of the story to fork the session there, or to go back.</p>`}
       ${wanted ? html`<${Act} ...${wanted} session=${session} close=${() => want(null)} done=${(text) => {
         told(text);
         reload();
@@ -45,20 +43,15 @@ export function Branches({ session, page, reload }) {
 
 const ACTS = {
   adopt: ['Adopt', 'The session goes on with the lines of this branch, up to its first simulated effect. What it did to the world counts as done.', 'Adopted.'],
+  join: ['Join', 'What the branch comes to is told to the current branch, as the result of a call. It is told once the branch has ended.', 'It is joined once it has ended.'],
   current: ['Make current', 'Messages and events that name no branch go to this one from now on.', 'It is the current branch.'],
   cancel: ['Cancel', 'Everything that is open on this branch is cancelled. Other branches go on.', 'Cancelled.'],
 };
 
 function Act({ how, name, session, close, done }) {
   const [verb, says, told] = ACTS[how];
-  const act = useAct(() => done(told));
-  return html`
-    <${Dialog} title=${`${verb} ${name}?`} close=${close}>
-      <p>${says}</p>
-      <div class="buttons"><button type="button" autofocus class=${how === 'cancel' ? 'bad' : 'primary'} disabled=${act.is === 'sent'} onClick=${() => act.run(api.path(['sessions', session, 'branches', name, how]), {})}>${verb} ${plain(name)}</button></div>
-      ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
-    <//>
-  `;
+  const [path, body] = how === 'join' ? [['join'], { branches: [name] }] : [['branches', name, how], {}];
+  return html`<${Confirm} title=${`${verb} ${plain(name)}?`} verb=${`${verb} ${plain(name)}`} tone=${how === 'cancel' ? 'bad' : 'primary'} path=${api.of(session, [...path])} body=${body} close=${close} done=${() => done(told)}><p>${says}</p><//>`;
 }
 
 function fate(branch) {

@@ -1,19 +1,10 @@
 // What each model call saw, to the byte: as it was sent, what is new since the call before, and what the provider had cached.
 
-import * as api from '../api.mjs';
-import { useApi, useKeys } from '../hooks.mjs';
-import { Copy, Empty, Loaded } from '../parts/bits.mjs';
-import { Text, Value } from '../parts/text.mjs';
-import { link } from '../route.mjs';
+import { api, bytes, Copy, count, Empty, Head, html, link, Loaded, money, number, percent, plain, Text, useApi, useKeys, useMemo, useState, Value } from '../kit.mjs';
 import { words } from '../text/diff.mjs';
-import { html, useEffect, useMemo, useState } from '../ui.mjs';
-import { bytes, count, money, number, percent, plain } from '../words.mjs';
 
 export function Contexts({ session, branch, live, of, query, to }) {
-  const all = useApi(api.path(['sessions', session, 'contexts'], { branch }));
-  useEffect(() => {
-    if (live.head) all.reload();
-  }, [live.head]);
+  const all = useApi(api.of(session, ['contexts'], { branch }), live.head);
   const items = all.data?.items ?? [];
   const names = [...new Set(items.map((one) => one.name))];
   const agent = query.agent ?? '';
@@ -38,7 +29,7 @@ export function Contexts({ session, branch, live, of, query, to }) {
             <span class="meta">${count(shown.length, 'call')}, ${number(input)} input tokens, ${percent(sum(shown, 'cached'), input)} cached, ${money(sum(shown, 'micros') / 1e6)}</span>
           </div>
           <table class="grid calls-table">
-            <thead><tr><th scope="col" class="num">Asked</th><th scope="col">Agent</th><th scope="col" class="num">Input</th><th scope="col" class="num">Cached</th><th scope="col" class="num">Kept</th><th scope="col">Broke</th></tr></thead>
+            <${Head} of=${['#Asked', 'Agent', '#Input', '#Cached', '#Kept', 'Broke']} />
             <tbody>${shown.map((one) => html`
               <tr class=${one === chosen ? 'active' : ''} onClick=${(event) => !event.target.closest('a') && open(one)}>
                 <td class="num"><a href=${link(['s', session, 'contexts', one.effect], { branch, agent })} aria-current=${one === chosen ? 'true' : undefined}>@${one.wished}</a></td>
@@ -50,7 +41,7 @@ export function Contexts({ session, branch, live, of, query, to }) {
               </tr>`)}</tbody>
           </table>
         </div>
-        ${chosen ? html`<${Call} key=${chosen.effect} session=${session} branch=${branch} call=${chosen} items=${items} back=${to('contexts', { agent })} />` : null}
+        ${chosen && html`<${Call} key=${chosen.effect} session=${session} branch=${branch} call=${chosen} items=${items} back=${to('contexts', { agent })} />`}
       </div>
     `;
   }}<//>`;
@@ -68,12 +59,14 @@ function nearest(items, line) {
 }
 
 function Call({ session, branch, call, items, back }) {
-  const place = (show) => api.path(['sessions', session, 'contexts', call.effect], { branch, show });
+  const place = (show) => api.of(session, ['contexts', call.effect], { branch, show });
   const whole = useApi(place('whole'));
   const why = useApi(place('why'));
-  const change = useApi(place('diff'));
+  // The first call of an agent has none before it.
+  const isFirst = !items.some((one) => one.name === call.name && one.wished < call.wished);
+  const change = useApi(isFirst ? null : place('diff'));
   const before = change.data ? items.find((one) => one.answered === change.data.before && one.name === call.name) : undefined;
-  const earlier = useApi(before ? api.path(['sessions', session, 'contexts', before.effect], { branch }) : null);
+  const earlier = useApi(before ? api.of(session, ['contexts', before.effect], { branch }) : null);
   return html`
     <section class="context" aria-label="Context">
       <a class="back" href=${back}>All calls</a>
@@ -90,14 +83,14 @@ function Call({ session, branch, call, items, back }) {
             <span class="grow"></span>
             <${Copy} text=${JSON.stringify(data, null, 2)} label="Copy JSON" />
           </header>
-          ${data.as_sent === false ? html`<p class="bar warn">This version of the program renders the context in another way than it was sent.</p>` : null}
-          <div class="shares" aria-hidden="true">${rows.map((row) => html`<i class=${row.is} style=${{ flexGrow: row.bytes }} title=${`${row.part}, ${bytes(row.bytes)}`}></i>`)}${cached > 0 ? html`<b style=${{ left: `${(100 * cached) / data.bytes}%` }}></b>` : null}</div>
+          ${data.as_sent === false && html`<p class="bar warn">This version of the program renders the context in another way than it was sent.</p>`}
+          <div class="shares" aria-hidden="true">${rows.map((row) => html`<i class=${row.is} style=${{ flexGrow: row.bytes }} title=${`${row.part}, ${bytes(row.bytes)}`}></i>`)}${cached > 0 && html`<b style=${{ left: `${(100 * cached) / data.bytes}%` }}></b>`}</div>
           <p class="meta legend"><span><i class="kept"></i>${bytes(Math.min(prefix, data.bytes))} kept from ${before ? html`the call <a href=${link(['s', session, 'contexts', before.effect], { branch })}>@${before.wished}</a>` : 'before'}</span><span><i class="new"></i>${bytes(Math.max(0, data.bytes - prefix))} new</span>${usage ? html`<span>${number(usage.cached)} of ${number(usage.input)} tokens were cached by the provider</span>` : null}${change.data?.broke ? html`<span class="badly">${plain(change.data.broke)} changed</span>` : null}</p>
           <ol class="segments">${rows.map((row) => html`<${Segment} key=${row.at} row=${row} old=${replaced(row, rows, earlier.data)} session=${session} branch=${branch} />`)}</ol>
           ${change.data?.gone.length > 0 ? html`<h3>Gone since the call before</h3><ul class="gone">${change.data.gone.map((one) => html`<li><b>${plain(one.part)}</b> ${bytes(one.bytes)} <span>${plain(one.says)}</span></li>`)}</ul>` : null}
           ${why.data?.absent.length > 0 ? html`<h3>Left out by a policy</h3><ul class="gone">${why.data.absent.map((one) => html`<li><b>${plain(one.what ?? one.part ?? '')}</b> <span>${plain(JSON.stringify(one))}</span></li>`)}</ul>` : null}
-          ${data.params && Object.keys(data.params).length > 0 ? html`<h3>Parameters</h3><${Value} value=${data.params} />` : null}
-          ${data.output ? html`<h3>Form of the answer</h3><${Value} value=${data.output} />` : null}
+          ${data.params && Object.keys(data.params).length > 0 && html`<h3>Parameters</h3><${Value} value=${data.params} />`}
+          ${data.output && html`<h3>Form of the answer</h3><${Value} value=${data.output} />`}
         `;
       }}<//>
     </section>
@@ -123,7 +116,6 @@ function replaced(row, rows, earlier) {
   return old && said(old.content);
 }
 
-/** Returns the text of a segment. */
 function said(content) {
   const [[kind, value]] = Object.entries(content);
   if (typeof value === 'string') return value;

@@ -1,13 +1,8 @@
 // The definitions that the server serves, each with its drawing, and the entries that begin sessions.
 
-import * as api from '../api.mjs';
-import { useApi } from '../hooks.mjs';
-import { Command, Empty, Loaded } from '../parts/bits.mjs';
+import { api, Command, Empty, html, link, Loaded, plain, useApi, useState } from '../kit.mjs';
 import { Graph } from '../parts/graph.mjs';
 import { Start } from '../parts/start.mjs';
-import { link } from '../route.mjs';
-import { html, useState } from '../ui.mjs';
-import { plain } from '../words.mjs';
 
 export function Definitions({ definition }) {
   const all = useApi(api.path(['definitions']));
@@ -24,7 +19,7 @@ export function Definitions({ definition }) {
               <header><a class="where" href=${link(['definitions', one.name])}>${plain(one.name)}</a><span class="from">${plain(one.description ?? '')}</span><span class="grow"></span><code title="digest">${one.digest.slice(0, 8)}</code></header>
               <div class="buttons">${one.entry.map((entry) => html`<button type="button" onClick=${() => start({ definition: one.name, entry })}>Talk to ${plain(entry)}…</button>`)}
                 <a href=${link([], { where: `definition = ${one.name}` })}>its sessions</a></div>
-              ${definition ? html`<${Graph} parts=${['definitions', one.name]} />` : null}
+              ${definition && html`<${Graph} parts=${['definitions', one.name]} />`}
             </article>
           `,
         )}</div>`;

@@ -1,23 +1,14 @@
 // What a session did to the world, or may have done.
 
-import * as api from '../api.mjs';
-import { useApi, useApp } from '../hooks.mjs';
-import { Empty, Loaded } from '../parts/bits.mjs';
-import { Value } from '../parts/text.mjs';
-import { link } from '../route.mjs';
-import { html, useEffect, useState } from '../ui.mjs';
-import { call, count, plain } from '../words.mjs';
+import { api, call, count, Empty, Head, html, link, Loaded, plain, useApi, useApp, useState, Value } from '../kit.mjs';
 import { Card } from './inbox.mjs';
 
 const CLASSES = ['unsafe', 'idempotent', 'read', 'pure'];
 
 export function Effects({ session, branch, live, asked, query, to, reload }) {
   const { told, go } = useApp();
-  const all = useApi(api.path(['sessions', session, 'effects'], { branch }));
+  const all = useApi(api.of(session, ['effects'], { branch }), live.head);
   const [open, show] = useState(new Set());
-  useEffect(() => {
-    if (live.head) all.reload();
-  }, [live.head]);
   const doubts = asked.filter((one) => one.kind === 'doubt' && (!branch || one.branch === branch));
   const of = query.class ?? '';
   const turn = (id) => {
@@ -46,19 +37,19 @@ export function Effects({ session, branch, live, asked, query, to, reload }) {
               : html`<p class="help">Nothing has touched the world.</p>`}
           </div>
           <table class="grid stacks effects">
-            <thead><tr><th scope="col" class="num">Line</th><th scope="col">Call</th><th scope="col">Class</th><th scope="col">Standing</th><th scope="col" class="num">Attempts</th><th scope="col">Branch</th></tr></thead>
+            <${Head} of=${['#Line', 'Call', 'Class', 'Standing', '#Attempts', 'Branch']} />
             <tbody>${shown.map((effect) => html`
               <tr class=${tone(effect)}>
                 <td class="num"><a href=${link(['s', session], { at: effect.line, branch })}>@${effect.line}</a></td>
                 <td class="main"><button type="button" class="quiet fold" aria-expanded=${open.has(effect.effect)} onClick=${() => turn(effect.effect)}><code>${plain(call(effect.tool, effect.args)).slice(0, 220)}</code></button>
-                  ${open.has(effect.effect) ? html`<${Value} value=${effect.args} />` : null}</td>
+                  ${open.has(effect.effect) && html`<${Value} value=${effect.args} />`}</td>
                 <td><span class=${`class ${effect.class}`}>${effect.class}</span></td>
                 <td><span class="standing">${plain(effect.standing)}</span>${effect.by ? ` by ${plain(effect.by)}` : ''}${effect.repeats ? html`<br /><span class="badly">repeats ${effect.repeats}${effect.allowed ? `, allowed by ${plain(effect.allowed)}` : ''}</span>` : ''}</td>
                 <td class="num attempts">${effect.attempts || '–'}</td>
                 <td class="of-branch">${effect.branch === 'main' ? 'main' : html`<code>${effect.branch}</code>`}</td>
               </tr>`)}</tbody>
           </table>
-          ${shown.length < data.items.length ? html`<p class="help">${count(data.items.length - shown.length, 'effect')} of other classes.</p>` : null}
+          ${shown.length < data.items.length && html`<p class="help">${count(data.items.length - shown.length, 'effect')} of other classes.</p>`}
         `;
       }}<//>
     </div>

@@ -1,15 +1,9 @@
 // The questions of all sessions: those that the token may answer first, soonest due on top.
 
-import * as api from '../api.mjs';
-import { rolesFor, useApi, useApp, useCalm, useKeys, useStream } from '../hooks.mjs';
-import { Ago, Bars, Due, Empty, Trouble } from '../parts/bits.mjs';
+import { Ago, api, Bars, Due, Empty, html, Line, link, plain, rolesFor, Trouble, useApi, useApp, useCalm, useKeys, useMemo, useState, useStream } from '../kit.mjs';
 import { Live } from '../parts/live.mjs';
 import { Answer, Facts, kindWord } from '../parts/question.mjs';
 import { DECIDED } from '../parts/rail.mjs';
-import { Line } from '../parts/text.mjs';
-import { link } from '../route.mjs';
-import { html, useMemo, useState } from '../ui.mjs';
-import { plain } from '../words.mjs';
 
 const ALL = api.path(['questions'], { limit: 200 });
 const WAITING = 'status = waits or status = doubt';
@@ -42,18 +36,16 @@ export function Inbox({ query }) {
         <${Live} of=${stream} />
       </header>
       <div class="scroll">
-        ${asked.problem ? html`<${Trouble} problem=${asked.problem} again=${asked.reload} />` : null}
-        ${!asked.data && !asked.problem ? html`<${Bars} />` : null}
-        ${asked.data && mine.length + others.length + waits.length === 0
-          ? html`<${Empty} title="Nobody is asked"><p>What waits for a person is here, from all sessions, soonest due first.</p><//>`
-          : null}
+        ${asked.problem && html`<${Trouble} problem=${asked.problem} again=${asked.reload} />`}
+        ${!asked.data && !asked.problem && html`<${Bars} />`}
+        ${asked.data && mine.length + others.length + waits.length === 0 && html`<${Empty} title="Nobody is asked"><p>What waits for a person is here, from all sessions, soonest due first.</p><//>`}
         ${mine.map((one, at) => html`<${Card} key=${one.session + one.id} question=${one} focus=${at === 0 ? focused : 0} done=${(text) => {
           told(text);
           reload();
         }} />`)}
-        ${others.length > 0 ? html`<h2 class="section">For others</h2>` : null}
+        ${others.length > 0 && html`<h2 class="section">For others</h2>`}
         ${others.map((one) => html`<${Card} key=${one.session + one.id} question=${one} />`)}
-        ${waits.length > 0 ? html`<h2 class="section">Waits without a person</h2>` : null}
+        ${waits.length > 0 && html`<h2 class="section">Waits without a person</h2>`}
         ${waits.map((one) => html`<${Card} key=${one.session + one.id} question=${one} />`)}
         ${asked.data?.items.length === 200 ? html`<p class="help">These are the 200 that are due first. Answer some to see others.</p>` : null}
       </div>
@@ -71,7 +63,7 @@ export function Card({ question, focus, done, alone }) {
         <span class="from">${plain(question.agent)}${question.branch === 'main' ? '' : html` on <code>${question.branch}</code>`}</span>
         <span class="grow"></span>
         <span class="since">asked <${Ago} at=${question.since} /> ago</span>
-        ${question.due ? html`<span class="ends">ends in <${Due} at=${question.due} /></span>` : null}
+        ${question.due && html`<span class="ends">ends in <${Due} at=${question.due} /></span>`}
       </header>
       <p class="asks"><${Line} text=${question.text} /></p>
       <${Facts} question=${question} />

@@ -1,15 +1,11 @@
 // One question on a page of its own: the address that protocols hand out, and the form for a secret. Nothing else of the session is here.
 
-import * as api from '../api.mjs';
-import { useApi, useApp } from '../hooks.mjs';
-import { Loaded } from '../parts/bits.mjs';
-import { link } from '../route.mjs';
-import { html, useState } from '../ui.mjs';
+import { api, html, link, Loaded, useApi, useApp, useState } from '../kit.mjs';
 import { Card } from './inbox.mjs';
 
 export function QuestionPage({ session, question }) {
   const { open } = useApp();
-  const asked = useApi(api.path(['sessions', session, 'questions']));
+  const asked = useApi(api.of(session, ['questions']));
   const [done, set] = useState(null);
   return html`
     <main id="content" class="screen" tabindex="-1">

@@ -1,23 +1,21 @@
 // One session: what is above its tabs, and the tabs.
 
-import * as api from '../api.mjs';
-import { useAct, useApi, useApp, useCalm, useKeys, useStream } from '../hooks.mjs';
+import { api, count, html, link, money, number, plain, Status, Trouble, useApi, useApp, useCalm, useEffect, useKeys, useReducer, useRef, useState, useStream } from '../kit.mjs';
 import { begin, caughtUp, fold } from '../model.mjs';
-import { Dialog, Status, Trouble } from '../parts/bits.mjs';
+import { Confirm } from '../parts/confirm.mjs';
 import { Live } from '../parts/live.mjs';
-import { link } from '../route.mjs';
-import { html, useEffect, useReducer, useRef, useState } from '../ui.mjs';
-import { count, money, number, plain } from '../words.mjs';
 import { Artifacts } from './artifacts.mjs';
 import { Branches } from './branches.mjs';
 import { Contexts } from './contexts.mjs';
 import { Effects } from './effects.mjs';
 import { Graph } from '../parts/graph.mjs';
+import { SessionMap } from './map.mjs';
 import { State } from './state.mjs';
 import { Story } from './story.mjs';
 
 const TABS = [
   ['story', 'Story', 'read'],
+  ['map', 'Map', 'read'],
   ['contexts', 'Contexts', 'context'],
   ['effects', 'Effects', 'read'],
   ['state', 'State', 'read'],
@@ -29,7 +27,7 @@ const TABS = [
 export function Session({ session, tab, of, query }) {
   const { me, go, told, open } = useApp();
   const page = useApi(api.path(['sessions', session]));
-  const asked = useApi(api.path(['sessions', session, 'questions']));
+  const asked = useApi(api.of(session, ['questions']));
   const [live, hear] = useReducer((state, event) => (event.caughtUp === undefined ? fold(state, event) : caughtUp(state, event.caughtUp)), null, begin);
   const [stops, stop] = useState(false);
   const composer = useRef(null);
@@ -39,7 +37,7 @@ export function Session({ session, tab, of, query }) {
     open.reload();
   }, 300);
   const heard = useFrames(hear);
-  const stream = useStream(api.path(['sessions', session, 'events'], { from: 'now' }), (event, kind) => {
+  const stream = useStream(api.of(session, ['events'], { from: 'now' }), (event, kind) => {
     heard(event);
     if (kind === 'hello' || event.line !== undefined || kind === 'settled') reload();
   });
@@ -52,6 +50,10 @@ export function Session({ session, tab, of, query }) {
     c: () => composer.current?.focus(),
   });
 
+  useEffect(() => {
+    document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, [tab, page.data === null]);
+
   if (page.problem && !page.data) {
     return html`<main id="content" class="screen" tabindex="-1"><header class="top"><h1><a href="#/">Sessions</a> / <code>${session.slice(0, 6)}</code></h1></header><${Trouble} problem=${page.problem} again=${page.reload} /></main>`;
   }
@@ -59,6 +61,7 @@ export function Session({ session, tab, of, query }) {
   const parts = { session, branch, live, page: row, asked: asked.data?.items ?? [], query, reload, to, hear };
   const screens = {
     story: html`<${Story} ...${parts} composer=${composer} />`,
+    map: html`<${SessionMap} ...${parts} />`,
     contexts: html`<${Contexts} ...${parts} of=${of} />`,
     effects: html`<${Effects} ...${parts} />`,
     state: html`<${State} ...${parts} />`,
@@ -71,21 +74,23 @@ export function Session({ session, tab, of, query }) {
     <main id="content" class="screen" tabindex="-1">
       <header class="top">
         <h1><a href="#/" class="up">Sessions</a> <span class="of">/</span> ${row ? plain(row.network) : ''} <code>${session.slice(0, 6)}</code></h1>
-        ${row ? html`<${Status} of=${row.status} note=${row.holds?.length ? `for ${row.holds[0].by.join(', ')}` : ''} />` : null}
-        ${row ? html`<${Chooser} row=${row} branch=${branch} to=${(name) => go(['s', session, ...(tab === 'story' ? [] : [tab])], { branch: name })} />` : null}
+        ${row && html`<${Status} of=${row.status} note=${row.holds?.length ? `for ${row.holds[0].by.join(', ')}` : ''} />`}
+        ${row && html`<${Chooser} row=${row} branch=${branch} to=${(name) => go(['s', session, ...(tab === 'story' ? [] : [tab])], { branch: name })} />`}
         <span class="grow"></span>
-        ${row ? html`<dl class="facts-line"><div class="less"><dd>${number(row.line)}</dd><dt>lines</dt></div><div class="less"><dd>${number(row.model_calls)}</dd><dt>model calls</dt></div><div><dd>${number(row.tokens)}</dd><dt>tokens</dt></div>${row.cost ? html`<div><dd>${money(row.cost)}</dd><dt>cost</dt></div>` : null}</dl>` : null}
+        ${row && html`<dl class="facts-line"><div class="less"><dd>${number(row.line)}</dd><dt>lines</dt></div><div class="less"><dd>${number(row.model_calls)}</dd><dt>model calls</dt></div><div><dd>${number(row.tokens)}</dd><dt>tokens</dt></div>${row.cost ? html`<div><dd>${money(row.cost)}</dd><dt>cost</dt></div>` : null}</dl>`}
         <${Live} of=${stream} />
-        ${me.allows.includes('write') ? html`<button type="button" disabled=${!isOpen} onClick=${() => stop(true)}>Stop…</button>` : null}
+        ${me.allows.includes('write') && html`<button type="button" disabled=${!isOpen} onClick=${() => stop(true)}>Stop…</button>`}
       </header>
       ${row?.orders?.length ? html`<p class="bar warn">${row.orders.join('; ')}</p>` : null}
       ${row?.status === 'interrupted' ? html`<p class="bar warn">Nobody drives this session. <code>steersman serve</code> or <code>steersman run --all</code> goes on with it.</p>` : null}
+      ${rerunOf(row)}
       <nav class="tabs" aria-label="Parts of the session">${tabs.map(([name, word], at) => html`<a href=${to(name)} aria-current=${tab === name ? 'page' : undefined} title=${`key ${at + 1}`}>${word}${badge(name, row)}</a>`)}</nav>
       ${screens[tab] && tabs.some(([name]) => name === tab) ? screens[tab] : html`<div class="empty"><h2>There is no such part</h2><p>${TABS.some(([name]) => name === tab) ? 'This token does not allow it.' : ''} <a href=${to('story')}>The story</a></p></div>`}
-      ${stops ? html`<${Stop} session=${session} row=${row} close=${() => stop(false)} done=${() => {
+      ${stops && html`<${Stop} session=${session} row=${row} close=${() => stop(false)} done=${() => {
         told('Cancelled what was open.');
+        stop(false);
         reload();
-      }} />` : null}
+      }} />`}
     </main>
   `;
 }
@@ -102,6 +107,12 @@ function useFrames(hear) {
       for (const one of waiting.current.splice(0)) hear(one);
     });
   };
+}
+
+function rerunOf(row) {
+  const [, of, line] = /^(\w+)(?:@(\d+))?$/.exec(row?.labels?.rerun_of ?? '') ?? [];
+  if (!of) return null;
+  return html`<p class="bar">A rerun of <a href=${link(['s', of], { at: line })}><code>${of.slice(0, 6)}</code>${line ? ` from @${line}` : ''}</a>. <a href=${link(['diff'], { a: of, b: row.session })}>The differences</a></p>`;
 }
 
 function badge(name, row) {
@@ -127,20 +138,11 @@ function Chooser({ row, branch, to }) {
 }
 
 function Stop({ session, row, close, done }) {
-  const act = useAct(() => {
-    done();
-    close();
-  });
   const open = (row?.effects ?? []).filter((effect) => ['running', 'wished'].includes(effect.standing));
   return html`
-    <${Dialog} title="Stop this turn?" close=${close}>
+    <${Confirm} title="Stop this turn?" verb="Cancel what is open" path=${api.of(session, ['cancel'])} body=${{ what: 'turn' }} close=${close} done=${done}>
       <p>Everything that is open is cancelled: ${count(open.length, 'call')} and ${count(row?.holds?.length ?? 0, 'question')}. What has begun and cannot be stopped may still happen; it is then in doubt.</p>
       <p>The session stays, and takes the next message.</p>
-      <div class="buttons">
-        <button type="button" class="bad" disabled=${act.is === 'sent'} onClick=${() => act.run(api.path(['sessions', session, 'cancel']), { what: 'turn' })}>Cancel what is open</button>
-        <button type="button" class="quiet" autofocus onClick=${close}>Leave it</button>
-      </div>
-      ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
     <//>
   `;
 }

@@ -1,9 +1,7 @@
 // The page of somebody without a token.
 
+import { Command, html, plain, useRef } from '../kit.mjs';
 import * as auth from '../auth.mjs';
-import { Command } from '../parts/bits.mjs';
-import { html, useRef } from '../ui.mjs';
-import { plain } from '../words.mjs';
 
 export function SignIn({ why, again }) {
   const field = useRef(null);

@@ -1,22 +1,12 @@
 // The state of a session, as of any of its lines.
 
-import * as api from '../api.mjs';
-import { useApi } from '../hooks.mjs';
-import { Empty, Loaded } from '../parts/bits.mjs';
-import { Text, Value } from '../parts/text.mjs';
-import { html, useEffect, useState } from '../ui.mjs';
-import { plain } from '../words.mjs';
+import { api, Empty, html, Loaded, plain, Text, useApi, useEffect, useState, Value } from '../kit.mjs';
 
 export function State({ session, branch, live, query, to }) {
   const at = query.at ? Number(query.at) : undefined;
-  const state = useApi(api.path(['sessions', session, 'state'], { branch, at }));
-  const newest = useApi(api.path(['sessions', session, 'state'], { branch }));
+  const state = useApi(api.of(session, ['state'], { branch, at }), at === undefined ? live.head : undefined);
+  const newest = useApi(api.of(session, ['state'], { branch }), live.head);
   const [wanted, want] = useState(at);
-  useEffect(() => {
-    if (!live.head) return;
-    newest.reload();
-    if (at === undefined) state.reload();
-  }, [live.head]);
   useEffect(() => {
     if (wanted === at) return undefined;
     const timer = setTimeout(() => location.replace(to('state', { at: wanted })), 120);

@@ -1,14 +1,9 @@
 // What happened in a session, row by row, live.
 
-import * as api from '../api.mjs';
-import { useAct, useApp, useKeys } from '../hooks.mjs';
+import { api, Bars, clock, Empty, focusOn, html, link, number, plain, Refused, span, Trouble, useAct, useApp, useCallback, useEffect, useKeys, useMemo, useRef, useState } from '../kit.mjs';
 import { appended, prepended } from '../model.mjs';
-import { link } from '../route.mjs';
-import { Bars, Empty, Trouble } from '../parts/bits.mjs';
 import { Pane } from '../parts/pane.mjs';
 import { Rows } from '../rows.mjs';
-import { html, useCallback, useEffect, useMemo, useRef, useState } from '../ui.mjs';
-import { clock, number, plain, span } from '../words.mjs';
 import { Card } from './inbox.mjs';
 
 /** Rows of a page, and the most characters of a text that a row shows. */
@@ -27,21 +22,24 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
   const [atEnd, setAtEnd] = useState(true);
   const [seen, setSeen] = useState(0);
   const busy = useRef(false);
+  const reading = useRef(0);
   const [turn, next] = useState(0);
-  const path = (more) => api.path(['sessions', session, 'story'], { branch, limit: PAGE, chars: CHARS, ...more });
+  const path = (more) => api.of(session, ['story'], { branch, limit: PAGE, chars: CHARS, ...more });
 
   const read = useCallback(async (more, join) => {
     if (busy.current) return;
     busy.current = true;
+    const mine = reading.current;
     try {
       const part = await api.get(path(more));
+      if (mine !== reading.current) return;
       setProblem(null);
       join(part);
       next((n) => n + 1);
     } catch (error) {
-      setProblem(error);
+      if (mine === reading.current) setProblem(error);
     } finally {
-      busy.current = false;
+      if (mine === reading.current) busy.current = false;
     }
   }, [session, branch]);
 
@@ -53,6 +51,9 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
       hear({ caughtUp: part.head });
     });
   useEffect(() => {
+    // What is still read of another branch is not for this one.
+    reading.current += 1;
+    busy.current = false;
     set(null);
     whole();
   }, [session, branch]);
@@ -103,7 +104,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
   const close = () => {
     openPane(null);
     named(undefined);
-    document.querySelector('.rows')?.focus();
+    focusOn('.rows');
   };
   const jump = (step) => {
     const at = items.findIndex((row) => row.key === active);
@@ -124,7 +125,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
     Escape: close,
     '}': () => jump(1),
     '{': () => jump(-1),
-    a: () => document.querySelector('.questions .answer')?.querySelector('button, input')?.focus(),
+    a: () => focusOn('.questions .answer :is(button, input)'),
   });
   const chosen = items.find((row) => row.key === pane);
 
@@ -133,7 +134,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
   return html`
     <div class=${chosen ? 'split open' : 'split'}>
       <div class="story">
-        ${problem ? html`<${Trouble} problem=${problem} again=${whole} />` : null}
+        ${problem && html`<${Trouble} problem=${problem} again=${whole} />`}
         ${items.length === 0 && writing.length === 0 ? html`<${Empty} title="Nothing has happened yet"><p>Rows come as soon as a process drives the session.</p><//>` : html`
           <${Rows}
             label="Story"
@@ -147,14 +148,14 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
             stuck=${setAtEnd}
             estimate=${30}
             classOf=${(row) => `story-row ${row.tone} ${row.of !== undefined ? 'inner' : ''}`}
-            head=${before !== null ? html`<button type="button" class="quiet small earlier" onClick=${earlier}>Earlier rows</button>` : null}
+            head=${before !== null && html`<button type="button" class="quiet small earlier" onClick=${earlier}>Earlier rows</button>`}
             row=${(row) => html`<${Told} row=${row} />`}
             tail=${writing.map((one) => html`<div class="row story-row writing" key=${one.effect} role="presentation"><span></span><span class="who">${plain(one.agent ?? '')}</span><span class="what"><span class="clamp">${plain(one.text)}<i class="caret" aria-hidden="true"></i></span></span><span class="note">writing</span><span></span></div>`)}
           />`}
-        ${!atEnd ? html`<button type="button" class="follow" onClick=${() => {
+        ${!atEnd && html`<button type="button" class="follow" onClick=${() => {
           const list = document.querySelector('.rows');
           list.scrollTop = list.scrollHeight;
-        }}>${fresh > 0 ? `${number(fresh)} new ↓` : 'To the end ↓'}</button>` : null}
+        }}>${fresh > 0 ? `${number(fresh)} new ↓` : 'To the end ↓'}</button>`}
         ${asked.length > 0
           ? html`<section class="questions" aria-label="Open questions">${asked.filter((one) => !branch || one.branch === branch).slice(0, 5).map((one) => html`<${Card} key=${one.id} question=${one} alone=${one.kind !== 'input'} done=${(text) => {
               told(text);
@@ -163,7 +164,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
           : null}
         <${Say} session=${session} branch=${branch} field=${composer} about=${about} done=${reload} />
       </div>
-      ${chosen ? html`<${Pane} key=${chosen.key} session=${session} branch=${branch} row=${chosen} question=${open.get(chosen.line)} close=${close} go=${go} />` : null}
+      ${chosen && html`<${Pane} key=${chosen.key} session=${session} branch=${branch} row=${chosen} question=${open.get(chosen.line)} close=${close} go=${go} />`}
     </div>
   `;
 }
@@ -205,7 +206,7 @@ function Say({ session, branch, field, about, done }) {
   if (!me.allows.includes('write')) return null;
   const send = (event) => {
     event?.preventDefault();
-    if (text.trim()) act.run(api.path(['sessions', session, 'messages']), { text, branch });
+    if (text.trim()) act.run(api.of(session, ['messages']), { text, branch });
   };
   const waits = act.is === 'taken' && act.receipt.fate !== 'taken' ? `It is on disk. ${act.receipt.why ?? 'The session takes it when it is driven again.'}` : null;
   return html`
@@ -215,7 +216,7 @@ function Say({ session, branch, field, about, done }) {
         if (event.key === 'Escape') event.target.blur();
       }}></textarea>
       <button type="submit" class="primary" disabled=${act.is === 'sent' || !text.trim()}>${act.is === 'sent' ? 'Sent' : 'Say'}</button>
-      ${act.is === 'refused' ? html`<${Trouble} problem=${act.problem} />` : null}
+      <${Refused} act=${act} />
       ${waits ? html`<p class="says" role="status">${plain(waits)}</p>` : null}
     </form>
   `;

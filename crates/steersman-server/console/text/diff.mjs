@@ -19,17 +19,32 @@ export function words(before, after) {
   ]);
 }
 
+/** Returns two lists as rows: what both have is in one row, and what differs stands side by side. A side without an item is `undefined`. */
+export function rows(before, after) {
+  const out = [];
+  let waiting = [];
+  for (const piece of between(before, after)) {
+    if (piece.is === 'gone') {
+      out.push({ a: piece.text, same: false });
+      waiting.push(out.length - 1);
+    } else if (piece.is === 'came') {
+      const at = waiting.shift();
+      if (at === undefined) out.push({ b: piece.text, same: false });
+      else out[at].b = piece.text;
+    } else {
+      waiting = [];
+      out.push({ a: piece.text, b: piece.text, same: true });
+    }
+  }
+  return out;
+}
+
 function split(text) {
   return text.match(/\w+|\s+|[^\w\s]/gu) ?? [];
 }
 
 function between(a, b) {
-  if (a.length + b.length > MOST) {
-    return [
-      { is: 'gone', text: a.join('') },
-      { is: 'came', text: b.join('') },
-    ];
-  }
+  if (a.length + b.length > MOST) return [...a.map((text) => ({ is: 'gone', text })), ...b.map((text) => ({ is: 'came', text }))];
   const width = b.length + 1;
   const longest = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i -= 1) {

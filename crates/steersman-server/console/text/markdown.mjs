@@ -1,7 +1,6 @@
 // A small part of Markdown, as data: headings, lists, quotes, code, tables as code, emphasis, and links that are not followed by
 // themselves. Pure. What is not understood stays text, and nothing becomes markup.
 
-/** Returns the blocks of a text. */
 export function blocks(text) {
   const rows = text.split('\n');
   const out = [];

@@ -1,10 +1,13 @@
 //! The console: its files, the way they are served, and what it asks the API for.
 
 use crate::world::{Answer, SCRIPT, World, whole};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman::runtime::store::memory::MemoryStore;
@@ -76,14 +79,18 @@ fn the_libraries_are_those_that_the_list_names() {
 
 #[test]
 fn the_files_are_small_and_make_no_markup_of_texts() {
-    let (mut all, mut lines) = (0, 0);
+    let mut lines = 0;
     for (name, bytes) in files().into_iter().filter(|(name, _)| is_served(name)) {
-        all += bytes.len();
         let text = String::from_utf8(bytes).unwrap();
         if name.starts_with("vendor/") {
             continue;
         }
         lines += text.lines().count();
+        // Nothing follows a comment on its line, because the program serves the line empty.
+        for line in text.lines().map(str::trim) {
+            let is_whole = !line.starts_with("/*") || !line.contains("*/") || line.ends_with("*/");
+            assert!(is_whole, "{name}: {line}");
+        }
         assert!(text.lines().count() < 800, "{name}");
         for word in [
             "innerHTML",
@@ -106,7 +113,40 @@ fn the_files_are_small_and_make_no_markup_of_texts() {
         }
     }
     assert!(lines > 1000, "{lines}");
+}
+
+#[tokio::test]
+async fn all_that_a_browser_loads_is_small() {
+    let world = world(Some(Console::Embedded)).await;
+    let (mut all, mut packed) = (0, GzEncoder::new(Vec::new(), Compression::best()));
+    for (name, _) in files().into_iter().filter(|(name, _)| is_served(name)) {
+        let answer = get(&world, &format!("/console/{name}")).await.is(200);
+        let text = answer.as_str().unwrap().to_owned();
+        all += text.len();
+        packed.write_all(text.as_bytes()).unwrap();
+    }
+    let packed = packed.finish().unwrap().len();
     assert!(all <= 250 * 1024, "the console has {all} bytes");
+    assert!(
+        packed <= 70 * 1024,
+        "the console has {packed} bytes, packed"
+    );
+}
+
+/// The source without what is a comment, line for line. No text of the console has a line that looks like one.
+fn bare(name: &str, text: &str) -> String {
+    let is_code = matches!(name.rsplit('.').next(), Some("mjs" | "css"));
+    let is_own = is_code && !name.starts_with("vendor/");
+    let mut is_inside = false;
+    let line = |line: &str| {
+        let line = line.trim_end_matches('\n');
+        is_inside |= line.trim().starts_with("/*");
+        let is_comment = is_inside || line.trim().starts_with("//");
+        is_inside &= !line.trim().ends_with("*/");
+        let kept = if is_comment && is_own { "" } else { line };
+        format!("{kept}\n")
+    };
+    text.split_inclusive('\n').map(line).collect()
 }
 
 #[tokio::test]
@@ -126,10 +166,12 @@ async fn the_program_has_all_files_of_the_folder() {
             _ => "image/svg+xml",
         };
         assert_eq!(media, known, "{name}");
-        assert_eq!(
-            answer.is(200),
-            Json::String(String::from_utf8(bytes).unwrap())
-        );
+        let (got, text) = (answer.is(200), String::from_utf8(bytes).unwrap());
+        let got = got.as_str().unwrap();
+        assert_eq!(got.lines().count(), text.lines().count(), "{name}");
+        assert_eq!(got.trim_end(), bare(&name, &text).trim_end(), "{name}");
+        let is_comment = |line: &&str| line.trim_start().starts_with("/*");
+        assert_eq!(got.lines().find(is_comment), None, "{name}");
     }
     for wrong in ["main.js", "../Cargo.toml", "%2e%2e/Cargo.toml", ""] {
         let answer = get(&world, &format!("/console/{wrong}")).await;

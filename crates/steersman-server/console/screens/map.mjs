@@ -1,0 +1,265 @@
+// A session over its lines: a lane for each branch and agent, from the first entry to the last, and the same as an outline.
+
+import { api, Bars, clock, count, Empty, focusOn, html, Loaded, plain, Trouble, useApi, useApp, useEffect, useKeys, useLayoutEffect, useMemo, useRef, useState } from '../kit.mjs';
+import { colours, paint } from '../map/paint.mjs';
+import * as scale from '../map/scale.mjs';
+import { Pane } from '../parts/pane.mjs';
+import { Rows } from '../rows.mjs';
+
+/** Pixels of an entry: the steps of the zoom. */
+const STEPS = [1, 2, 3, 4, 6, 8, 12, 18, 26];
+const END = scale.OPEN + 8;
+/** What is deeper begins further right. */
+const indent = (depth) => ({ '--depth': Math.min(depth, 5) });
+const LEGEND = [
+  ['u', 'message'],
+  ['a', 'model'],
+  ['c', 'call'],
+  ['c unsafe', 'unsafe call'],
+  ['r', 'result'],
+  ['q', 'question, decision'],
+  ['dots', 'simulated'],
+  ['w', 'waits'],
+  ['x', 'failed', '✕'],
+  ['x d', 'in doubt', '?'],
+];
+const isSmall = () => matchMedia('(max-width: 44rem)').matches;
+
+export function SessionMap({ session, branch, live, query, to, page }) {
+  const { go } = useApp();
+  const { model, problem, again } = useMap(session, live.head);
+  const view = query.view ?? (isSmall() ? 'outline' : 'map');
+  const at = query.at ? Number(query.at) : null;
+  const timed = query.by === 'time';
+  const laid = useMemo(() => model && scale.lanes(model, page?.branches?.length > 1 ? page.current : null), [model, page?.current]);
+  const address = (more) => to('map', { view: query.view, by: query.by, at: query.at, ...more });
+  // The address names the line, without a step in the history for each entry.
+  const show = (n) => location.replace(address({ at: model.all[n].line }));
+  const close = () => {
+    location.replace(address({ at: undefined }));
+    focusOn('.lanes, .rows');
+  };
+  useKeys({ Escape: close });
+  if (problem && !model) return html`<${Trouble} problem=${problem} again=${again} />`;
+  if (!model) return html`<${Bars} />`;
+  if (model.all.length === 0) return html`<div class="scroll"><${Empty} title="Nothing has happened yet"><p>Each branch and agent has a lane here.</p><//></div>`;
+  const parts = { model, laid, branch, show, timed, at };
+  const entry = at === null ? undefined : model.all[scale.atLine(model.all, at)];
+  const on = entry && scale.named(model.branches[entry.branch]);
+  return html`
+    <div class=${entry ? 'split open' : 'split'}>
+      <div class="mapped">
+        <div class="strip bar">
+          <div class="chips" role="group" aria-label="Shown as">
+            <a class="chip" href=${address({ view: 'map' })} aria-current=${view === 'map' ? 'true' : undefined}>lanes</a>
+            <a class="chip" href=${address({ view: 'outline' })} aria-current=${view === 'outline' ? 'true' : undefined}>outline</a>
+          </div>
+          ${view === 'map' && html`<div class="chips" role="group" aria-label="Distances">
+            <a class="chip" href=${address({ by: undefined })} aria-current=${timed ? undefined : 'true'}>in order</a>
+            <a class="chip" href=${address({ by: 'time' })} aria-current=${timed ? 'true' : undefined}>by time</a>
+          </div>`}
+          <span class="meta">${count(model.all.length, 'entry', 'entries')}, ${count(laid.lanes.length, 'lane')}${branch ? html`, <b>${plain(branch)}</b> in full colour` : ''}</span>
+        </div>
+        ${problem && html`<${Trouble} problem=${problem} again=${again} />`}
+        ${view === 'map' ? html`<${Lanes} ...${parts} />` : html`<${Outline} ...${parts} />`}
+      </div>
+      ${entry && html`<${Beside} key=${at} session=${session} entry=${entry} branch=${on} model=${model} close=${close} go=${go} />`}
+    </div>
+  `;
+}
+
+/** Reads the map, and then what is behind it, whenever there is a later line. */
+function useMap(session, head) {
+  const [state, set] = useState({ model: null, problem: null });
+  const [turn, next] = useState(0);
+  const busy = useRef(false);
+  useEffect(() => {
+    if (busy.current || (state.model?.head >= head && turn === 0)) return;
+    busy.current = true;
+    api.get(api.of(session, ['map'], { since: state.model?.head })).finally(() => {
+      busy.current = false;
+    }).then(
+      (part) => set((old) => ({ model: scale.joined(old.model, part), problem: null })),
+      (problem) => set((old) => ({ ...old, problem })),
+    );
+  }, [session, head, state.model?.head, turn]);
+  return { ...state, again: () => next((n) => n + 1) };
+}
+
+function Lanes({ model, laid, branch, show, timed, at }) {
+  const box = useRef(null);
+  const names = useRef(null);
+  const canvas = useRef(null);
+  const [view, setView] = useState({ left: 0, top: 0, width: 0, height: 0 });
+  const [zoom, setZoom] = useState(null);
+  const [cursor, move] = useState(at === null ? null : scale.atLine(model.all, at));
+  const tones = useRef(null);
+  const [turn, repaint] = useState(0);
+  const fit = Math.max(1, STEPS.findLastIndex((step) => step * model.all.length + END <= view.width));
+  // What fits fills the width; what does not is scrolled.
+  const nth = zoom ?? Math.max(2, fit);
+  const step = zoom === null && fit > 2 ? Math.max(STEPS[fit], Math.min(STEPS.at(-1), Math.floor((view.width - END) / model.all.length))) : STEPS[nth];
+  const drawn = useMemo(() => {
+    const x = scale.places(model.all, step, timed);
+    return { x, step, laid, bars: scale.bars(model, laid.of, x, step), spans: scale.spans(model, laid, x), lines: scale.lines(model, laid.of) };
+  }, [model, laid, step, timed]);
+  const places = useRef(drawn.x);
+  places.current = drawn.x;
+  const only = branch ? model.branches.findIndex((one) => scale.named(one) === branch || one.id === branch) : -1;
+  const wide = Math.ceil(drawn.x[model.all.length]) + END;
+  const high = laid.lanes.length * scale.LANE;
+  const seen = { left: view.left, top: view.top, width: Math.max(0, view.width), height: Math.max(0, Math.min(high, view.height)) };
+
+  // The entry in the middle stays there when the scale changes.
+  const middle = useRef(0);
+  useLayoutEffect(() => {
+    box.current.scrollLeft = drawn.x[middle.current] - view.width / 2;
+  }, [step, timed]);
+  const look = () => {
+    if (!box.current) return;
+    const { scrollLeft: left, scrollTop: top, clientWidth, clientHeight: height } = box.current;
+    const width = clientWidth - names.current.offsetWidth;
+    if (width > 0) middle.current = scale.atPixel(places.current, left + width / 2);
+    setView((old) => (old.left === left && old.top === top && old.width === width && old.height === height ? old : { left, top, width, height }));
+  };
+  useEffect(() => {
+    look();
+    const watch = new ResizeObserver(look);
+    watch.observe(box.current);
+    const turned = () => {
+      tones.current = null;
+      repaint((n) => n + 1);
+    };
+    const themes = new MutationObserver(turned);
+    themes.observe(document.documentElement, { attributes: true });
+    const dark = matchMedia('(prefers-color-scheme: dark)');
+    dark.addEventListener('change', turned);
+    // A wheel with Ctrl, which a pinch on a touchpad is, too, changes the scale.
+    const wheel = (event) => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      setZoom((old) => Math.max(0, Math.min(STEPS.length - 1, (old ?? 5) - Math.sign(event.deltaY))));
+    };
+    box.current.addEventListener('wheel', wheel, { passive: false });
+    return () => {
+      watch.disconnect();
+      themes.disconnect();
+      dark.removeEventListener('change', turned);
+    };
+  }, []);
+  useLayoutEffect(() => {
+    if (seen.width <= 0 || seen.height <= 0) return;
+    tones.current ??= colours(canvas.current);
+    paint(canvas.current, { ...drawn, at: cursor, only: only < 0 ? null : only, colours: tones.current }, seen);
+  }, [drawn, view, cursor, only, turn]);
+  useEffect(() => {
+    if (at !== null) go(scale.atLine(model.all, at));
+  }, [at]);
+
+  const go = (n) => {
+    if (n < 0 || n >= model.all.length) return;
+    move(n);
+    const place = drawn.x[n];
+    const { scrollLeft } = box.current;
+    if (place < scrollLeft + 8 || place + step + 16 > scrollLeft + view.width) box.current.scrollLeft = Math.max(0, place - view.width / 2);
+    const y = laid.of[n] * scale.LANE;
+    if (y < box.current.scrollTop) box.current.scrollTop = y;
+    else if (y + scale.LANE > box.current.scrollTop + view.height) box.current.scrollTop = y + scale.LANE - view.height;
+  };
+  const pressed = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const now = cursor ?? -1;
+    const acts = {
+      ArrowRight: () => go(now + 1),
+      ArrowLeft: () => go(now - 1),
+      ArrowDown: () => go(cursor === null ? 0 : scale.beside(laid.of, now, 1, laid.lanes.length)),
+      ArrowUp: () => go(cursor === null ? 0 : scale.beside(laid.of, now, -1, laid.lanes.length)),
+      Home: () => go(0),
+      End: () => go(model.all.length - 1),
+      Enter: () => cursor !== null && show(cursor),
+      '+': () => setZoom(Math.min(STEPS.length - 1, nth + 1)),
+      '-': () => setZoom(Math.max(0, nth - 1)),
+    };
+    if (!acts[event.key]) return;
+    event.preventDefault();
+    event.stopPropagation();
+    acts[event.key]();
+  };
+  const pointed = (event) => {
+    const area = canvas.current.getBoundingClientRect();
+    const lane = Math.floor((event.clientY - area.top + view.top) / scale.LANE);
+    const n = scale.atPixel(drawn.x, event.clientX - area.left + view.left);
+    return [0, -1, 1, -2, 2].map((by) => n + by).find((one) => laid.of[one] === lane && Math.abs(one - n) * step < 12) ?? null;
+  };
+  const now = cursor === null ? null : model.all[cursor];
+  const words = now && scale.told(model, now);
+  const sentence = `Map of ${count(model.all.length, 'entry', 'entries')} in ${count(laid.lanes.length, 'lane')}: ${laid.lanes.map((lane) => [lane.label, lane.who, lane.note].filter(Boolean).join(' ')).join(', ')}`;
+  return html`
+    <div class="lanes" ref=${box} tabindex="0" role="application" aria-roledescription="map" aria-label="Map. Arrows move, Enter opens, plus and minus change the scale." onKeyDown=${pressed} onScroll=${look}>
+      <ul class="names" ref=${names} aria-hidden="true">${laid.lanes.map((lane) => html`<li class=${lane.first ? 'first' : ''} style=${indent(lane.depth)} title=${plain([lane.label, lane.who, lane.note].filter(Boolean).join(', '))}>${lane.first && model.branches.length > 1 && html`<b>${plain(lane.label)}</b>`}<span>${plain(lane.who)}</span>${lane.note && html`<em>${lane.note}</em>`}</li>`)}</ul>
+      <div class="sheet" style=${{ width: `${wide}px`, height: `${high}px` }}>
+        <canvas ref=${canvas} role="img" aria-label=${sentence} style=${{ left: `${names.current?.offsetWidth ?? 0}px`, width: `${seen.width}px`, height: `${seen.height}px` }}
+          onClick=${(event) => {
+            const n = pointed(event);
+            if (n === null) return;
+            move(n);
+            show(n);
+          }}
+          onMouseMove=${(event) => {
+            const n = pointed(event);
+            if (n !== null) move(n);
+          }}></canvas>
+      </div>
+    </div>
+    <div class="under">
+      <p class="told" role="status">${now
+        ? html`<code>@${now.line}</code> <b>${plain(words.who || words.branch)}</b> ${words.what}${words.notes.length > 0 ? html` <em>${words.notes.join(', ')}</em>` : ''} <span class="meta">${plain(words.branch)}, ${clock(now.at)}</span>`
+        : html`<span class="meta">Point at an entry, or move with the arrows. Enter opens it.</span>`}</p>
+      <div class="buttons zoom" role="group" aria-label="Scale"><button type="button" class="small" disabled=${nth === 0} aria-label="Smaller" onClick=${() => setZoom(nth - 1)}>−</button><button type="button" class="small" disabled=${nth === STEPS.length - 1} aria-label="Larger" onClick=${() => setZoom(nth + 1)}>+</button><button type="button" class="small" onClick=${() => setZoom(null)} disabled=${zoom === null}>Fit</button></div>
+    </div>
+    <ul class="legend signs" aria-label="Signs">${LEGEND.map(([is, word, sign]) => html`<li><i class=${is}>${sign}</i>${word}</li>`)}${timed && html`<li>A gap of more than 20 s is cut.</li>`}</ul>
+  `;
+}
+
+function Outline({ model, laid, show, at }) {
+  const [folded, fold] = useState(() => new Set());
+  const [active, setActive] = useState(at === null ? undefined : `e${scale.atLine(model.all, at)}`);
+  const rows = useMemo(() => scale.outline(model, laid, folded), [model, laid, folded]);
+  const turn = (key) => {
+    const next = new Set(folded);
+    if (!next.delete(key)) next.add(key);
+    fold(next);
+  };
+  return html`
+    <${Rows}
+      label="Outline of the map"
+      tree=${(row) => ({ level: row.level, open: row.lane ? row.open : undefined })}
+      items=${rows}
+      keyOf=${(row) => row.key}
+      active=${active}
+      setActive=${setActive}
+      open=${(row) => (row.lane ? turn(row.key) : show(row.n))}
+      estimate=${31}
+      classOf=${(row) => `entry ${row.lane ? 'lane' : ''}`}
+      row=${(row) => (row.lane
+        ? html`<span role="gridcell" class="what" style=${indent(row.level - 1)}><i class=${row.open ? 'fold open' : 'fold'} aria-hidden="true"></i><b>${plain(row.lane.label || row.lane.who)}</b> ${row.lane.label ? plain(row.lane.who) : ''}${row.lane.note ? html` <em>${row.lane.note}</em>` : ''}</span><span role="gridcell" class="num">${count(row.count, 'entry', 'entries')}</span>`
+        : html`<span role="gridcell" class="line num">@${row.entry.line}</span><span role="gridcell" class="what" style=${indent(row.level - 2)}>${row.what}${row.notes.length > 0 ? html` <em>${row.notes.join(', ')}</em>` : ''}</span><span role="gridcell" class="num when">${clock(row.entry.at)}</span>`)}
+    />
+  `;
+}
+
+/** The tones of rows of the story that fit a kind of entry. */
+const TONES = { a: ['said', 'called'], u: ['said'], c: ['called'], r: ['came', 'wrong', 'doubt'], q: ['asked', 'doubt'], d: ['decided'] };
+
+/** The pane of an entry: the row of the story that its line has. */
+function Beside({ session, entry, branch, model, close, go }) {
+  const { line } = entry;
+  const part = useApi(api.of(session, ['story'], { branch, from: line, to: line }));
+  const { what, who } = scale.told(model, entry);
+  return html`<${Loaded} of=${part}>${(data) => {
+    const wanted = TONES[entry.kind] ?? [];
+    const nth = Math.max(0, data.items.findIndex((row) => wanted.includes(row.tone)));
+    const row = data.items[nth] ?? { line, who, text: what, note: '', tone: 'engine', branch, at: new Date(entry.at).toISOString() };
+    return html`<${Pane} session=${session} branch=${branch} row=${{ ...row, key: `${line}.${nth}` }} close=${close} go=${go} />`;
+  }}<//>`;
+}
