@@ -425,7 +425,9 @@ impl<'a> Subject<'a> {
             }
         }
         if let Some(ends) = ends {
-            by_branch.values_mut().for_each(|told| told.ends(ends));
+            for told in by_branch.values_mut() {
+                told.ends(ends);
+            }
         }
         by_branch
     }

@@ -253,14 +253,14 @@ impl Fleet {
     /// Returns a session's id as people type it: its shortest beginning that no other session has.
     pub fn short<'a>(&self, id: &'a str) -> &'a str {
         use std::ops::Bound::{Excluded, Unbounded};
-        // The two ids beside it in their order share the longest beginnings with it.
+        // The ids before and after it in their order share the longest beginnings with it.
         let before = self.sessions.range::<str, _>((Unbounded, Excluded(id)));
         let after = self.sessions.range::<str, _>((Excluded(id), Unbounded));
-        let beside = [
+        let neighbours = [
             before.map(|(id, _)| id).next_back(),
             after.map(|(id, _)| id).next(),
         ];
-        shortest(id, beside.into_iter().flatten().map(|id| &**id))
+        shortest(id, neighbours.into_iter().flatten().map(|id| &**id))
     }
 
     fn at_work(&self) -> Vec<&Seen> {
