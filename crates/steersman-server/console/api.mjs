@@ -80,7 +80,7 @@ export async function remove(where) {
 }
 
 export function key() {
-  return crypto.randomUUID();
+  return auth.random();
 }
 
 /** Seconds between attempts to reach a stream again. */

@@ -1,6 +1,9 @@
-// The token of this tab: in memory, and in the storage that ends with the tab. It is in no address and in no file.
+// The token of this tab: in memory, and while the page loads again in that of the keeper. It is in no address and in no file.
 
-const KEY = 'steersman.token';
+/** The name of this tab, which says nothing. */
+const TAB = 'steersman.tab';
+/** Milliseconds in which the keeper gives its token; it may have to start. */
+const WORKER = 3_000;
 /** Milliseconds in which another tab gives its token. */
 const PATIENCE = 250;
 
@@ -14,6 +17,35 @@ tabs.onmessage = ({ data }) => {
   if (data?.left) drop();
 };
 
+const wasHere = sessionStorage.getItem(TAB);
+const tab = wasHere ?? random();
+sessionStorage.setItem(TAB, tab);
+
+/** The keeper. A page that is not on this computer and has no TLS gets none: it asks for the token after a reload. */
+let keeper = null;
+
+async function startKeeper() {
+  const url = new URL('keeper.mjs', import.meta.url).href;
+  const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('steersman', { createScriptURL: () => url });
+  const found = await navigator.serviceWorker.register(policy ? policy.createScriptURL('') : url);
+  keeper = found.active ?? found.waiting ?? found.installing;
+  if (token) entrust();
+}
+
+const started = startKeeper().catch(() => {});
+
+function entrust() {
+  keeper?.postMessage({ tab, token });
+}
+
+// The keeper may have forgotten it by now.
+addEventListener('pagehide', entrust);
+
+/** Returns 128 random bits. A page without TLS has no `randomUUID`. */
+export function random() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
 export function current() {
   return token;
 }
@@ -26,13 +58,13 @@ export function watch(listener) {
 export function keep(text) {
   lapsed = false;
   token = text;
-  sessionStorage.setItem(KEY, text);
+  entrust();
   for (const listener of listeners) listener();
 }
 
 function drop() {
   token = null;
-  sessionStorage.removeItem(KEY);
+  entrust();
   for (const listener of listeners) listener();
 }
 
@@ -69,9 +101,20 @@ export async function find() {
     }
     return `The address had a code that is not good any more: ${body.detail}. ${body.help ?? ''}`;
   }
-  const kept = sessionStorage.getItem(KEY) ?? (await ofAnotherTab());
+  const kept = (await ofKeeper()) ?? (await ofAnotherTab());
   if (kept) keep(kept);
   return null;
+}
+
+async function ofKeeper() {
+  await started;
+  if (!keeper || !wasHere) return null;
+  const { port1, port2 } = new MessageChannel();
+  return new Promise((found) => {
+    setTimeout(() => found(null), WORKER);
+    port1.onmessage = ({ data }) => found(data);
+    keeper.postMessage({ tab }, [port2]);
+  });
 }
 
 function ofAnotherTab() {

@@ -28,30 +28,47 @@ impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
             // Only a declared length takes one of the places for large bodies.
             DefaultBodyLimit::max(limits.body).apply(&mut request);
         }
-        let media = request.headers().get(header::CONTENT_TYPE).cloned();
-        let bytes = Bytes::from_request(request, server).await;
-        let bytes = bytes.map_err(|error| match error {
-            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
-                Problem::new(
-                    Code::TooLarge,
-                    "the body is longer than the limit of this path",
-                )
-            }
-            other => Problem::new(Code::Body, other.body_text()),
-        })?;
-        if bytes.is_empty() {
-            return read(b"{}").map(Self);
-        }
-        let media = media.as_ref().and_then(|value| value.to_str().ok());
-        let media = media.map(|text| text.split(';').next().unwrap_or_default().trim());
-        if !media.is_some_and(|media| media.eq_ignore_ascii_case("application/json")) {
-            let why = "the body is not declared as JSON";
-            return Err(
-                Problem::new(Code::Media, why).help("send `Content-Type: application/json`")
-            );
-        }
-        read(&bytes).map(Self)
+        received(request, server).await.map(Self)
     }
+}
+
+/// The body of a request without a token, which is short: its sender is not known, so nobody's limits bound it.
+pub(crate) struct Short<T>(pub(crate) T);
+
+/// Maximum number of bytes of a short body.
+const SHORT: usize = 1_024;
+
+impl<T: DeserializeOwned> FromRequest<Server> for Short<T> {
+    type Rejection = Problem;
+
+    async fn from_request(mut request: Request, server: &Server) -> Result<Self, Problem> {
+        DefaultBodyLimit::max(SHORT).apply(&mut request);
+        received(request, server).await.map(Self)
+    }
+}
+
+async fn received<T: DeserializeOwned>(request: Request, server: &Server) -> Result<T, Problem> {
+    let media = request.headers().get(header::CONTENT_TYPE).cloned();
+    let bytes = Bytes::from_request(request, server).await;
+    let bytes = bytes.map_err(|error| match error {
+        BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
+            Problem::new(
+                Code::TooLarge,
+                "the body is longer than the limit of this path",
+            )
+        }
+        other => Problem::new(Code::Body, other.body_text()),
+    })?;
+    if bytes.is_empty() {
+        return read(b"{}");
+    }
+    let media = media.as_ref().and_then(|value| value.to_str().ok());
+    let media = media.map(|text| text.split(';').next().unwrap_or_default().trim());
+    if !media.is_some_and(|media| media.eq_ignore_ascii_case("application/json")) {
+        let why = "the body is not declared as JSON";
+        return Err(Problem::new(Code::Media, why).help("send `Content-Type: application/json`"));
+    }
+    read(&bytes)
 }
 
 /// Maximum number of values of a body: a small value takes many times its bytes in memory.

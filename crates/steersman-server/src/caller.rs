@@ -215,6 +215,18 @@ impl Caller {
         found.next().ok_or_else(|| Problem::no_definition(name))
     }
 
+    /// Checks that the token may begin sessions of this definition, also of one that is served no more.
+    ///
+    /// # Errors
+    /// The token is for other definitions.
+    pub(crate) fn may_begin(&self, name: &str) -> Result<(), Problem> {
+        let names = &self.token.definitions;
+        if names.is_empty() || names.iter().any(|known| **known == *name) {
+            return Ok(());
+        }
+        Err(Problem::no_definition(name))
+    }
+
     /// Returns the definitions that the token may start.
     pub(crate) fn definitions(&self) -> Vec<Network> {
         let names = &self.token.definitions;

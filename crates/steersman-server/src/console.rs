@@ -40,6 +40,7 @@ files! {
     "hooks.mjs",
     "icon.svg",
     "index.html",
+    "keeper.mjs",
     "kit.mjs",
     "main.mjs",
     "model.mjs",
@@ -92,7 +93,7 @@ const INDEX: &str = "index.html";
 
 /// Nothing but these files is loaded, nothing is sent elsewhere, and no text becomes markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; \
-    font-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+    font-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types steersman";
 
 /// The files as a browser gets them, with their tags: it asks whether it has the newest, so an upgrade needs no other name.
 static SERVED: LazyLock<Vec<(Cow<'static, [u8]>, String)>> = LazyLock::new(|| {

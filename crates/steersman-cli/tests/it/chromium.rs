@@ -77,17 +77,38 @@ impl Browser {
             is_loaded: false,
             faults: Vec::new(),
         };
-        let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
+        browser.opens_page();
+        browser
+    }
+
+    /// Opens another page, to which everything goes from now on.
+    fn opens_page(&mut self) {
+        self.page = None;
+        let target = self.call("Target.createTarget", json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
-        let page = browser.call("Target.attachToTarget", attach);
-        browser.page = page["sessionId"].as_str().map(str::to_owned);
+        let page = self.call("Target.attachToTarget", attach);
+        self.page = page["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log"] {
-            browser.call(&format!("{domain}.enable"), json!({}));
+            self.call(&format!("{domain}.enable"), json!({}));
         }
         // A page without a window has no focus, and takes no keys.
         let focus = json!({ "enabled": true });
-        browser.call("Emulation.setFocusEmulationEnabled", focus);
-        browser
+        self.call("Emulation.setFocusEmulationEnabled", focus);
+    }
+
+    /// Opens an address in another tab, to which everything goes from now on.
+    pub(crate) fn opens_tab(&mut self, url: &str) {
+        self.opens_page();
+        self.load("Page.navigate", json!({ "url": url }));
+    }
+
+    /// The tab that everything goes to.
+    pub(crate) fn tab(&self) -> String {
+        self.page.clone().expect("there is a page")
+    }
+
+    pub(crate) fn turns_to(&mut self, tab: &str) {
+        self.page = Some(tab.to_owned());
     }
 
     /// Calls a method of the DevTools, and returns its result.

@@ -132,6 +132,13 @@ impl Desk {
         &self.sessions[at]
     }
 
+    /// Ends the browser and the server. Their files stay as long as the world does.
+    pub(crate) fn closes(self) -> World {
+        let Self { world, page, .. } = self;
+        drop(page);
+        world
+    }
+
     /// Goes to a screen.
     pub(crate) fn goes(&mut self, route: &str) {
         self.page

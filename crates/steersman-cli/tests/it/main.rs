@@ -25,6 +25,7 @@ mod clients;
 mod coder;
 mod console;
 mod console_acts;
+mod console_people;
 mod contexts;
 mod cost;
 mod crash;

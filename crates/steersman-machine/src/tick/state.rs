@@ -9,7 +9,7 @@ use crate::stored::outcome::NewWrite;
 use crate::tick::Tick;
 use crate::tick::effect::Until;
 use crate::values::near::near;
-use crate::values::types::{Expiry, Misfit, Type, TypeKind, misfit};
+use crate::values::types::{Expiry, Misfit, Type, TypeKind, in_clear, misfit};
 use crate::view::mapping::{TOO_DEEP, reduced_misfit};
 use crate::view::{declares, is_secret, rating};
 use serde_json::Value as Json;
@@ -193,6 +193,13 @@ impl Tick<'_> {
         for write in writes {
             let may = self.may_edit(writer, &write.name, by);
             may.map_err(refused)?;
+            let declared = declares(&self.cx(), &self.snapshot, writer, &write.name);
+            let clear = write.value.as_ref().zip(declared);
+            let clear = clear.and_then(|(value, (_, ty))| in_clear(ty, value));
+            if let Some(misfit) = clear {
+                let place = format!("state.{}", write.name);
+                return Err(refused(misfit.under(&place).to_string()));
+            }
         }
         let fit = self.writes(writer, writes);
         fit.map_err(|misfit| refused(self.edit_unfit(writer, writes, &misfit)))

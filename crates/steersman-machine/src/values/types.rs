@@ -252,6 +252,36 @@ fn misfit_by<'a>(ty: &'a Type, value: &Json, patterns: &mut Patterns<'a>) -> Opt
     }
 }
 
+/// Returns the first part of a value that is a secret and is not sealed. People give secrets only as answers, which are sealed before
+/// anything of them is stored; in a message, secrets would be in the log for good.
+pub fn in_clear(ty: &Type, value: &Json) -> Option<Misfit> {
+    match &ty.kind {
+        TypeKind::Secret if value.is_string() && !is_sealed(value) => Some(Misfit::new(
+            "is a secret, and may only be given as the answer to a question for it",
+        )),
+        TypeKind::List(items) => value.as_array()?.iter().enumerate().find_map(|(n, item)| {
+            in_clear(items, item).map(|misfit| misfit.under(&format!("[{n}]")))
+        }),
+        TypeKind::Fields(fields) => fields_in_clear(fields, value.as_object()?),
+        _ => None,
+    }
+}
+
+/// Returns the first argument that is a secret in clear text ([`in_clear`]).
+pub fn argument_in_clear(parameters: &Parameters, args: &Map<String, Json>) -> Option<Misfit> {
+    match parameters {
+        Parameters::Fields(fields) => fields_in_clear(fields, args),
+        Parameters::Schema(_) => None,
+    }
+}
+
+fn fields_in_clear(fields: &[(Name, Type)], object: &Map<String, Json>) -> Option<Misfit> {
+    fields.iter().find_map(|(name, ty)| {
+        let misfit = in_clear(ty, object.get(&**name)?)?;
+        Some(misfit.under(name))
+    })
+}
+
 /// Returns the first argument that does not fit. An argument may be missing if it is optional or has a default.
 pub fn arguments_misfit(parameters: &Parameters, args: &Map<String, Json>) -> Option<Misfit> {
     match parameters {

@@ -15,7 +15,7 @@ use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::tick;
 use steersman_machine::tick::Changed;
 use steersman_machine::tick::effect::{Offered, Wish, Work};
-use steersman_machine::values::types::{Parameters, equal, misfit};
+use steersman_machine::values::types::{Parameters, equal, in_clear, misfit};
 
 /// Maximum number of changes that are told.
 const TOLD: usize = 2;
@@ -173,7 +173,8 @@ impl Job<'_, '_> {
                 Parameters::Fields(fields) => Some(&fields.iter().find(|(n, _)| **n == *name)?.1),
                 Parameters::Schema(_) => None,
             });
-            if let Some(misfit) = ty.and_then(|ty| misfit(ty, &value)) {
+            let misfit = ty.and_then(|ty| misfit(ty, &value).or_else(|| in_clear(ty, &value)));
+            if let Some(misfit) = misfit {
                 return Err(misfit.under(&name).to_string());
             }
             merged.insert(name, value);

@@ -157,7 +157,13 @@ impl Job<'_, '_> {
             .filter(|out| !matches!(out.state, OutState::Over))
             .filter_map(|out| {
                 let snapshot = &self.d.branches.live().get(&out.branch)?.snapshot;
-                pending::of(&cx, &self.d.ledger, snapshot, &out.wish, out.since)
+                let mut pending = pending::of(&cx, &self.d.ledger, snapshot, &out.wish, out.since)?;
+                // What waited before this owner took over has waited since then.
+                let wished = self.seen.past.wished_at(out.wish.id);
+                if pending.since == out.since && wished != Time::default() {
+                    pending.since = wished;
+                }
+                Some(pending)
             })
             .chain(self.left_in_doubt(of))
             .collect();

@@ -42,7 +42,7 @@ use steersman_machine::network::manifest::Manifest;
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Digest, Line, Name, Time};
 use steersman_machine::tick::history::ChatHistory;
-use steersman_machine::values::types::arguments_misfit;
+use steersman_machine::values::types::{argument_in_clear, arguments_misfit};
 use steersman_machine::view::artifact;
 use steersman_machine::view::artifact::Content;
 use tokio_util::sync::CancellationToken;
@@ -681,7 +681,8 @@ fn check_begin(network: &Network, options: &StartOptions) -> Result<(), String> 
     let Some(args) = args.as_object() else {
         return Err("the arguments are no JSON object".to_owned());
     };
-    if let Some(misfit) = arguments_misfit(&def.parameters, args) {
+    let misfit = arguments_misfit(&def.parameters, args);
+    if let Some(misfit) = misfit.or_else(|| argument_in_clear(&def.parameters, args)) {
         return Err(misfit.under("args").to_string());
     }
     let attached: Vec<&str> = options.files.iter().map(|file| &*file.name).collect();

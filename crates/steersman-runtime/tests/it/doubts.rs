@@ -162,6 +162,31 @@ async fn lists_show_what_is_left_in_doubt() {
     is_left_open(&world, &session).await;
 }
 
+/// A message or a refused decision makes a process take the session over, and lists are written again.
+#[tokio::test]
+async fn a_question_is_as_old_as_it_was_before_a_takeover() {
+    const ASKS: &str = r"
+tools: { pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: { by: user }, native: 1 } }
+agents: { main: { system: You pay., tools: [pay] } }
+";
+    let world = World::new(json!({ "main": [{ "call": { "pay": { "cents": 5 } } }, "Well."] }));
+    let session = world.start(ASKS, "Pay.").await;
+    session.settled().await.unwrap();
+    let before = seen(&world).await;
+    let asked = before.pending[0].since;
+    drop(session);
+    let world = world.killed().await;
+    world.clock.advance(60_000);
+    let session = world.open().await;
+    session.say("And now?").await.unwrap();
+    session.settled().await.unwrap();
+    let after = seen(&world).await;
+    assert!(after.info.head > before.info.head);
+    assert_eq!(after.pending[0].since, asked);
+    let listed = steersman_runtime::pending::read(&after.info.state.waits).unwrap();
+    assert_eq!(listed, after.pending);
+}
+
 /// Cancelling a sub-agent ends its call, and not the doubt.
 #[tokio::test]
 async fn the_end_of_an_agent_ends_no_doubt() {

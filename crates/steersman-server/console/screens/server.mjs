@@ -3,6 +3,14 @@
 import { Ago, api, Copy, count, Dialog, FactList, Head, html, Loaded, plain, Refused, Trouble, useAct, useApi, useApp, useState } from '../kit.mjs';
 import { Confirm } from '../parts/confirm.mjs';
 
+const HOUR = 3_600_000;
+
+/** The last use of a token, which is recorded by the hour. */
+const used = (at) => {
+  if (!at) return 'never';
+  return Date.now() - Date.parse(at) < HOUR ? 'this hour' : html`<${Ago} at=${at} /> ago`;
+};
+
 const PERMISSIONS = ['read', 'context', 'write', 'decide', 'operate', 'time', 'memory', 'admin'];
 const HOOKS = ['session.settled', 'session.failed', 'question.asked', 'effect.in_doubt', 'artifact.made'];
 
@@ -63,7 +71,7 @@ function Tokens() {
               <th scope="row"><code>${plain(one.name)}</code>${one.name === me.name && html` <b class="count">this one</b>`}${one.note && html`<p class="help">${plain(one.note)}</p>`}</th>
               <td data-label="for">${plain(one.subject ?? 'everybody')}${one.roles.length > 0 && html`<p class="help">as ${one.roles.map(plain).join(', ')}</p>`}</td>
               <td class="main">${one.allows.join(', ')}${one.definitions.length > 0 && html`<p class="help">starts ${one.definitions.map(plain).join(', ')}</p>`}</td>
-              <td class="once" data-label="used">${one.used ? html`<${Ago} at=${one.used} /> ago` : 'never'}</td>
+              <td class="once" data-label="used">${used(one.used)}</td>
               <td>${one.revoked ? 'revoked' : isOver ? 'expired' : one.expires ? html`until ${new Date(one.expires).toLocaleDateString()}` : 'valid'}</td>
               <td class="acts">${one.revoked ? null : html`<button type="button" class="small" onClick=${() => show(one)}>Revoke…</button>`}</td>
             </tr>`;

@@ -1,7 +1,7 @@
 //! Tokens: one's own, and those of the tenant.
 
 use super::sessions::rows;
-use crate::ask::{At, Body, Params};
+use crate::ask::{At, Body, Params, Short};
 use crate::caller::{Caller, From, guesses, named};
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
@@ -108,7 +108,7 @@ struct Exchanged {
 async fn exchange(
     State(server): State<Server>,
     from: Option<Extension<From>>,
-    Body(exchange): Body<Exchange>,
+    Short(exchange): Short<Exchange>,
 ) -> Result<Json<Exchanged>, Problem> {
     let now = server.steersman().engine().clock().now();
     if let Some(token) = server.codes().take(&exchange.code, now) {

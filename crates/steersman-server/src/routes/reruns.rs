@@ -124,9 +124,11 @@ async fn begin(
         Some(name) => Some(branch_of(&caller, &session, name).await?),
         None => None,
     };
-    let definition = match &changes.definition {
-        Some(name) => Some(caller.definition(name)?),
-        None => None,
+    let definition = if let Some(name) = &changes.definition {
+        Some(caller.definition(name)?)
+    } else {
+        caller.may_begin(&info.network)?;
+        None
     };
     let values: Vec<(String, Value)> = changes.set.into_iter().collect();
     let has_config = !changes.config.is_empty();

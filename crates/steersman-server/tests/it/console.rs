@@ -287,6 +287,16 @@ async fn guesses_of_codes_are_counted_like_those_of_tokens() {
 }
 
 #[tokio::test]
+async fn who_has_no_token_sends_no_more_than_a_code() {
+    let world = World::new(SCRIPT).await;
+    let request = world.client.post(format!("{}/v1/token/exchange", world.at));
+    let long = json!({ "code": "a".repeat(2_000) });
+    Answer::of(request.json(&long))
+        .await
+        .fails(413, "too_large");
+}
+
+#[tokio::test]
 async fn a_story_is_read_in_pages_from_both_ends() {
     let world = World::new(SCRIPT).await;
     let all = world.all("").await;

@@ -27,6 +27,7 @@ mod pictures;
 mod receiver;
 mod reruns;
 mod responses;
+mod sealed;
 mod searches;
 mod streams;
 mod unseen;

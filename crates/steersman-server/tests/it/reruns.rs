@@ -1,13 +1,13 @@
 //! Reruns as jobs.
 
 use crate::streams::Slow;
-use crate::world::{Answer, Caller, World, unlimited};
+use crate::world::{Answer, Caller, World, names, unlimited, whole};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman::Steersman;
 use steersman::runtime::store::memory::MemoryStore;
-use steersman_server::Options;
+use steersman_server::{NewToken, Options};
 use tokio::sync::Notify;
 
 const ANSWERS: &str = "desk: [ One., Two., Three. ]";
@@ -94,6 +94,27 @@ async fn what_could_run_commands_or_send_keys_is_not_set() {
         1,
         "nothing was run"
     );
+}
+
+#[tokio::test]
+async fn a_token_for_one_definition_reruns_no_session_of_another() {
+    let world = World::new(ANSWERS).await;
+    let all = world.all("").await;
+    let session = all.start("Hello.").await;
+    let path = format!("/v1/sessions/{session}/reruns");
+    for (definition, is_allowed) in [("vault", false), ("desk", true)] {
+        let token = world.token(NewToken {
+            definitions: names(&[definition]),
+            ..whole("")
+        });
+        let only = world.with(token.await);
+        let answer = only.post(&path, json!({ "live": true })).await;
+        if is_allowed {
+            answer.is(202);
+        } else {
+            answer.fails(404, "definition");
+        }
+    }
 }
 
 #[tokio::test]

@@ -489,11 +489,12 @@ fn time(millis: i64) -> String {
     )
 }
 
+/// Returns the end of a question, as it goes on behind `was` and before the name of who ended it.
 fn ended(why: Why, how: Release) -> &'static str {
     match (why, how) {
-        (Why::Doubt, Release::Go) => "did not happen, says",
-        (Why::Doubt, Release::Outcome) => "was done, says",
-        (Why::Doubt, Release::GivenUp) => "stays unknown, says",
+        (Why::Doubt, Release::Go) => "settled as not done by",
+        (Why::Doubt, Release::Outcome) => "settled as done by",
+        (Why::Doubt, Release::GivenUp) => "given up as unknown by",
         (Why::Outage, Release::Go) => "over, told by the",
         (Why::Wait, Release::Go | Release::Outcome) => "over, ended by the",
         (Why::Elicited, Release::Outcome) | (_, Release::Go) => "given by",
@@ -501,6 +502,6 @@ fn ended(why: Why, how: Release) -> &'static str {
         (_, Release::Refused) => "refused by",
         (_, Release::Outcome | Release::GivenUp) => "settled by",
         (_, Release::Cancelled) => "cancelled by",
-        (_, Release::Expired) => "ran out of time, by",
+        (_, Release::Expired) => "ended for lack of time by",
     }
 }
