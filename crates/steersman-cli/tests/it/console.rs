@@ -211,7 +211,8 @@ impl Desk {
         self.page
             .wait(&format!("document.querySelector({})", json!(selector)));
         let found = self.page.value(
-            "[document.documentElement.scrollWidth <= innerWidth,
+            "[document.documentElement.scrollWidth <= innerWidth || [...document.querySelectorAll('body *')].filter((one) =>
+                one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 200)),
               [...document.querySelectorAll('button, a, input, select, textarea')].filter((one) =>
                 !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length || one.closest('label'))).map((one) => one.outerHTML)]",
         );

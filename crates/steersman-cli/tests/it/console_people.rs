@@ -59,8 +59,7 @@ impl Desk {
         self.page.wait("document.querySelector('.signin input')");
         self.page.types(".signin input", token);
         self.page.presses("Enter");
-        self.page
-            .wait("document.querySelector('.row.session, .empty')");
+        self.page.wait("document.querySelector('.rail')");
         self.goes(route);
     }
 }
@@ -144,7 +143,7 @@ mod chromium {
             Json::Null
         );
         // A token of somebody else sees an empty store.
-        let (theirs, _) = desk.token(&json!({ "allows": ["read", "write"], "tenant": "other" }));
+        let (theirs, _) = desk.token(&json!({ "allows": ["read", "write"], "subject": "other" }));
         desk.signs_in(&theirs, "#/");
         desk.page.wait("document.querySelector('.empty')");
         for route in ["", "/map", "/effects", "/state", "/branches"] {
@@ -217,7 +216,7 @@ mod chromium {
                 let clipped = desk.page.value(
                     "[...document.querySelectorAll('button, a, input, select, textarea')].filter((one) => {
                         const { left, right, width, height } = one.getBoundingClientRect();
-                        const scrolls = one.closest('.tabs, .rows, pre, table, .wide, .lanes, .picture, nav');
+                        const scrolls = one.closest('.tabs, .chips, .rows, pre, table, .wide, .lanes, .picture, nav');
                         return width > 0 && height > 0 && !scrolls && (left < -1 || right > innerWidth + 1);
                     }).map((one) => one.outerHTML)",
                 );
