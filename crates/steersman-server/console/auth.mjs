@@ -3,7 +3,7 @@
 /** The name of this tab, which says nothing. */
 const TAB = 'steersman.tab';
 /** Milliseconds in which the keeper gives its token; it may have to start. */
-const WORKER = 3_000;
+const WORKER = 10_000;
 /** Milliseconds in which another tab gives its token. */
 const PATIENCE = 250;
 
@@ -27,7 +27,12 @@ let keeper = null;
 async function startKeeper() {
   const url = new URL('keeper.mjs', import.meta.url).href;
   const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('steersman', { createScriptURL: () => url });
-  const found = await navigator.serviceWorker.register(policy ? policy.createScriptURL('') : url);
+  const workers = navigator.serviceWorker;
+  // One that is there is asked at once, and looks for a newer file meanwhile.
+  const known = await workers.getRegistration(new URL('.', url).href);
+  const registering = workers.register(policy ? policy.createScriptURL('') : url);
+  if (known) registering.catch(() => {});
+  const found = known ?? (await registering);
   keeper = found.active ?? found.waiting ?? found.installing;
   if (token) entrust();
 }
@@ -38,8 +43,10 @@ function entrust() {
   keeper?.postMessage({ tab, token });
 }
 
-// The keeper may have forgotten it by now.
-addEventListener('pagehide', entrust);
+// The keeper may have forgotten it by now. A page that has not found its token yet takes nothing from the keeper.
+addEventListener('pagehide', () => {
+  if (token) entrust();
+});
 
 /** Returns 128 random bits. A page without TLS has no `randomUUID`. */
 export function random() {

@@ -98,7 +98,9 @@ mod chromium {
         desk.tabs_to("it.matches('dialog input')");
         desk.writes("other");
         desk.enters("Fork dry");
-        desk.page.wait("location.hash.includes('branch=')");
+        desk.page
+            .wait("location.hash.includes('branch=') && !document.querySelector('dialog')");
+        desk.page.wait("document.querySelector('.story-row')");
         desk.keys("7");
         desk.page.wait("document.querySelector('.branches .acts')");
         desk.enters("Compare");
@@ -106,6 +108,7 @@ mod chromium {
         desk.tabs_to("it.matches('.diff th:last-child a')");
         desk.page.presses("Enter");
         desk.page.wait("document.querySelector('.tabs')");
+        desk.page.wait("document.querySelector('.story-row')");
         desk.keys("7");
         desk.page
             .wait("document.querySelector('.branches .acts button')");
