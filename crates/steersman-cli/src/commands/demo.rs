@@ -11,10 +11,13 @@ use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red, typed};
 use crate::words::{count, screen};
 use serde_json::{Value as Json, json};
+use std::fs::DirBuilder;
 use std::io::{BufRead, BufReader, IsTerminal};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use steersman::runtime::inbox::random_id;
 
 pub(crate) const LISTED: &str =
     "Watch a session die in the middle of a payment and go on. No key, no network";
@@ -82,16 +85,23 @@ struct Stage<'a> {
     quiet: bool,
 }
 
+/// Makes a folder with these files. It is new and its owner's alone, because the program runs what its definition names.
+fn folder(of: &str, files: &[(&str, &str)]) -> std::io::Result<PathBuf> {
+    let folder = std::env::temp_dir().join(format!("steersman-{of}-{}", random_id()));
+    DirBuilder::new().mode(0o700).create(&folder)?;
+    for (path, text) in files {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(path, text)?;
+    }
+    Ok(folder)
+}
+
 impl<'a> Stage<'a> {
     fn set(global: &Global, printer: &'a Printer) -> Result<Self, CommandError> {
-        let folder = std::env::temp_dir().join(format!("steersman-demo-{}", std::process::id()));
-        for (path, text) in FILES {
-            let path = folder.join(path);
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            std::fs::write(path, text)?;
-        }
+        let folder = folder("demo", FILES)?;
         let site = crate::store::site(&locate::store(global.store.as_deref())?)?;
         let mut store = site.address();
         // The address of a store that is kept is a path. The demo runs in a folder of its own.

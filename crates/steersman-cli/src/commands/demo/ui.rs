@@ -28,15 +28,10 @@ pub(super) async fn run(print: bool, printer: &Printer) -> Result<Exit, CommandE
                 .hint("build it with its default features"),
         );
     }
-    let folder = std::env::temp_dir().join(format!("steersman-tour-{}", std::process::id()));
     let tour = Tour {
         program: std::env::current_exe()?,
-        folder,
+        folder: super::folder("tour", FILES)?,
     };
-    std::fs::create_dir_all(&tour.folder)?;
-    for (name, text) in FILES {
-        std::fs::write(tour.folder.join(name), text)?;
-    }
     let shown = tour.show(print, printer).await;
     // It held the definition, the script and the store.
     let _ = std::fs::remove_dir_all(&tour.folder);
