@@ -10,7 +10,6 @@ use crate::story::{Row, Story, Tone};
 use crate::words::{self, Word};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::network::Network;
@@ -335,6 +334,12 @@ impl<'a> Subject<'a> {
     pub fn page(&self) -> Page {
         let effects = self.effects();
         let mut page = self.brief(&effects);
+        self.fill(&mut page, &effects);
+        page
+    }
+
+    /// Adds to a page in brief what it lacks.
+    pub(crate) fn fill(&self, page: &mut Page, effects: &Effects) {
         let snapshot = self.snapshot();
         for agent in &mut page.agents {
             let stack = self.log.stack(&snapshot, agent.id);
@@ -345,7 +350,6 @@ impl<'a> Subject<'a> {
             agent.stack = texts.collect();
         }
         page.effects = effects.all().cloned().collect();
-        page
     }
 
     /// Returns the page in brief: without the parts that grow with each line, which a page on a screen does not show.
@@ -489,16 +493,13 @@ impl<'a> Subject<'a> {
     }
 
     /// Returns the ledger of the lines that the page shows: what was paid in them.
-    fn paid(&self) -> Cow<'a, Ledger> {
-        if !self.alone && self.line.is_none() {
-            return Cow::Borrowed(&self.seen.ledger);
-        }
+    fn paid(&self) -> Ledger {
         let mut ledger = Ledger::default();
         for line in self.lines() {
             // The hash of the line is not used here.
             ledger.fold(line, &[0; 32]);
         }
-        Cow::Owned(ledger)
+        ledger
     }
 
     /// Returns the state of the branch at the line of the page.

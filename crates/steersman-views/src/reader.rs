@@ -172,8 +172,11 @@ impl Stored {
             let (next, learned) = futures::join!(self.rows(upto, MANY), async {
                 for line in past.check_all(&rows)? {
                     known.learn_line(&line, &self.engine).await?;
-                    if let Some(kept) = &mut kept {
-                        kept.push(Arc::new(line));
+                    let line = Arc::new(line);
+                    match &mut kept {
+                        Some(kept) => kept.push(line),
+                        // They are read again soon.
+                        None => past.add(line),
                     }
                 }
                 Ok::<_, EngineError>(())

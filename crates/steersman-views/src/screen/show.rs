@@ -186,10 +186,8 @@ impl Screen for ShowScreen {
             line,
         };
         let form = ask.form.as_deref();
-        let document = (form == Some(Self::DOCUMENT))
-            .then(|| serde_json::to_value(subject.page()).unwrap_or_default());
         // Each reads every line, so they do it at the same time.
-        let (story, (effects, page)) = std::thread::scope(|threads| {
+        let (story, effects, page) = std::thread::scope(|threads| {
             let story = threads.spawn(|| match form {
                 Some(Self::DOCUMENT) => BTreeMap::new(),
                 Some(Self::FULL) => subject.story(None),
@@ -198,7 +196,12 @@ impl Screen for ShowScreen {
             let effects = subject.effects();
             let page = subject.brief(&effects);
             let story = story.join().unwrap_or_else(|panic| resume_unwind(panic));
-            (story, (effects, page))
+            (story, effects, page)
+        });
+        let document = (form == Some(Self::DOCUMENT)).then(|| {
+            let mut whole = page.clone();
+            subject.fill(&mut whole, &effects);
+            serde_json::to_value(whole).unwrap_or_default()
         });
         let pending: Vec<Pending> = subject.pending().cloned().collect();
         let elsewhere = elsewhere::told(&seen.log, inspection, &pending);
