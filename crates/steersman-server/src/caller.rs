@@ -229,11 +229,8 @@ impl Caller {
 
     /// Returns the definitions that the token may start.
     pub(crate) fn definitions(&self) -> Vec<Network> {
-        let names = &self.token.definitions;
         let mut all = self.server.definitions();
-        all.retain(|network| {
-            names.is_empty() || names.iter().any(|name| **name == *network.name())
-        });
+        all.retain(|network| self.may_begin(network.name()).is_ok());
         all
     }
 

@@ -1,4 +1,4 @@
-//! What a person does in the console, in Chromium (`scripts/chromium.sh`): by keys alone, over several sessions, and with texts that would harm
+//! A person acts in the console, in Chromium (`scripts/chromium.sh`): by keys alone, over several sessions, and with texts that would harm
 //! a page.
 
 use crate::console::{Desk, SCRIPT};

@@ -131,7 +131,7 @@ mod chromium {
         let mut desk = Desk::open();
         let session = desk.session(0).to_owned();
         let mailer = desk.session(2).to_owned();
-        // Who may only read cannot decide, and is told what is missing.
+        // A token that may only read decides nothing, and its owner is told what is missing.
         let (reads, name) = desk.token(&json!({ "allows": ["read"], "roles": ["user"] }));
         desk.signs_in(&reads, "#/inbox");
         desk.page.wait("document.querySelector('.card')");

@@ -158,10 +158,10 @@ impl Job<'_, '_> {
             .filter_map(|out| {
                 let snapshot = &self.d.branches.live().get(&out.branch)?.snapshot;
                 let mut pending = pending::of(&cx, &self.d.ledger, snapshot, &out.wish, out.since)?;
-                // What waited before this owner took over has waited since then.
-                let wished = self.seen.past.wished_at(out.wish.id);
-                if pending.since == out.since && wished != Time::default() {
-                    pending.since = wished;
+                // A wait is older than its owner, if another one began it.
+                if pending.since == out.since {
+                    let wished = self.seen.past.wished_at(out.wish.id);
+                    pending.since = Some(wished).filter(|at| at.0 > 0).unwrap_or(out.since);
                 }
                 Some(pending)
             })
