@@ -2,7 +2,9 @@
 
 use crate::problem::Document;
 use crate::{Limits, routes};
+use axum::body::Bytes;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder,
@@ -13,6 +15,12 @@ use utoipa::{IntoResponses, ToSchema};
 pub fn document() -> serde_json::Value {
     let (_, document) = routes::all(&Limits::default()).split_for_parts();
     serde_json::to_value(document).expect("the document is JSON")
+}
+
+/// Returns the text of the document. It is made once: anybody may ask for it, and making it takes longer than most requests.
+pub(crate) fn text() -> Bytes {
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
+    TEXT.clone()
 }
 
 /// Returns the parts of the document that belong to no route.

@@ -5,6 +5,8 @@ use crate::problem::{Code, Problem};
 use crate::{Server, openapi};
 use axum::Json;
 use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use std::time::Duration;
 use steersman::SessionQuery;
@@ -60,6 +62,9 @@ async fn readyz(State(server): State<Server>) -> Result<Json<Value>, Problem> {
     get, path = "/v1/openapi.json", tag = "health", security(()),
     responses((status = 200, description = "The OpenAPI document of the server", body = Value))
 )]
-async fn document() -> Json<Value> {
-    Json(openapi::document())
+async fn document() -> impl IntoResponse {
+    (
+        [(header::CONTENT_TYPE, "application/json")],
+        openapi::text(),
+    )
 }
