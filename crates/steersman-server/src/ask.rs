@@ -74,11 +74,17 @@ async fn received<T: DeserializeOwned>(request: Request, server: &Server) -> Res
 /// Maximum number of values of a body: a small value takes many times its bytes in memory.
 const VALUES: usize = 200_000;
 
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+/// Refuses a body with more values than any has.
+pub(crate) fn has_few_values(bytes: &[u8]) -> Result<(), Problem> {
     if has_more_values(bytes, VALUES) {
         let why = format!("a body has at most {VALUES} values");
         return Err(Problem::new(Code::TooLarge, why));
     }
+    Ok(())
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    has_few_values(bytes)?;
     serde_json::from_slice(bytes).map_err(|error| Problem::new(Code::Body, error.to_string()))
 }
 

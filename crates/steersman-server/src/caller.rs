@@ -1,7 +1,7 @@
 //! The token behind a request, and what it may do.
 
 use crate::Server;
-use crate::limits::Using;
+use crate::held::Held;
 use crate::permission::Permission;
 use crate::problem::{Code, Problem};
 use crate::token;
@@ -9,9 +9,8 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 use steersman::machine::stored::by::USER;
-use steersman::machine::stored::ids::Name;
 use steersman::runtime::store::Token;
 use steersman::{By, Network, Steersman};
 
@@ -27,9 +26,7 @@ pub(crate) struct Caller {
     pub(crate) token: Arc<Token>,
     /// The version of the store when the request began.
     pub(crate) version: Option<u64>,
-    _using: Using,
-    /// The place of a large body, as long as the request is carried out.
-    large: Mutex<Option<Using>>,
+    held: Held,
 }
 
 impl FromRequestParts<Server> for Caller {
@@ -39,23 +36,19 @@ impl FromRequestParts<Server> for Caller {
         let from = parts.extensions.get::<From>().map(|from| from.0.ip());
         let version = server.steersman().engine().store().version();
         let token = known(server, version, &parts.headers, from).await?;
-        if let Some(named) = parts.extensions.get::<Named>() {
-            named.0.set(token.name.clone()).ok();
-        }
+        let held = parts.extensions.get::<Held>().cloned().unwrap_or_default();
+        held.is_of(&token);
         let limits = &server.options().limits;
-        let using = server.used().request(&token.name, limits)?;
-        let large = if length(&parts.headers).is_some_and(|len| len > limits.body) {
-            Some(server.used().large(&token.name, limits)?)
-        } else {
-            None
-        };
+        held.takes(server.used().request(&token.name, limits)?);
+        if length(&parts.headers).is_some_and(|len| len > limits.body) {
+            held.takes(server.used().large(&token.name, limits)?);
+        }
         Ok(Self {
             steersman: server.steersman().scoped(token.scope.clone()),
             server: server.clone(),
             token,
             version,
-            _using: using,
-            large: Mutex::new(large),
+            held,
         })
     }
 }
@@ -65,10 +58,6 @@ pub(crate) fn length(headers: &HeaderMap) -> Option<usize> {
     let text = headers.get(header::CONTENT_LENGTH)?.to_str().ok()?;
     text.parse().ok()
 }
-
-/// The name of the token of a request, once it is known, for the log of requests.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Named(pub(crate) Arc<OnceLock<Name>>);
 
 /// Returns the valid token that a request names.
 async fn known(
@@ -146,14 +135,14 @@ impl Caller {
     /// Returns the caller with a token that no store keeps, such as the one who started the process.
     pub(crate) fn local(server: &Server, token: Arc<Token>) -> Result<Self, Problem> {
         let limits = &server.options().limits;
-        let using = server.used().request(&token.name, limits)?;
+        let held = Held::default();
+        held.takes(server.used().request(&token.name, limits)?);
         Ok(Self {
             steersman: server.steersman().scoped(token.scope.clone()),
             server: server.clone(),
             token,
             version: None,
-            _using: using,
-            large: Mutex::default(),
+            held,
         })
     }
 
@@ -234,46 +223,14 @@ impl Caller {
         all
     }
 
-    /// Returns the caller of a stream, which is no request any more.
-    pub(crate) fn streaming(self) -> Result<Self, Problem> {
-        let using = self.stream()?;
-        Ok(Self {
-            _using: using,
-            ..self
-        })
-    }
-
-    /// Begins a stream. What the body of the request took is given back: the stream may last.
-    pub(crate) fn stream(&self) -> Result<Using, Problem> {
+    /// Makes the request a stream, which may last: it takes a place as such, and gives back all that it took as a request.
+    ///
+    /// # Errors
+    /// The token or the server has too many streams.
+    pub(crate) fn streams(&self) -> Result<(), Problem> {
         let limits = &self.server.options().limits;
-        let using = self.server.used().stream(&self.token.name, limits)?;
-        let large = self
-            .large
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        drop(large);
-        Ok(using)
-    }
-
-    /// Waits until the token is not valid any more. A store that cannot be read is asked again.
-    pub(crate) fn lapses(&self) -> impl Future<Output = ()> + Send + use<> {
-        let (server, name) = (self.server.clone(), self.token.name.clone());
-        async move {
-            let engine = server.steersman().engine();
-            loop {
-                tokio::time::sleep(server.options().limits.recheck).await;
-                match engine.store().token(&name).await {
-                    Ok(found)
-                        if found
-                            .as_ref()
-                            .is_none_or(|token| !token::lives(token, engine.clock().now())) =>
-                    {
-                        return;
-                    }
-                    Ok(_) | Err(_) => {}
-                }
-            }
-        }
+        let place = self.server.used().stream(&self.token.name, limits)?;
+        self.held.streams(place);
+        Ok(())
     }
 }

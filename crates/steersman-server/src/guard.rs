@@ -1,7 +1,8 @@
 //! The guard around all routes: hosts, origins, times, sizes, headers, and the log of requests.
 
 use crate::Server;
-use crate::caller::{Named, length};
+use crate::caller::length;
+use crate::held::Held;
 use crate::problem::{Code, Problem, Told};
 use crate::serve::HEAD;
 use crate::token::random;
@@ -16,6 +17,7 @@ use serde_json::json;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
+use steersman::machine::stored::ids::Name;
 
 /// Puts the guard around routes.
 pub(crate) fn around(routes: Router<Server>, server: &Server) -> Router<Server> {
@@ -26,17 +28,30 @@ pub(crate) fn around(routes: Router<Server>, server: &Server) -> Router<Server> 
         .method_not_allowed_fallback(|| async {
             Problem::new(Code::Method, "the path does not have this method")
         })
-        .route_layer(from_fn_with_state(server.clone(), named))
+        .route_layer(from_fn_with_state(server.clone(), held))
         .layer(DefaultBodyLimit::max(server.options().limits.body))
         .layer(from_fn_with_state(server.clone(), guarded))
 }
 
-/// Remembers the pattern of the route and the name of the token, for the log.
-async fn named(path: Option<MatchedPath>, mut request: Request, next: Next) -> Response {
-    let token = Named::default();
-    request.extensions_mut().insert(token.clone());
-    let mut response = next.run(request).await;
-    response.extensions_mut().insert(token);
+/// The name of the token of a request, for the log.
+#[derive(Clone)]
+struct OfToken(Name);
+
+/// Carries out a request for as long as its token is valid. Remembers the pattern of the route and the token, for the log.
+async fn held(
+    State(server): State<Server>,
+    path: Option<MatchedPath>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let held = Held::default();
+    request.extensions_mut().insert(held.clone());
+    let mut response = held.clone().during(&server, next.run(request)).await;
+    if let Some(token) = held.token() {
+        response
+            .extensions_mut()
+            .insert(OfToken(token.name.clone()));
+    }
     if let Some(path) = path {
         response.extensions_mut().insert(path);
     }
@@ -219,7 +234,7 @@ fn log(server: &Server, method: &Method, response: &Response, id: &str, began: I
         "route": told.get::<MatchedPath>().map(MatchedPath::as_str),
         "status": response.status().as_u16(),
         "code": told.get::<Told>().map(|told| told.0.code()),
-        "token": told.get::<Named>().and_then(|named| named.0.get()).map(|name| &**name),
+        "token": told.get::<OfToken>().map(|token| &*token.0),
         "ms": began.elapsed().as_millis() as u64,
     }));
 }

@@ -37,6 +37,7 @@ mod console;
 mod conversation;
 mod fresh;
 mod guard;
+mod held;
 mod jobs;
 mod limits;
 mod metrics;

@@ -33,6 +33,10 @@ pub struct Limits {
     pub large: usize,
     /// Maximum number of such requests of one token.
     pub large_each: usize,
+    /// Maximum number of answers longer than `body` that are being sent at once.
+    pub answers: usize,
+    /// Maximum number of such answers to one token.
+    pub answers_each: usize,
     /// Maximum number of requests of one token that are carried out at once.
     pub at_once: usize,
     /// Number of requests a second of one token, on average.
@@ -58,6 +62,8 @@ impl Default for Limits {
             recheck: Duration::from_secs(15),
             large: 8,
             large_each: 4,
+            answers: 32,
+            answers_each: 4,
             at_once: 64,
             rate: 50,
             burst: 200,
@@ -77,6 +83,7 @@ pub(crate) struct Used(Mutex<Uses>);
 struct Uses {
     streams: usize,
     large: usize,
+    answers: usize,
     tokens: HashMap<Name, Use>,
     failures: HashMap<IpAddr, Bucket>,
 }
@@ -86,6 +93,7 @@ struct Use {
     streams: usize,
     requests: usize,
     large: usize,
+    answers: usize,
     bucket: Bucket,
 }
 
@@ -133,6 +141,7 @@ pub(crate) struct Using {
 enum What {
     Request,
     Large,
+    Answer,
     Stream,
 }
 
@@ -142,12 +151,14 @@ impl Drop for Using {
         match self.what {
             What::Request => {}
             What::Large => uses.large -= 1,
+            What::Answer => uses.answers -= 1,
             What::Stream => uses.streams -= 1,
         }
         if let Some(one) = uses.tokens.get_mut(&self.token) {
             let count = match self.what {
                 What::Request => &mut one.requests,
                 What::Large => &mut one.large,
+                What::Answer => &mut one.answers,
                 What::Stream => &mut one.streams,
             };
             *count -= 1;
@@ -207,6 +218,30 @@ impl Used {
         uses.large += 1;
         of(&mut uses.tokens, token, limits, Instant::now()).large += 1;
         Ok(self.using(token, What::Large))
+    }
+
+    /// Begins to send a large answer to a token.
+    ///
+    /// # Errors
+    /// The token or the server has too many of them.
+    pub(crate) fn answer(
+        self: &Arc<Self>,
+        token: &Name,
+        limits: &Limits,
+    ) -> Result<Using, Problem> {
+        let mut uses = self.lock();
+        let one = of(&mut uses.tokens, token, limits, Instant::now());
+        let (own, all) = (one.answers, uses.answers);
+        if own >= limits.answers_each || all >= limits.answers {
+            let why = format!(
+                "a token may have {} answers under way that are longer than {} bytes, and the server {}",
+                limits.answers_each, limits.body, limits.answers
+            );
+            return Err(Problem::new(Code::Rate, why).help("read one of them to its end first"));
+        }
+        uses.answers += 1;
+        of(&mut uses.tokens, token, limits, Instant::now()).answers += 1;
+        Ok(self.using(token, What::Answer))
     }
 
     /// Begins a stream of a token.
@@ -277,12 +312,14 @@ fn of<'a>(
 ) -> &'a mut Use {
     forget(tokens, |one| {
         one.bucket.fill(limits.rate, limits.burst, now);
-        one.requests + one.large + one.streams > 0 || one.bucket.left < f64::from(limits.burst)
+        one.requests + one.large + one.answers + one.streams > 0
+            || one.bucket.left < f64::from(limits.burst)
     });
     tokens.entry(token.clone()).or_insert_with(|| Use {
         streams: 0,
         requests: 0,
         large: 0,
+        answers: 0,
         bucket: Bucket::full(limits.burst, now),
     })
 }

@@ -2,7 +2,6 @@
 
 use crate::Server;
 use crate::caller::Caller;
-use crate::limits::Using;
 use crate::metrics::OpenStream;
 use crate::permission::Permission;
 use crate::problem::{Code, Problem};
@@ -61,8 +60,7 @@ pub(crate) fn open(
     info: &SessionInfo,
     wanted: Wanted,
 ) -> Result<Response, Problem> {
-    let using = caller.stream()?;
-    let lapses = caller.lapses();
+    caller.streams()?;
     let id = &info.id;
     let events = caller.steersman.events(id, wanted.from);
     let events = if caller.may(Permission::Context) {
@@ -92,22 +90,18 @@ pub(crate) fn open(
         wanted,
         is_over: false,
         _counted: (caller.server.options().metrics.as_ref()).map(super::metrics::Metrics::stream),
-        _using: using,
         server: caller.server.clone(),
     };
     let frames = stream::unfold(reading, |mut reading| async move {
         let frame = reading.next().await?;
         Some((frame, reading))
     });
-    Ok(streamed(stream::iter([hello]).chain(frames), lapses))
+    Ok(streamed(stream::iter([hello]).chain(frames)))
 }
 
-/// Answers with a stream of frames, which ends early once the token of its reader lapses. A comment comes while there is nothing to tell.
-pub(crate) fn streamed(
-    frames: impl Stream<Item = Frame> + Send + 'static,
-    lapses: impl Future<Output = ()> + Send + 'static,
-) -> Response {
-    let frames = frames.take_until(lapses).map(Ok::<_, Infallible>);
+/// Answers with a stream of frames. A comment comes while there is nothing to tell.
+pub(crate) fn streamed(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
+    let frames = frames.map(Ok::<_, Infallible>);
     let sse = Sse::new(frames).keep_alive(KeepAlive::new().interval(COMMENT));
     let mut response = sse.into_response();
     let name = HeaderName::from_static("x-accel-buffering");
@@ -128,8 +122,7 @@ pub(crate) fn with_session(mut response: Response, session: &str) -> Response {
 
 /// Follows the sessions that a token sees and a filter lets through.
 pub(crate) fn of_sessions(caller: Caller, filter: Filter) -> Result<Response, Problem> {
-    let caller = caller.streaming()?;
-    let lapses = caller.lapses();
+    caller.streams()?;
     let counted = caller.server.options().metrics.clone();
     let following = Following {
         changed: caller.server.watch(),
@@ -145,7 +138,7 @@ pub(crate) fn of_sessions(caller: Caller, filter: Filter) -> Result<Response, Pr
         let frame = following.next().await?;
         Some((frame, following))
     });
-    Ok(streamed(stream::iter([hello]).chain(frames), lapses))
+    Ok(streamed(stream::iter([hello]).chain(frames)))
 }
 
 /// A stream of sessions that is open.
@@ -212,7 +205,6 @@ struct Reading {
     is_over: bool,
     server: Server,
     _counted: Option<OpenStream>,
-    _using: Using,
 }
 
 impl Reading {

@@ -189,7 +189,14 @@ impl Steersman {
             Ok(session) => Ok(Sent::Started(session.to_string())),
             Err(Error::Engine(EngineError::Store(StoreError::Conflict(other)))) => {
                 // This event started it before, or another event created the session of this key first.
-                self.put_into(network, &other, name, checked).await
+                let put = self.put_into(network, &other, name, checked).await;
+                match put {
+                    // The session is somebody else's, so it is not named.
+                    Err(Error::Engine(EngineError::Store(StoreError::NoSession(_)))) => Err(
+                        Error::Engine(EngineError::Store(StoreError::Conflict(other))),
+                    ),
+                    put => put,
+                }
             }
             Err(error) => Err(error),
         }

@@ -109,21 +109,22 @@ impl Parts {
         })
     }
 
-    /// Returns the parts with other names of the artifacts.
+    /// Returns the parts with other names and media types of the artifacts.
     #[must_use]
-    pub fn renamed(self, name: impl Fn(&Name) -> Name) -> Self {
+    pub fn reworded(self, word: impl Fn(&Name) -> Name) -> Self {
         let parts = match self {
             Self::One(_) => return self,
             Self::Several(parts) => parts,
         };
-        let renamed = parts.iter().map(|part| match part {
+        let reworded = parts.iter().map(|part| match part {
             Part::Text(k) => Part::Text(*k),
             Part::Artifact(of) => Part::Artifact(Reference {
-                name: name(&of.name),
+                name: word(&of.name),
+                media: word(&of.media),
                 ..of.clone()
             }),
         });
-        Self::Several(renamed.collect())
+        Self::Several(reworded.collect())
     }
 }
 

@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::context::History;
 use steersman_machine::snapshot::{Cell, Snapshot, Value};
-use steersman_machine::stored::commit::{Change, Commit, Hooked, LogLine, Text};
+use steersman_machine::stored::commit::{Change, Commit, Hooked, LogLine, Push, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
-use steersman_machine::stored::interaction::{Artifact, Interaction};
+use steersman_machine::stored::interaction::{Interaction, Target};
 use steersman_machine::stored::parts::Parts;
 
 /// Text that replaces a secret.
@@ -336,51 +336,54 @@ impl Known {
         }
     }
 
-    /// Masks the secrets in a body. Of a list of parts, only the names of artifacts are masked: each text of the list is also a
-    /// body of its line, and is masked there.
+    /// Masks the secrets in a body. Of a list of parts, only the names and media types of artifacts are masked: each text of the list is
+    /// also a body of its line, and is masked there.
     #[must_use]
     pub fn mask_parts(&self, parts: Parts) -> Parts {
         match parts {
             Parts::One(text) if self.occurs_in(&text) => Parts::One(self.masked(&text).into()),
-            parts => parts.renamed(|name| {
-                if self.occurs_in(name) {
-                    self.masked(name).into()
-                } else {
-                    name.clone()
-                }
-            }),
+            parts => parts.reworded(|word| self.word(word).unwrap_or_else(|| word.clone())),
         }
     }
 
-    /// Masks the secrets in the names of a line's artifacts, also where parts of its texts refer to them. The texts themselves are
-    /// read and masked elsewhere.
+    /// Returns a word without its secrets; `None` if it has none.
+    fn word(&self, word: &Name) -> Option<Name> {
+        self.occurs_in(word).then(|| self.masked(word).into())
+    }
+
+    /// Masks the secrets in the words of a line that models and tools chose: names and media types of artifacts, also where parts of its
+    /// texts refer to them, names of agents and branches, and names of tools that do not exist. The texts themselves are read and masked
+    /// elsewhere.
     pub fn mask_line(&self, line: &mut Arc<LogLine>) {
-        let named = |commit: &Commit| commit.artifacts().any(|made| self.occurs_in(&made.name));
-        let lists = |text: &Text| matches!(text, Text::Parts(_));
-        if !line.commit.as_ref().is_some_and(named) && !line.bodies.iter().any(lists) {
+        if self.texts.is_empty() {
             return;
         }
-        let line = Arc::make_mut(line);
-        for text in &mut line.bodies {
-            if let Text::Parts(parts) = text
-                && let Parts::Several(masked) = self.mask_parts(Parts::Several(parts.clone()))
-            {
-                *parts = masked;
+        if line
+            .bodies
+            .iter()
+            .any(|text| matches!(text, Text::Parts(_)))
+        {
+            for text in &mut Arc::make_mut(line).bodies {
+                if let Text::Parts(parts) = text
+                    && let Parts::Several(masked) = self.mask_parts(Parts::Several(parts.clone()))
+                {
+                    *parts = masked;
+                }
             }
         }
-        let Some(commit) = &mut line.commit else {
+        let chosen_in = line.commit.as_ref().filter(|commit| has_chosen(commit));
+        let Some(mut commit) = chosen_in.cloned() else {
             return;
         };
-        let mask = |made: &mut Artifact| made.name = self.masked(&made.name).into();
-        for push in &mut commit.pushes {
-            if let Interaction::Result(result) = &mut push.what {
-                result.artifacts.iter_mut().for_each(mask);
+        let mut is_changed = false;
+        for word in chosen(&mut commit) {
+            if let Some(masked) = self.word(word) {
+                *word = masked;
+                is_changed = true;
             }
         }
-        for change in &mut commit.changes {
-            if let Change::Artifact(made) = change {
-                mask(made);
-            }
+        if is_changed {
+            Arc::make_mut(line).commit = Some(commit);
         }
     }
 
@@ -409,6 +412,46 @@ impl Known {
         }
         (!why.is_empty()).then(|| why.join(", "))
     }
+}
+
+/// Returns true if models or tools may have chosen words of a commit.
+fn has_chosen(commit: &Commit) -> bool {
+    let is_unknown = |push: &Push| matches!(&push.what, Interaction::Call(call) if call.target == Target::Unknown);
+    !commit.made.is_empty()
+        || commit.opening.is_some()
+        || commit.artifacts().next().is_some()
+        || commit.pushes.iter().any(is_unknown)
+}
+
+/// Returns the words of a commit that models and tools chose.
+fn chosen(commit: &mut Commit) -> Vec<&mut Name> {
+    let mut words: Vec<&mut Name> = Vec::new();
+    words.extend(
+        commit
+            .made
+            .iter_mut()
+            .filter_map(|made| made.named.as_mut()),
+    );
+    words.extend(commit.opening.iter_mut().filter_map(|of| of.label.as_mut()));
+    for push in &mut commit.pushes {
+        match &mut push.what {
+            Interaction::Result(result) => {
+                let made = result.artifacts.iter_mut();
+                words.extend(made.flat_map(|made| [&mut made.name, &mut made.media]));
+            }
+            Interaction::Call(call) if call.target == Target::Unknown => {
+                words.push(&mut call.name);
+                words.extend(&mut call.seen);
+            }
+            _ => {}
+        }
+    }
+    for change in &mut commit.changes {
+        if let Change::Artifact(made) = change {
+            words.extend([&mut made.name, &mut made.media]);
+        }
+    }
+    words
 }
 
 /// Returns this name, followed by a number if the object already has a field of this name.
@@ -499,7 +542,9 @@ impl Known {
 mod tests {
     use super::*;
     use serde_json::json;
+    use steersman_machine::stored::commit::{Kind, Made, Opening};
     use steersman_machine::stored::ids::Time;
+    use steersman_machine::stored::interaction::{Artifact, Call, Caller, Number};
     use steersman_machine::stored::parts::{Part, Reference};
 
     fn known(secrets: &[&str]) -> Known {
@@ -595,12 +640,12 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_the_name_of_an_artifact_is_masked_wherever_it_is_named() {
+    fn a_secret_in_a_word_that_a_model_chose_is_masked_wherever_it_is() {
         let known = known(&["password"]);
         let part = |name: &str| {
             Part::Artifact(Reference {
                 name: name.into(),
-                media: "image/png".into(),
+                media: name.into(),
                 hash: [7; 32],
                 len: 9,
             })
@@ -622,6 +667,54 @@ mod tests {
         });
         known.mask_line(&mut line);
         assert_eq!(line.bodies[1], Text::Parts(masked.into()));
+
+        let commit = |word: &str| {
+            let artifact = || Artifact {
+                scope: Id::new(Line(1), 0),
+                call: Id::new(Line(2), 0),
+                name: word.into(),
+                media: word.into(),
+                hash: [7; 32],
+                len: 9,
+            };
+            let call = Call {
+                id: Id::new(Line(2), 0),
+                name: word.into(),
+                by: Caller::Model,
+                seen: Some(word.into()),
+                target: Target::Unknown,
+                label: None,
+                args: Body::new(Line(2), 0),
+                number: Number::default(),
+            };
+            Commit {
+                opening: Some(Opening {
+                    scope: None,
+                    dry: false,
+                    label: Some(word.into()),
+                    of: None,
+                }),
+                made: vec![Made {
+                    agent: Id::new(Line(1), 0),
+                    def: "desk".into(),
+                    kind: Kind::Model,
+                    parent: None,
+                    named: Some(word.into()),
+                    mode: None,
+                    state: Vec::new(),
+                }],
+                pushes: vec![Push {
+                    agent: Id::new(Line(1), 0),
+                    prev: Line::NONE,
+                    what: Interaction::Call(call),
+                }],
+                changes: vec![Change::Artifact(artifact())],
+                ..Commit::default()
+            }
+        };
+        Arc::make_mut(&mut line).commit = Some(commit("my-password"));
+        known.mask_line(&mut line);
+        assert_eq!(line.commit, Some(commit("my-(secret)")));
     }
 
     #[test]

@@ -551,13 +551,7 @@ impl Engine {
         message: &Message,
     ) -> Result<bool, EngineError> {
         let encoded = message.encode(id, self.0.clock.now());
-        match self.store().deliver(session, encoded).await {
-            // An answer is sealed to another text each time, so a repeated answer never has equal bytes.
-            Err(StoreError::Repeated(_)) if matches!(message.wanted, Wanted::Answer { .. }) => {
-                Ok(false)
-            }
-            delivered => Ok(delivered?),
-        }
+        Ok(self.store().deliver(session, encoded).await?)
     }
 
     /// Returns the toolset that runs a tool.

@@ -490,25 +490,30 @@ impl Message {
     }
 }
 
-/// Returns a stored message as it would be without a trace. Bytes of another form are returned unchanged.
-pub(crate) fn untraced<'a>(id: &str, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-    let named = || {
+/// Returns the part of a stored message by which a repetition is recognised: all but its trace, since a request that is sent again belongs to
+/// another span, and the text of an answer, which is sealed to another text each time. Bytes of another form are returned unchanged.
+pub(crate) fn essence<'a>(id: &str, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+    let shorter = || {
         let (hashed, _) = bytes.split_last_chunk::<8>()?;
         let (&VERSION, rest) = hashed.split_first()? else {
             return None;
         };
-        // The first two fields of a message.
-        let read = postcard::take_from_bytes::<(Option<By>, Option<Name>)>(rest);
-        let ((by, Some(_)), rest) = read.ok()? else {
+        let read = postcard::take_from_bytes::<Message>(rest);
+        let (mut message, []) = read.ok()? else {
             return None;
         };
-        let bare: (Option<By>, Option<Name>) = (by, None);
-        let mut bytes = postcard::to_extend(&bare, vec![VERSION]).ok()?;
-        bytes.extend_from_slice(rest);
-        bytes.extend_from_slice(&sum(id, &bytes));
-        Some(bytes)
+        let has_trace = message.parent.take().is_some();
+        let is_answer = match &mut message.wanted {
+            Wanted::Answer { sealed, .. } => {
+                sealed.clear();
+                true
+            }
+            _ => false,
+        };
+        let bytes = || message.encode(id.into(), Time::default()).bytes.to_vec();
+        (has_trace || is_answer).then(bytes)
     };
-    named().map_or(Cow::Borrowed(bytes), Cow::Owned)
+    shorter().map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
 
 fn sum(id: &str, hashed: &[u8]) -> [u8; 8] {
@@ -570,11 +575,25 @@ mod tests {
             message.encode("m".into(), Time(5)).bytes
         };
         let plain = said(None);
-        assert_eq!(&*untraced("m", &plain), &*plain);
+        assert_eq!(&*essence("m", &plain), &*plain);
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        assert_eq!(&*untraced("m", &said(Some(parent))), &*plain);
+        assert_eq!(&*essence("m", &said(Some(parent))), &*plain);
         for wrong in [&b""[..], b"12345678", b"an event"] {
-            assert_eq!(&*untraced("m", wrong), wrong);
+            assert_eq!(&*essence("m", wrong), wrong);
         }
+    }
+
+    #[test]
+    fn an_answer_is_compared_by_its_question() {
+        let answer = |of: &str, sealed: &str| {
+            let wanted = Wanted::Answer {
+                of: of.parse().unwrap(),
+                sealed: sealed.to_owned(),
+            };
+            let answer = wanted.by(By::role("ops")).encode("m".into(), Time(5)).bytes;
+            essence("m", &answer).into_owned()
+        };
+        assert_eq!(answer("3.1", "one"), answer("3.1", "another"));
+        assert_ne!(answer("3.1", "one"), answer("4.1", "one"));
     }
 }

@@ -6,7 +6,6 @@ mod message;
 
 use crate::ask::{Asked, At, Body};
 use crate::caller::Caller;
-use crate::limits::Using;
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
 use crate::protocol::a2a::{Form, Task};
@@ -250,19 +249,19 @@ impl Agent {
                 whole(json!({ "task": task.document() }))
             }
             "SendStreamingMessage" => {
-                let using = self.caller.stream()?;
+                self.caller.streams()?;
                 let sent = self.send(params(given)?).await?;
-                Ok(self.stream(id.clone(), sent.following, using))
+                Ok(self.stream(id.clone(), sent.following))
             }
             "GetTask" => {
                 let (session, line) = self.found(&params::<Named>(given)?.id).await?;
                 whole(self.made(&session, line).await?.document())
             }
             "SubscribeToTask" => {
-                let using = self.caller.stream()?;
+                self.caller.streams()?;
                 let (session, line) = self.found(&params::<Named>(given)?.id).await?;
                 let following = self.resumed(&session, line).await?;
-                Ok(self.stream(id.clone(), following, using))
+                Ok(self.stream(id.clone(), following))
             }
             "CancelTask" => {
                 let (session, line) = self.found(&params::<Named>(given)?.id).await?;
@@ -419,16 +418,15 @@ impl Agent {
     }
 
     /// Answers with a stream of updates.
-    fn stream(self, id: Value, following: Following, using: Using) -> Response {
-        let lapses = self.caller.lapses();
+    fn stream(self, id: Value, following: Following) -> Response {
         let frames = stream::unfold(
-            (self.caller, id, following, using),
-            |(caller, id, mut following, using)| async move {
+            (self.caller, id, following),
+            |(caller, id, mut following)| async move {
                 let frame = following.frame(&caller, &id).await?;
-                Some((frame, (caller, id, following, using)))
+                Some((frame, (caller, id, following)))
             },
         );
-        crate::stream::streamed(frames, lapses)
+        crate::stream::streamed(frames)
     }
 }
 

@@ -143,7 +143,7 @@ async fn run(
             return Err(Problem::new(Code::Body, format!("`{name}` is empty")));
         }
     }
-    let using = caller.stream()?;
+    caller.streams()?;
     let session = thread(&caller, &network, &input.thread_id).await?;
     let begin = Begin {
         caller: &caller,
@@ -154,10 +154,10 @@ async fn run(
         roles: caller.deciding(),
     };
     let response = match begin.run().await {
-        Ok(running) => running.stream(caller, using),
+        Ok(running) => running.stream(caller),
         Err(refusal) => {
             let only = refusal.frame();
-            streamed(stream::once(async move { only }), caller.lapses())
+            streamed(stream::once(async move { only }))
         }
     };
     Ok(with_session(response, &session))

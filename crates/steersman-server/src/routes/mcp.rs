@@ -8,15 +8,15 @@ mod call;
 mod tools;
 
 use super::views;
+use crate::ask::has_few_values;
 use crate::caller::Caller;
-use crate::limits::Using;
 use crate::problem::{Code, Problem};
 use crate::{Permission, Server};
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::post;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -118,7 +118,22 @@ impl Connections {
 }
 
 /// Answers a request of a client. Hosts and origins were checked before, as for each route.
-async fn answer(State(server): State<Server>, caller: Caller, mut request: Request) -> Response {
+async fn answer(
+    State(server): State<Server>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Problem> {
+    let limits = &server.options().limits;
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, limits.body).await.map_err(|_| {
+        let why = format!(
+            "the body cannot be read, or is longer than {} bytes",
+            limits.body
+        );
+        Problem::new(Code::TooLarge, why)
+    })?;
+    has_few_values(&body)?;
+    let mut request = Request::from_parts(parts, Body::from(body));
     let token = caller.token.name.clone();
     let is_delete = request.method() == axum::http::Method::DELETE;
     let named = connection(request.headers());
@@ -127,16 +142,13 @@ async fn answer(State(server): State<Server>, caller: Caller, mut request: Reque
         && !connections.belongs(id, &token)
     {
         let why = "there is no such connection; it may have ended";
-        return Problem::new(Code::Path, why)
-            .help("open another one with `initialize`; sessions are not affected")
-            .into_response();
+        return Err(Problem::new(Code::Path, why)
+            .help("open another one with `initialize`; sessions are not affected"));
     }
     request.extensions_mut().insert(Arc::new(caller));
-    let limits = &server.options().limits;
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_sse_retry(None)
-        .with_max_request_body_bytes(limits.body)
         .with_cancellation_token(connections.closing.clone());
     let handler = Handler {
         server: server.clone(),
@@ -153,7 +165,7 @@ async fn answer(State(server): State<Server>, caller: Caller, mut request: Reque
         (Some(id), _) if is_delete => connections.forget(&id),
         _ => {}
     }
-    response
+    Ok(response)
 }
 
 fn connection(headers: &HeaderMap) -> Option<String> {
@@ -213,7 +225,7 @@ struct Handler {
 }
 
 impl Handler {
-    /// Returns the caller of a request, and the stream that it uses until it is answered.
+    /// Returns the caller of a request.
     fn caller(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Caller>, Problem> {
         if let Some(token) = &self.local {
             return Ok(Arc::new(Caller::local(&self.server, token.clone())?));
@@ -225,12 +237,12 @@ impl Handler {
             .ok_or_else(|| Problem::new(Code::Token, "the request names no token"))
     }
 
-    /// Counts the stream of a request over HTTP.
-    fn stream(&self, caller: &Caller) -> Result<Option<Using>, Problem> {
+    /// Makes a request over HTTP a stream.
+    fn streams(&self, caller: &Caller) -> Result<(), Problem> {
         if self.local.is_some() {
-            return Ok(None);
+            return Ok(());
         }
-        caller.stream().map(Some)
+        caller.streams()
     }
 }
 
@@ -279,12 +291,10 @@ impl ServerHandler for Handler {
             let why = "there is no such tool; `tools/list` lists them";
             return Err(ErrorData::invalid_params(why, None));
         };
-        let using = match self.stream(&caller) {
-            Ok(using) => using,
-            Err(problem) => return Ok(refused(problem)),
-        };
+        if let Err(problem) = self.streams(&caller) {
+            return Ok(refused(problem));
+        }
         let called = call::call(&caller, network, entry, params, &cx).await;
-        drop(using);
         Ok(called.unwrap_or_else(refused))
     }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::machine::stored::ids::{Id, Line, Name, Time};
-use steersman::runtime::inbox::{Message, Wanted};
+use steersman::runtime::inbox::Wanted;
 use steersman::views::filter::{self, Filter};
 use steersman::views::list::SessionRow;
 use steersman::{Act, By, SessionInfo, SessionQuery, StartOptions};
@@ -98,10 +98,11 @@ async fn start(
     let request = serde_json::to_string(&start)
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     // Recognises a repetition. The session's own first message names the values that the server bound.
-    let same = Message::from(Wanted::Event {
+    let same = Wanted::Event {
         event: "http".into(),
         fields: request,
-    });
+    }
+    .by(by.clone());
     let message = caller.message_id(&asked).await?;
     let options = StartOptions {
         agent: start.entry.as_deref().map(Into::into),

@@ -14,6 +14,7 @@ mod changes;
 mod console;
 mod filters;
 mod guard;
+mod held;
 mod idempotent;
 mod law;
 mod leak;

@@ -3,7 +3,7 @@
 
 mod client;
 
-use crate::world::{Answer, Caller, Nothing, SCRIPT, World, names, scope, whole};
+use crate::world::{Answer, Caller, Nothing, SCRIPT, World, names, scope, unlimited, whole};
 use client::{Client, NEW, OLD, forms};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
@@ -647,4 +647,54 @@ async fn a_client_over_a_pair_of_streams_needs_no_token() {
     let who = all.stream(&events, None).await.rest().await;
     let who: Vec<&Json> = who.iter().map(|frame| &frame.data["who"]).collect();
     assert!(who.contains(&&json!("stm_mcp")), "{who:?}");
+}
+
+#[tokio::test]
+async fn a_call_ends_once_its_token_is_revoked() {
+    let options = Options {
+        limits: Limits {
+            recheck: Duration::from_millis(10),
+            ..unlimited()
+        },
+        ..Options::default()
+    };
+    // Nobody drives the session, so the call waits.
+    let world = World::undriven(Arc::new(MemoryStore::new()), SCRIPT, options).await;
+    let all = world.all("").await;
+    for (begun, is_old) in [(1, false), (2, true)] {
+        let gone = world.all("").await;
+        let client = if is_old {
+            Client::open(&gone, json!({})).await
+        } else {
+            Client::alone(&gone, json!({}))
+        };
+        let params = json!({ "name": "desk", "arguments": { "message": "Hello." } });
+        let call = client.body("tools/call", params);
+        let revokes = async {
+            let count = |page: &Json| page["items"].as_array().unwrap().len();
+            while count(&all.get("/v1/sessions").await.is(200)) < begun {}
+            let name = gone.token.split('_').nth(1).unwrap();
+            let revoke = all.request(Method::DELETE, &format!("/v1/tokens/{name}"));
+            assert_eq!(Answer::of(revoke).await.status, 204);
+        };
+        let (mut response, ()) = tokio::join!(client.send(&call), revokes);
+        if response.status() == 401 {
+            continue;
+        }
+        let got = client.read(&mut response, &mut |_| None).await;
+        assert!(got.is_none(), "{:#}", got.unwrap().answer);
+    }
+}
+
+#[tokio::test]
+async fn a_message_has_a_bounded_number_of_values() {
+    let world = World::new(SCRIPT).await;
+    let all = world.all("").await;
+    let many = vec![0; 250_000];
+    let body =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "many": many } });
+    let why = all.post("/mcp", body).await.fails(413, "too_large");
+    assert!(why.contains("200000 values"), "{why}");
+    let long = json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(2_000_000) });
+    assert_eq!(all.post("/mcp", long).await.status, 413);
 }

@@ -2,7 +2,7 @@
 
 use super::{Scope, StoreError};
 use crate::Boxed;
-use crate::inbox::untraced;
+use crate::inbox::essence;
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Name, Time};
 use steersman_machine::tick::wait;
@@ -56,15 +56,15 @@ pub trait Inbox: Send + Sync + 'static {
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>>;
 }
 
-/// Hash of the message that an id was accepted with, without the trace that it names: a request that is sent again belongs to another span.
-/// A store keeps the hash as long as the id.
+/// Hash of the message that an id was accepted with, without what differs when the same is said again: the trace that it names, and the
+/// text of an answer, which is sealed. A store keeps the hash as long as the id.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SaidHash(pub [u8; 16]);
 
 impl SaidHash {
     /// Returns the hash of a stored message with this id.
     pub fn of(id: &str, bytes: &[u8]) -> Self {
-        let bytes = untraced(id, bytes);
+        let bytes = essence(id, bytes);
         let mut hash = [0; 16];
         hash.copy_from_slice(&blake3::hash(&bytes).as_bytes()[..16]);
         Self(hash)

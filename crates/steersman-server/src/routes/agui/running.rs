@@ -3,7 +3,6 @@
 use super::begin::Begin;
 use super::{Refusal, frame};
 use crate::caller::Caller;
-use crate::limits::Using;
 use crate::permission::Permission;
 use crate::problem::Problem;
 use crate::protocol::agui::{Agui, Form};
@@ -119,16 +118,12 @@ impl Running {
     }
 
     /// Answers with the stream of the run.
-    pub(super) fn stream(self, caller: Caller, using: Using) -> Response {
-        let lapses = caller.lapses();
-        let frames = stream::unfold(
-            (self, caller, using),
-            |(mut own, caller, using)| async move {
-                let frame = own.next(&caller).await?;
-                Some((frame, (own, caller, using)))
-            },
-        );
-        streamed(frames, lapses)
+    pub(super) fn stream(self, caller: Caller) -> Response {
+        let frames = stream::unfold((self, caller), |(mut own, caller)| async move {
+            let frame = own.next(&caller).await?;
+            Some((frame, (own, caller)))
+        });
+        streamed(frames)
     }
 
     async fn next(&mut self, caller: &Caller) -> Option<Frame> {

@@ -5,7 +5,6 @@ use super::{Failures, is_retry, named, prompt, role};
 use crate::ask::{Asked, Body};
 use crate::caller::Caller;
 use crate::conversation::{Chain, END, Went};
-use crate::limits::Using;
 use crate::problem::{Code, Problem};
 use crate::protocol::chat::{ANSWER, APPROVE, Chat, Form, Functions};
 use crate::stream::{streamed, with_session};
@@ -138,8 +137,8 @@ async fn complete(
         answering.ready = answering.chat.waits(why, open).into();
     }
     if request.stream == Some(true) {
-        let using = caller.stream()?;
-        return Ok(answering.stream(caller, using));
+        caller.streams()?;
+        return Ok(answering.stream(caller));
     }
     answering.whole(&caller).await
 }
@@ -297,14 +296,14 @@ impl Answering {
     }
 
     /// Answers with a stream of chunks.
-    fn stream(self, caller: Caller, using: Using) -> Response {
-        let (session, lapses) = (self.session.clone(), caller.lapses());
-        let state = (self, caller, using, Stage::Goes);
-        let frames = stream::unfold(state, |(mut own, caller, using, stage)| async move {
+    fn stream(self, caller: Caller) -> Response {
+        let session = self.session.clone();
+        let state = (self, caller, Stage::Goes);
+        let frames = stream::unfold(state, |(mut own, caller, stage)| async move {
             let (frame, stage) = own.frame(&caller, stage).await?;
-            Some((frame, (own, caller, using, stage)))
+            Some((frame, (own, caller, stage)))
         });
-        with_session(streamed(frames, lapses), &session)
+        with_session(streamed(frames), &session)
     }
 
     /// Returns the next frame of a stream, and the stage after it.

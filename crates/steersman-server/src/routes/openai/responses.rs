@@ -6,7 +6,6 @@ use super::{Failures, is_retry, named, prompt, role};
 use crate::ask::{Asked, At, Body, Params};
 use crate::caller::Caller;
 use crate::conversation::{Chain, Went};
-use crate::limits::Using;
 use crate::problem::{Code, Problem};
 use crate::protocol::chat::ANSWER;
 use crate::protocol::responses::{APPROVAL, Form, Responses};
@@ -135,8 +134,8 @@ async fn create(
         is_over: false,
     };
     if request.stream == Some(true) {
-        let using = caller.stream()?;
-        return Ok(answering.stream(caller, using));
+        caller.streams()?;
+        return Ok(answering.stream(caller));
     }
     answering.whole(&caller).await
 }
@@ -399,7 +398,7 @@ async fn read(
         let response = made(&caller, &network, &session, line).await?;
         return Ok(Json(response.document()).into_response());
     }
-    let using = caller.stream()?;
+    caller.streams()?;
     let answering = Answering {
         events: caller.follows(&session, line),
         response: begun(&caller, &network, &session, line).await?,
@@ -410,7 +409,7 @@ async fn read(
         ready: VecDeque::new(),
         is_over: false,
     };
-    Ok(answering.stream(caller, using))
+    Ok(answering.stream(caller))
 }
 
 /// Cancels a response that goes on.
@@ -500,16 +499,12 @@ impl Answering {
     }
 
     /// Answers with a stream of events.
-    fn stream(self, caller: Caller, using: Using) -> Response {
-        let lapses = caller.lapses();
-        let frames = stream::unfold(
-            (self, caller, using),
-            |(mut own, caller, using)| async move {
-                let frame = own.frame(&caller).await?;
-                Some((frame, (own, caller, using)))
-            },
-        );
-        streamed(frames, lapses)
+    fn stream(self, caller: Caller) -> Response {
+        let frames = stream::unfold((self, caller), |(mut own, caller)| async move {
+            let frame = own.frame(&caller).await?;
+            Some((frame, (own, caller)))
+        });
+        streamed(frames)
     }
 
     /// Returns the next frame of a stream.
