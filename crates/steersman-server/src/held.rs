@@ -1,4 +1,4 @@
-//! What a request uses until its answer has been sent: the places that the limits count, and the token that it stands on.
+//! The means of a request until its answer has been sent: the places that the limits count, and the token that it stands on.
 //!
 //! A place is given back when the last piece of the answer is taken, and not when the answer is made: a client that asks for much and
 //! reads nothing uses up its own places. An answer ends early once its token was revoked or has expired, whatever route made it.
@@ -18,7 +18,7 @@ use steersman::runtime::store::Token;
 /// Maximum length of a piece of an answer. A connection takes a few pieces ahead of what its client reads.
 const PIECE: usize = 64 << 10;
 
-/// What a request uses.
+/// The means of a request.
 #[derive(Clone, Default)]
 pub(crate) struct Held(Arc<Holding>);
 
@@ -116,7 +116,7 @@ impl Held {
 /// The body of an answer, in pieces.
 struct Sent {
     body: Body,
-    /// What is left of the last frame.
+    /// The rest of the last frame.
     rest: Bytes,
     /// Waits for the end of the token. `None` once it has come.
     lapses: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
