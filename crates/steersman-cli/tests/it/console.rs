@@ -86,7 +86,7 @@ const LOOKS: [((u32, u32), &str); 4] = [
 
 /// A desk that is served, sessions of all its entries, and a browser that is signed in by a code.
 pub(crate) struct Desk {
-    world: World,
+    pub(crate) world: World,
     pub(crate) served: Served,
     pub(crate) page: Browser,
     /// The sessions of the desk, the wirer, the mailer and the chooser.
@@ -275,8 +275,9 @@ pub(crate) fn asks(served: &Served, method: Method, path: &str, body: Option<&Js
     runtime.block_on(async {
         let response = request.send().await.unwrap();
         let status = response.status();
-        assert!(status.is_success(), "{path}: {status}");
-        response.json().await.unwrap()
+        let answer = response.text().await.unwrap();
+        assert!(status.is_success(), "{path}: {status} {answer}");
+        serde_json::from_str(&answer).unwrap()
     })
 }
 

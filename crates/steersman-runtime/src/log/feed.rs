@@ -13,6 +13,7 @@ use crate::toolset::Progress;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use steersman_machine::stored::commit::Admitted;
 use steersman_machine::stored::ids::{Id, Line};
 use tokio::sync::broadcast;
 
@@ -69,6 +70,18 @@ pub enum FeedItem {
     Skipped(u64),
     /// The owner in this process released the session. Further lines follow if another process drives it.
     Closed,
+}
+
+impl FeedItem {
+    /// Returns the effect that a streamed item is of.
+    fn effect(&self) -> Option<Id> {
+        match self {
+            Self::Delta { effect, .. }
+            | Self::Progress { effect, .. }
+            | Self::Withdrawn { effect, .. } => Some(*effect),
+            Self::Line(_) | Self::Settled(_) | Self::Skipped(_) | Self::Closed => None,
+        }
+    }
 }
 
 /// A message from the owner to its followers. Lines are not sent; followers read them from the store.
@@ -205,8 +218,8 @@ pub struct Feed {
     cursor: Line,
     ready: VecDeque<FeedItem>,
     live: Option<broadcast::Receiver<Notice>>,
-    /// Texts that streamed before this follower came. They follow the lines that were on disk by then.
-    said: Vec<FeedItem>,
+    /// Streamed items, oldest first. The owner may run ahead of its disk, so each waits until the line of its effect was read.
+    streamed: VecDeque<FeedItem>,
     /// True if there may be lines on disk that were not read. The owner in this process reports new ones.
     look: bool,
     /// Checks the rows that are read. `None` until the first row is read.
@@ -233,7 +246,7 @@ impl Feed {
             cursor,
             ready: VecDeque::new(),
             live,
-            said,
+            streamed: said.into(),
             look: true,
             load: None,
             hashes: Hashes::default(),
@@ -245,7 +258,8 @@ impl Feed {
         self.cursor
     }
 
-    /// Waits for the next item and returns it. Lines come in order and without gaps.
+    /// Waits for the next item and returns it. Lines come in order and without gaps; a streamed item comes after the line
+    /// of its effect, and before the line of its outcome or not at all.
     pub async fn next(&mut self) -> Result<FeedItem, StoreError> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -256,10 +270,11 @@ impl Feed {
                     continue;
                 }
                 self.look = self.live.is_none();
-                if !self.said.is_empty() {
-                    self.ready.extend(std::mem::take(&mut self.said));
-                    continue;
-                }
+            }
+            let cursor = self.cursor;
+            let follows = |item: &mut FeedItem| item.effect().is_none_or(|of| of.line() <= cursor);
+            if let Some(item) = self.streamed.pop_front_if(follows) {
+                return Ok(item);
             }
             self.wait().await?;
         }
@@ -294,12 +309,14 @@ impl Feed {
                 // From here on nobody reports new lines.
                 self.look = true;
                 while self.read().await? {}
+                // What streamed ahead of the disk belongs to lines that may never come.
+                self.streamed.clear();
                 self.ready.push_back(FeedItem::Closed);
             }
-            Ok(Notice::Item(item)) => self.ready.push_back(item),
+            Ok(Notice::Item(item)) => self.streamed.push_back(item),
             Err(broadcast::error::RecvError::Lagged(n)) => {
                 self.look = true;
-                self.ready.push_back(FeedItem::Skipped(n));
+                self.streamed.push_back(FeedItem::Skipped(n));
             }
         }
         Ok(())
@@ -322,6 +339,12 @@ impl Feed {
         for row in &rows {
             let line = load.checked(row, &mut self.hashes).await?;
             self.cursor = row.n;
+            let admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
+            let outcomes = admitted.filter(|admitted| admitted.kind == Admitted::Outcome);
+            for over in outcomes.filter_map(|admitted| admitted.id) {
+                // The line has the whole answer.
+                self.streamed.retain(|item| item.effect() != Some(over));
+            }
             self.ready.push_back(FeedItem::Line(Arc::new(line)));
         }
         Ok(!rows.is_empty())

@@ -113,6 +113,40 @@ async fn piece(feed: &mut Feed) -> String {
     }
 }
 
+/// A model may answer before the line that asked it is on disk. Whoever is told a piece looks up its agent there.
+#[tokio::test]
+async fn a_piece_comes_after_the_line_of_its_effect_however_slow_the_disk_is() {
+    let world = World::new(json!({ "main": ["One two three.", "Four five."] }));
+    let session = world.start(PLAIN, "Go.").await;
+    session.settled().await.unwrap();
+    let on_disk = world.store.lines();
+    let gate = world.store.stall_behind(on_disk);
+    let mut feed = session.feed(Line(on_disk as u64));
+    // It is answered once its line is on disk.
+    let says = tokio::spawn({
+        let session = session.clone();
+        async move { session.say("And on.").await }
+    });
+    settle().await;
+    assert!(
+        world.store.ahead().0 > 0,
+        "the session is ahead of its disk"
+    );
+    let early = at_once(&mut feed).await;
+    assert!(early.is_none(), "{early:?}");
+    gate.add_permits(100);
+    // The answer is on the next line by then, so its pieces are of no use any more.
+    let mut lines = Vec::new();
+    while lines.len() < 2 {
+        match feed.next().await.unwrap() {
+            FeedItem::Line(line) => lines.push(line.n.0),
+            FeedItem::Delta { effect, .. } => assert!(lines.contains(&effect.line().0)),
+            other => panic!("{other:?}"),
+        }
+    }
+    says.await.unwrap().unwrap();
+}
+
 #[tokio::test]
 async fn a_follower_that_comes_late_gets_the_text_so_far() {
     let script = Script::parse(&json!({ "main": ["One two three."] })).unwrap();
@@ -252,7 +286,8 @@ async fn a_feed_gives_the_lines_of_the_next_owner() {
     session.settled().await.unwrap();
     session.stop().await;
     while !matches!(feed.next().await.unwrap(), FeedItem::Closed) {}
-    assert!(at_once(&mut feed).await.is_none());
+    let early = at_once(&mut feed).await;
+    assert!(early.is_none(), "{early:?}");
     let next = world.open().await;
     next.say("On.").await.unwrap();
     next.settled().await.unwrap();

@@ -139,11 +139,19 @@ impl Layer for Spy {
         let (gate, rows) = (state.gate.clone(), batch.rows.len());
         let gate = gate.filter(|(lines, _)| state.written.len() > *lines);
         drop(state);
-        let (written, all) = (self.below.append(claim, batch), self.state.clone());
-        Box::pin(async move {
-            if let Some((_, gate)) = gate {
-                drop(gate.acquire().await.unwrap());
+        let (below, all) = (self.below.clone(), self.state.clone());
+        // A store may write as soon as it is asked, so it is asked once the gate is open.
+        let written = match gate {
+            None => below.append(claim, batch),
+            Some((_, gate)) => {
+                let claim = claim.clone();
+                Box::pin(async move {
+                    drop(gate.acquire().await.unwrap());
+                    below.append(&claim, batch).await
+                })
             }
+        };
+        Box::pin(async move {
             let written = written.await;
             let mut state = all.lock().unwrap();
             state.bytes += bytes;
