@@ -164,6 +164,8 @@ pub struct Config {
     pub default: Option<Json>,
     /// True if the value is read at each use in a transport field and is not part of the digest.
     pub live: bool,
+    /// True if clients of a server may set the value. Others may decide what is approved, or where a secret is sent.
+    pub clients: bool,
 }
 
 /// Handle of a secret.

@@ -26,6 +26,12 @@ export function ago(time, now = Date.now()) {
   return ms < 0 ? `in ${span(whole)}` : span(whole);
 }
 
+/** Returns how long ago a time is, as a part of a sentence. */
+export function since(time, now = Date.now()) {
+  const text = ago(time, now);
+  return text === 'now' ? 'just now' : `${text} ago`;
+}
+
 export function due(time, now = Date.now()) {
   const ms = Date.parse(time) - now;
   return ms <= 0 ? 'overdue' : span(ms);

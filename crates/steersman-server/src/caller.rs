@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use steersman::machine::network as checked;
 use steersman::machine::stored::by::USER;
 use steersman::runtime::store::Token;
 use steersman::{By, Network, Steersman};
@@ -19,6 +20,7 @@ use steersman::{By, Network, Steersman};
 pub(crate) struct From(pub(crate) SocketAddr);
 
 /// A client with a valid token. What it sees of the store is its scope alone.
+#[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) server: Server,
     /// The store as far as the token sees it.
@@ -214,6 +216,42 @@ impl Caller {
             return Ok(());
         }
         Err(Problem::no_definition(name))
+    }
+
+    /// Checks that the token may choose the key of a session. Events of the whole tenant find a session by its key, so one who sees only
+    /// the sessions of a subject could have those that are meant for another.
+    ///
+    /// # Errors
+    /// There is a key, and the token sees one subject alone.
+    pub(crate) fn may_have_key(&self, key: Option<&str>) -> Result<(), Problem> {
+        if key.is_none() || self.token.scope.subject.is_none() {
+            return Ok(());
+        }
+        let why =
+            "a token of one subject chooses no `key`: events of the tenant find a session by it";
+        Err(Problem::new(Code::Permission, why)
+            .help("let an event start the session, or use a token without a subject"))
+    }
+
+    /// Checks that a client may set these values of `config`: the definition says which ones. The others may decide what is approved, or
+    /// where a secret is sent. A name that the definition does not have is an error of its own elsewhere.
+    ///
+    /// # Errors
+    /// The definition does not leave a value to clients.
+    pub(crate) fn may_set<'a>(
+        network: &checked::Network,
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), Problem> {
+        let kept = |name: &&str| {
+            let config = network.config.get(*name);
+            config.is_some_and(|config| !config.clients)
+        };
+        let Some(name) = names.into_iter().find(kept) else {
+            return Ok(());
+        };
+        let why = format!("`config.{name}` is not left to clients");
+        Err(Problem::new(Code::Permission, why)
+            .help("the definition says which values are: `clients: true`"))
     }
 
     /// Returns the definitions that the token may start.

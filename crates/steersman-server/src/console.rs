@@ -105,8 +105,8 @@ static SERVED: LazyLock<Vec<(Cow<'static, [u8]>, String)>> = LazyLock::new(|| {
     served.collect()
 });
 
-/// Returns a file without its comments, which are a tenth of it and for those who read the source. A line that was a comment is empty, so an
-/// error names the line of the source. Libraries stay as they were published.
+/// Returns a file without its comments and indents, which are a fifth of it and for those who read the source. A line that was a comment is
+/// empty, so an error names the line of the source. Libraries stay as they were published.
 fn bare(name: &str, bytes: &'static [u8]) -> Cow<'static, [u8]> {
     let is_code = matches!(name.rsplit('.').next(), Some("mjs" | "css"));
     let is_own = is_code && !name.starts_with("vendor/");
@@ -120,7 +120,7 @@ fn bare(name: &str, bytes: &'static [u8]) -> Cow<'static, [u8]> {
         if is_inside || shown.starts_with("//") {
             bare.push('\n');
         } else {
-            bare.push_str(line);
+            bare.push_str(line.trim_start_matches(' '));
         }
         is_inside &= !shown.ends_with("*/");
     }

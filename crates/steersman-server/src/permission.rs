@@ -29,8 +29,10 @@ permissions! {
     Read = "read";
     /// Looks at contexts exactly as models got them, and at everything else unmasked.
     Context = "context";
-    /// Starts sessions, and sends messages and events.
+    /// Starts sessions, and sends messages.
     Write = "write";
+    /// Sends events, such as those of a payment: sessions take them for true.
+    Events = "events";
     /// Decides questions, in the roles of the token.
     Decide = "decide";
     /// Pauses, resumes, holds, releases, retries and cancels.

@@ -10,7 +10,7 @@ use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::{Name, Time};
 use steersman_machine::stored::interaction::{Cause, Interaction};
 use steersman_runtime::budgets::named_in;
-use steersman_runtime::engine::Inspection;
+use steersman_runtime::engine::{Engine, EngineError, Inspection};
 use steersman_runtime::pending;
 use steersman_runtime::pending::PendingKind;
 use steersman_runtime::rerun::rerun_of;
@@ -28,6 +28,17 @@ pub struct Reason {
 }
 
 impl Reason {
+    /// Returns the reason why the session of a row failed or reached a limit; `None` for other states.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn of_row(engine: &Engine, info: &SessionInfo) -> Result<Option<Self>, EngineError> {
+        if !matches!(status(info), "failed" | "limit") {
+            return Ok(None);
+        }
+        Ok(Self::of(&engine.inspect(&info.id).await?))
+    }
+
     /// Returns the reason why a session failed or reached a limit; `None` for other states.
     pub fn of(seen: &Inspection) -> Option<Self> {
         let code: Arc<str> = match &seen.settled {

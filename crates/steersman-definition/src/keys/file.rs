@@ -125,6 +125,7 @@ section! {
         env: Text<'a>, "Environment variable.";
         default: Any<'a>, "Used when the variable is unset; without it the variable is required.";
         live: Flag<'a> = false, "Read at each use in a transport field, outside the digest.";
+        clients: Flag<'a> = false, "Clients of the server may set it. Otherwise only who runs the program may.";
     }
 
     /// A secret.

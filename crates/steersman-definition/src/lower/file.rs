@@ -198,6 +198,7 @@ impl Lower<'_> {
             env,
             default: json,
             live: config.live().value,
+            clients: config.clients().value,
         }
     }
 

@@ -26,6 +26,14 @@ use steersman_machine::values::expression::Data;
 use steersman_machine::view::mapping::{Fault, Raw};
 
 /// Parses the tool that follows a join, with its arguments as given.
+/// Checks that an answer is one of the options of its question, if it has any.
+fn is_option(options: &[String], text: &str) -> Result<(), String> {
+    if options.is_empty() || options.iter().any(|option| option == text) {
+        return Ok(());
+    }
+    Err(format!("the answer is one of: {}", options.join(", ")))
+}
+
 fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, String> {
     let Some(tool) = tool else {
         return match args {
@@ -345,8 +353,27 @@ impl Job<'_, '_> {
     }
 
     fn say(&mut self, message: &InboxMessage, said: Said, branch: Option<Id>) -> Acted {
+        // A message to a question is its answer, whichever way it came.
+        if let Some((role, options)) = said.to.and_then(|to| self.open_question(to)) {
+            if said.sender.is_some() {
+                return Err("an agent does not answer what a person is asked".to_owned());
+            }
+            may(self.network(), std::slice::from_ref(role), &said.by.role)?;
+            is_option(options, &said.text)?;
+        }
         let what = What::Offer(Box::new(Offered::Message(said)));
         self.offer_message(message, branch, what)
+    }
+
+    /// Returns who is asked by an open question, and its options.
+    fn open_question(&self, effect: Id) -> Option<(&Name, &[String])> {
+        let out = self.d.effects.out(effect)?;
+        match &out.wish.work {
+            Work::Ask { to, options, .. } if !matches!(out.state, OutState::Over) => {
+                Some((to, options))
+            }
+            _ => None,
+        }
     }
 
     fn edit(
@@ -408,8 +435,8 @@ impl Job<'_, '_> {
                 Ok(text) => text.to_string(),
                 Err(e) => return Ok(Err(e.to_string())),
             };
-            if !options.is_empty() && !options.contains(&text) {
-                return Ok(Err(format!("the answer is one of: {}", options.join(", "))));
+            if let Err(why) = is_option(options, &text) {
+                return Ok(Err(why));
             }
             self.offer_raw(
                 effect,

@@ -10,10 +10,10 @@ export function Status({ of, note }) {
   return html`<span class=${`status ${tone}`}><span class="sign" aria-hidden="true">${sign}</span>${word}${note && html`<span class="note"> ${note}</span>`}</span>`;
 }
 
-/** A time: how long ago, with the exact time as its title. */
-export function Ago({ at }) {
+/** A time: how long ago, with the exact time as its title. `said` makes it a part of a sentence. */
+export function Ago({ at, said }) {
   const now = useNow();
-  return html`<time datetime=${at} title=${new Date(at).toLocaleString()}>${words.ago(at, now)}</time>`;
+  return html`<time datetime=${at} title=${new Date(at).toLocaleString()}>${(said ? words.since : words.ago)(at, now)}</time>`;
 }
 
 export function Due({ at }) {

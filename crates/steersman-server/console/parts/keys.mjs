@@ -6,7 +6,7 @@ export const KEYS = [
   ['g d', 'Definitions'],
   ['g m', 'Memories'],
   ['g v', 'Server'],
-  ['1 8', 'Parts of a session: the first to the eighth'],
+  ['1–8', 'Parts of a session: the first to the eighth'],
   ['j k', 'Next and previous row'],
   ['Enter', 'Open the row'],
   ['Esc', 'Close the pane, back to the row'],

@@ -6,14 +6,21 @@ const AT_ONCE = 4;
 
 const FATES = { taken: 'taken', known: 'taken before', queued: 'on disk, taken by the process that drives it' };
 
+const OVER = ['answered', 'failed', 'limit', 'cancelled'];
+
+/** Each order: its name, what it does, its body, and the sessions that it is of use to. */
 export const ORDERS = {
-  pause: ['Pause', 'Nothing new begins in them until they are resumed. What has begun goes on to its end.', {}],
-  resume: ['Resume', 'They go on where they were paused.', {}],
-  cancel: ['Cancel', 'Everything that is open in them is cancelled. What has begun and cannot be stopped may still happen; it is then in doubt.', { what: 'session' }],
+  retry: ['Retry', 'What failed is tried again now: a call of a model from the line before it.', {}, (row) => row.status === 'failed' || row.status === 'waits'],
+  pause: ['Pause', 'Nothing new begins in them until they are resumed. What has begun goes on to its end.', {}, (row) => row.status !== 'paused'],
+  resume: ['Resume', 'They go on where they were paused.', {}, (row) => row.status === 'paused'],
+  cancel: ['Cancel', 'Everything that is open in them is cancelled. What has begun and cannot be stopped may still happen; it is then in doubt.', { what: 'session' }, (row) => !OVER.includes(row.status)],
 };
 
-export function Many({ order, sessions, close }) {
-  const [verb, says, body] = ORDERS[order];
+export function Many({ order, sessions: chosen, close }) {
+  const [verb, says, body, isOf] = ORDERS[order];
+  // They stay the same while the orders change their states.
+  const [sessions] = useState(() => chosen.filter(isOf));
+  const others = chosen.length - sessions.length;
   const [fates, set] = useState({});
   const [busy, setBusy] = useState(false);
   const keys = useRef(new Map(sessions.map((row) => [row.session, api.key()])));
@@ -40,7 +47,7 @@ export function Many({ order, sessions, close }) {
   const tried = Object.keys(fates).length > 0;
   return html`
     <${Dialog} title=${`${verb} ${count(sessions.length, 'session')}?`} close=${close}>
-      <p>${says}</p>
+      <p>${says}${others > 0 ? ` It is of no use to ${count(others, 'other')} of those that are selected.` : ''}</p>
       <ul class="fates">${sessions.map((row) => html`<li><code>${row.session.slice(0, 6)}</code><span>${plain(row.network)}</span>${fates[row.session]
         ? html`<span class=${fates[row.session].bad ? 'badly' : 'help'} role="status">${plain(fates[row.session].text)}</span>`
         : html`<${Status} of=${row.status} />`}</li>`)}</ul>

@@ -72,7 +72,12 @@ function Raw({ session, line }) {
 /** The dialogs that leave the path of the session: a fork tries something beside it, a rewind goes back. */
 function Leave({ how, session, branch, line, go, close }) {
   const isFork = how === 'fork';
-  const act = useAct((opened) => go(['s', session], { branch: isFork ? opened.branch : undefined }));
+  const { told } = useApp();
+  const act = useAct((opened) => {
+    told(isFork ? `The branch ${opened.label ?? opened.branch} begins at @${line}.` : `It went back to @${line}.`);
+    close();
+    go(['s', session], { branch: isFork ? opened.branch : undefined });
+  });
   const [say, setSay] = useState('');
   const [label, setLabel] = useState('');
   const [live, setLive] = useState(false);
@@ -94,7 +99,7 @@ function Leave({ how, session, branch, line, go, close }) {
         <label>Say there, if you want<textarea rows="3" autofocus value=${say} onInput=${(event) => setSay(event.target.value)}></textarea></label>
         <label>Label<input value=${label} onInput=${(event) => setLabel(event.target.value)} /></label>
         ${isFork && html`<label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.target.checked)} /> Live: its calls touch the world</label>`}
-        <div class="buttons"><button type="submit" class=${isFork && !live ? 'primary' : 'bad'} disabled=${act.is === 'sent'}>${isFork ? (live ? 'Fork live' : 'Fork dry') : `Go back to @${line}`}</button></div>
+        <div class="buttons"><button type="submit" class=${isFork && !live ? 'primary' : 'bad'} disabled=${act.is === 'sent' || act.is === 'taken'}>${isFork ? (live ? 'Fork live' : 'Fork dry') : `Go back to @${line}`}</button></div>
         <${Refused} act=${act} />
       </form>
     <//>

@@ -41,7 +41,7 @@ export function Answer({ question, done, focus }) {
   const parts = { approval: Approval, budget: Approval, repeat: Approval, question: Reply, input: Secret, doubt: Doubt };
   return html`
     <div class="answer" ref=${first}>
-      ${roles.length > 1 && html`<label class="as">as <select value=${role} onChange=${(event) => setRole(event.target.value)}>${roles.map((one) => html`<option>${one}</option>`)}</select></label>`}
+      ${roles.length > 1 && html`<label class="as">decide as <select value=${role} onChange=${(event) => setRole(event.target.value)}>${roles.map((one) => html`<option>${one}</option>`)}</select></label>`}
       <${parts[question.kind]} question=${question} role=${role} done=${done} />
     </div>
   `;
@@ -89,7 +89,7 @@ function Approval({ question, role, done }) {
       event.preventDefault();
       if (isWrong) return;
       const body = changed ? { as: role, args: { ...question.args, ...changed } } : { as: role };
-      await act.send('approve', body, changed ? 'Approved with changed arguments.' : 'Approved.');
+      await act.send('approve', body, changed ? `Approved with ${told(changed)} in place of ${told(Object.fromEntries(Object.keys(changed).map((name) => [name, question.args?.[name]])))}.` : 'Approved.');
     }}>
       ${question.edit.length > 0
         ? html`<div class="fields">${question.edit.map((name) => html`<label>${plain(name)}<input value=${args[name]} onInput=${(event) => setArgs({ ...args, [name]: event.target.value })} aria-invalid=${value(args[name]) === undefined} /></label>`)}</div>`
@@ -97,11 +97,16 @@ function Approval({ question, role, done }) {
       <div class="buttons">
         <button class="primary" type="submit" disabled=${act.busy || isWrong}>${changed && question.kind === 'approval' ? `Approve changed ${question.tool}` : words[0]}</button>
         <button type="button" disabled=${act.busy} onClick=${() => setReason('')}>Reject…</button>
-        <span class="says">${isWrong ? 'A changed argument is not JSON: put texts into quotation marks.' : words[1]}</span>
+        <span class="says">${isWrong ? 'A changed argument is not JSON: put texts into quotation marks.' : changed ? `${words[1]} ${told(changed)}, not as it is asked above.` : words[1]}</span>
       </div>
       <${Refused} act=${act} />
     </form>
   `;
+}
+
+/** Returns arguments in words: `cents: 2500`. */
+function told(args) {
+  return Object.entries(args).map(([name, item]) => `${name}: ${JSON.stringify(item)}`).join(', ');
 }
 
 /** Returns the arguments that differ from those of the call, null if none does, undefined if one cannot be read. */
@@ -168,29 +173,31 @@ function Secret({ question, role, done }) {
 function Doubt({ question, role, done }) {
   const act = useAnswer(question, done);
   const [how, set] = useState(null);
-  const [result, setResult] = useState('""');
+  const [text, setText] = useState('');
   const tool = question.tool ?? 'it';
   const ways = {
     done: ['It happened', `The session goes on as if ${tool} had returned this result. It does not run again.`, `Say that ${tool} happened`],
-    not_performed: ['It did not', `${tool} runs again, with the same arguments.`, `Run ${tool} again`],
-    fail: ['Give up', `The call ends as failed: the model reads that nobody knows.`, 'End the call as failed'],
+    not_performed: ['It did not: run it again', `${call(tool, question.args ?? {})} runs again, and touches the world.`, `Run ${tool} again`],
+    fail: ['Give up', `The call ends as failed: the model reads that nobody knows. Nothing runs.`, 'End the call as failed'],
   };
   if (!how) {
     return html`<div class="buttons">${Object.entries(ways).map(([key, [name]]) => html`<button type="button" onClick=${() => set(key)}>${name}…</button>`)}</div>`;
   }
   const [, says, button] = ways[how];
-  const isWrong = how === 'done' && value(result) === undefined;
+  // A text without quotation marks is a text.
+  const result = value(text) ?? text;
+  const isWrong = how === 'done' && question.needs.some((name) => result?.[name] === undefined);
   return html`
     <form class="stack" onSubmit=${(event) => {
       event.preventDefault();
-      if (!isWrong) act.send('resolve', { as: role, how, result: how === 'done' ? value(result) : undefined }, 'Resolved.');
+      if (!isWrong) act.send('resolve', { as: role, how, result: how === 'done' ? result : undefined }, 'Resolved.');
     }}>
       <p class="says">${says}</p>
       ${how === 'done'
-        ? html`<label>Result, as the tool would have returned it (JSON${question.needs.length > 0 ? `, with ${question.needs.join(', ')}` : ''})<input value=${result} aria-invalid=${isWrong} onInput=${(event) => setResult(event.target.value)} /></label>`
+        ? html`<label>Result, as the tool would have returned it<input value=${text} placeholder=${question.needs.length > 0 ? `{ ${question.needs.map((name) => `"${name}": …`).join(', ')} }` : 'a text, or JSON'} aria-invalid=${isWrong} onInput=${(event) => setText(event.target.value)} /></label>${isWrong ? html`<p class="says">It is an object with ${question.needs.join(', ')}.</p>` : null}`
         : null}
       <div class="buttons">
-        <button class=${how === 'fail' ? 'bad' : 'primary'} type="submit" disabled=${act.busy || isWrong}>${button}</button>
+        <button class=${how === 'not_performed' ? 'bad' : 'primary'} type="submit" disabled=${act.busy || isWrong}>${button}</button>
         <button class="quiet" type="button" onClick=${() => set(null)}>Back</button>
       </div>
       <${Refused} act=${act} />
@@ -205,7 +212,7 @@ export function Facts({ question }) {
     <div class="facts">
       ${question.tool && html`<p class="call"><code>${plain(question.tool)}</code></p>`}
       ${args
-        ? html`<dl class="args">${Object.entries(args).map(([name, item]) => html`<div><dt>${plain(name)}${question.edit.includes(name) && html`<abbr title="you may change it"> *</abbr>`}</dt><dd>${typeof item === 'string' ? html`<${Text} text=${item} as="plain" />` : html`<${Value} value=${item} />`}</dd></div>`)}</dl>`
+        ? html`<dl class="args">${Object.entries(args).map(([name, item]) => html`<div><dt>${plain(name)}${question.edit.includes(name) && html`<span class="help"> may be changed</span>`}</dt><dd>${typeof item === 'string' ? html`<${Text} text=${item} as="plain" />` : html`<${Value} value=${item} />`}</dd></div>`)}</dl>`
         : null}
       ${question.because && html`<p class="because">because <code>${plain(question.because)}</code></p>`}
       ${question.repeats ? html`<p class="because">an equal effect was done before: <code>${question.repeats}</code></p>` : null}

@@ -39,7 +39,7 @@ function Found({ data, query }) {
   const sides = { a: side(query.a), b: side(query.b) };
   const { a, b } = sides;
   const at = (of, line) => link(['s', of.session], { branch: of.branch, at: line });
-  const verdict = data.empty ? ['good', '✓', 'Nothing differs.'] : data.differs ? ['ask', '≠', 'They came to different results.'] : ['warn', '≈', 'The same result, by another way.'];
+  const verdict = data.empty ? ['good', '✓', 'The same result, by the same way.'] : data.differs ? ['ask', '≠', 'They came to different results.'] : ['warn', '≈', 'The same result, by another way.'];
   const outcome = Object.keys({ ...data.outcome.a, ...data.outcome.b });
   const figures = [
     ['ended', data.ended.a, data.ended.b],

@@ -1,6 +1,6 @@
 // The questions of all sessions: those that the token may answer first, soonest due on top.
 
-import { Ago, api, Bars, Due, Empty, html, Line, link, plain, rolesFor, Trouble, useApi, useApp, useCalm, useKeys, useMemo, useState, useStream } from '../kit.mjs';
+import { Ago, api, Bars, Due, Empty, html, Line, link, plain, rolesFor, Trouble, useApi, useApp, useCalm, useKeys, useMemo, useRef, useState, useStream } from '../kit.mjs';
 import { Live } from '../parts/live.mjs';
 import { Answer, Facts, kindWord } from '../parts/question.mjs';
 import { DECIDED } from '../parts/rail.mjs';
@@ -19,6 +19,9 @@ export function Inbox({ query }) {
   const [focused, focus] = useState(0);
   const kind = query.kind ?? '';
   const { mine, others, waits } = useMemo(() => sorted(me, asked.data?.items ?? [], kind), [me, asked.data, kind]);
+  const [over, ends] = useState(new Map());
+  const shown = useInPlace(mine, over, kind);
+  const settles = useSettled(shown.map(keyOf).join(' '));
   const kinds = [...new Set((asked.data?.items ?? []).map((one) => one.kind))].sort();
 
   useKeys({ a: () => focus((n) => n + 1) });
@@ -35,14 +38,18 @@ export function Inbox({ query }) {
         <span class="grow"></span>
         <${Live} of=${stream} />
       </header>
-      <div class="scroll">
+      <div class="scroll" onClickCapture=${settles}>
         ${asked.problem && html`<${Trouble} problem=${asked.problem} again=${asked.reload} />`}
         ${!asked.data && !asked.problem && html`<${Bars} />`}
         ${asked.data && mine.length + others.length + waits.length === 0 && html`<${Empty} title="Nobody is asked"><p>What waits for a person is here, from all sessions, soonest due first.</p><//>`}
-        ${mine.map((one, at) => html`<${Card} key=${one.session + one.id} question=${one} focus=${at === 0 ? focused : 0} done=${(text) => {
-          told(text);
-          reload();
-        }} />`)}
+        ${shown.map((one, at) => (over.has(keyOf(one))
+          ? html`<${Over} key=${keyOf(one)} question=${one} text=${over.get(keyOf(one)).text} />`
+          : html`<${Card} key=${keyOf(one)} question=${one} focus=${at === 0 ? focused : 0} done=${(text) => {
+              told(text);
+              ends((old) => new Map(old).set(keyOf(one), { question: one, text }));
+              setTimeout(() => ends((old) => new Map([...old].filter(([key]) => key !== keyOf(one)))), KEPT);
+              reload();
+            }} />`))}
         ${others.length > 0 && html`<h2 class="section">For others</h2>`}
         ${others.map((one) => html`<${Card} key=${one.session + one.id} question=${one} />`)}
         ${waits.length > 0 && html`<h2 class="section">Waits without a person</h2>`}
@@ -51,6 +58,44 @@ export function Inbox({ query }) {
       </div>
     </main>
   `;
+}
+
+/** Milliseconds for which a question that was answered here keeps its place. */
+const KEPT = 8_000;
+/** Milliseconds after a change of the list in which nothing is decided: a press may have been meant for what was there before. */
+const SETTLES = 700;
+
+function keyOf(one) {
+  return one.session + one.id;
+}
+
+/** Returns the questions in the order in which they were shown first, those that were just answered in their places, and new ones behind. */
+function useInPlace(asked, over, kind) {
+  const order = useRef({ kind, keys: [] });
+  if (order.current.kind !== kind) order.current = { kind, keys: [] };
+  const known = new Map([...[...over].map(([key, one]) => [key, one.question]), ...asked.map((one) => [keyOf(one), one])]);
+  const before = order.current.keys.filter((key) => known.has(key));
+  const fresh = [...known.keys()].filter((key) => !before.includes(key) && !over.has(key));
+  order.current.keys = [...before, ...fresh];
+  return order.current.keys.map((key) => known.get(key));
+}
+
+/** Returns what takes presses on buttons away while the list has just changed under them. */
+function useSettled(keys) {
+  const last = useRef({ keys, at: -Infinity });
+  // What comes first moves nothing.
+  if (last.current.keys !== keys) last.current = { keys, at: last.current.keys === '' ? -Infinity : performance.now() };
+  return (event) => {
+    if (event.detail > 0 && event.target.closest('button') && performance.now() - last.current.at < SETTLES) {
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  };
+}
+
+/** A question that was just answered, in its place. */
+function Over({ question, text }) {
+  return html`<p class="over"><span class="sign" aria-hidden="true">✓</span> ${plain(text)} <span class="help">${plain(question.text)}</span> <a href=${link(['s', question.session])}>What came of it</a></p>`;
 }
 
 /** A question with all that one needs to decide it. */
@@ -62,7 +107,7 @@ export function Card({ question, focus, done, alone }) {
         ${alone ? null : html`<a class="where" href=${link(['s', question.session])}>${question.network ? plain(question.network) : null} <code>${question.session.slice(0, 6)}</code></a>`}
         <span class="from">${plain(question.agent)}${question.branch === 'main' ? '' : html` on <code>${question.branch}</code>`}</span>
         <span class="grow"></span>
-        <span class="since">asked <${Ago} at=${question.since} /> ago</span>
+        <span class="since">asked <${Ago} at=${question.since} said /></span>
         ${question.due && html`<span class="ends">ends in <${Due} at=${question.due} /></span>`}
       </header>
       <p class="asks"><${Line} text=${question.text} /></p>

@@ -13,6 +13,7 @@ const QUICK = [
   ['waiting', 'status = waits or status = doubt'],
   ['running', 'status = running'],
   ['failed', 'status = failed or status = limit'],
+  ['failed last day', '(status = failed or status = limit) and updated > -1d'],
 ];
 
 export function Sessions({ query }) {
@@ -116,7 +117,7 @@ export function Sessions({ query }) {
               end=${() => list.next && load(list.next)}
               estimate=${41}
               classOf=${() => 'session'}
-              head=${html`<div class="row session header" role="row"><span role="columnheader">State</span><span role="columnheader">Definition</span><span role="columnheader">Session</span><span role="columnheader">Waits for</span><span role="columnheader" class="num">Lines</span><span role="columnheader" class="num">Tokens</span><span role="columnheader" class="num">Cost</span><span role="columnheader" class="num">Last</span></div>`}
+              head=${html`<div class="row session header" role="row"><span role="columnheader">State</span><span role="columnheader">Definition</span><span role="columnheader">Session</span><span role="columnheader">Waits for, or why</span><span role="columnheader" class="num">Lines</span><span role="columnheader" class="num">Tokens</span><span role="columnheader" class="num">Cost</span><span role="columnheader" class="num">Last</span></div>`}
               row=${(row) => html`<${Row} row=${row} asks=${asks.get(row.session)} isChosen=${chosen?.has(row.session)} turn=${() => turn(row)} />`}
             />`}
       ${chosen && html`<${Chosen} of=${list.items.filter((row) => chosen.has(row.session))} me=${me} give=${give} all=${() => choose(new Set(list.items.map((row) => row.session)))} close=${() => choose(null)} />`}
@@ -137,7 +138,7 @@ function Chosen({ of, me, give, all, close }) {
       <button type="button" class="quiet small" onClick=${all}>All that are listed</button>
       <span class="grow"></span>
       ${of.length === 2 && html`<a class="button small" href=${link(['diff'], { a: of[1].session, b: of[0].session })}>Compare</a>`}
-      ${Object.entries(ORDERS).map(([order, [verb]]) => html`<button type="button" class="small" disabled=${!may || of.length === 0} title=${may ? undefined : 'This needs the permission "operate", which this token does not have.'} onClick=${() => give(order)}>${verb}…</button>`)}
+      ${Object.entries(ORDERS).map(([order, [verb, , , isOf]]) => html`<button type="button" class="small" disabled=${!may || !of.some(isOf)} title=${may ? (of.length > 0 ? `for ${of.filter(isOf).length} of ${of.length}` : undefined) : 'This needs the permission "operate", which this token does not have.'} onClick=${() => give(order)}>${verb}…</button>`)}
       <button type="button" class="quiet small" onClick=${close}>Done</button>
     </div>
   `;
@@ -149,9 +150,11 @@ function Row({ row, asks, isChosen, turn }) {
   return html`
     <span role="gridcell" class="first">${isChosen === undefined ? null : html`<input type="checkbox" checked=${isChosen} onChange=${turn} aria-label=${`Select ${row.session.slice(0, 6)}`} tabindex="-1" /> `}<${Status} of=${row.status} /></span>
     <span role="gridcell" class="strong">${plain(row.network)}</span>
-    <span role="gridcell" class="name"><a href=${link(['s', row.session])} tabindex="-1"><code>${row.session.slice(0, 6)}</code></a>${labels.map(([name, value]) => html`<span class="label" title=${`${name}: ${value}`}>${name === 'rerun_of' ? 'rerun' : html`${plain(name)} <b>${plain(value)}</b>`}</span>`)}</span>
+    <span role="gridcell" class="name"><a href=${link(['s', row.session])} tabindex="-1" onClick=${(event) => isChosen !== undefined && event.preventDefault()}><code>${row.session.slice(0, 6)}</code></a>${labels.map(([name, value]) => html`<span class="label" title=${`${name}: ${value}`}>${name === 'rerun_of' ? 'rerun' : html`${plain(name)} <b>${plain(value)}</b>`}</span>`)}</span>
     <span role="gridcell" class="waits">${asks
       ? html`<span class="kind">${kindWord(asks.kind)}</span> ${plain(asks.text)}`
+      : row.reason
+      ? html`<span class="badly">${plain(row.reason.code)}</span>${row.reason.agent ? ` of ${plain(row.reason.agent)}` : ''}`
       : outcome.map(([name, value]) => html`<span class="label">${plain(name)} <b>${plain(JSON.stringify(value))}</b></span>`)}</span>
     <span role="gridcell" class="num wide">${number(row.line)}</span>
     <span role="gridcell" class="num wide">${number(row.tokens)}</span>

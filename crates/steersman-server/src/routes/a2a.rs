@@ -392,6 +392,7 @@ impl Agent {
     async fn cancel(&self, session: &SessionId, line: Line) -> Result<Task, Failed> {
         let caller = &self.caller;
         caller.needs(Permission::Write)?;
+        caller.needs(Permission::Read)?;
         let task = self.made(session, line).await?;
         if task.state().is_over() {
             return Err(fault(Fault::NotCancelable, "the task is over"));

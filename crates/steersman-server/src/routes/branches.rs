@@ -13,6 +13,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use steersman::machine::network::Offer;
 use steersman::machine::stored::ids::{Id, Line};
 use steersman::{Act, By, CancelWhat, Fork, JoinOn};
 use utoipa::ToSchema;
@@ -193,10 +194,37 @@ async fn join(
     for name in &join.branches {
         branches.push(branch_of(&caller, &session, name).await?);
     }
+    if let Some(tool) = &join.then {
+        may_call(&caller, &session, tool).await?;
+    }
     let args = join.args.as_ref().map(ToString::to_string);
     let then = join.then.as_deref().map(|tool| (tool, args.as_deref()));
     let act = Act::join(branches, &on, then).by(by);
     caller.act(&session, act, &asked).await
+}
+
+/// Checks that a client may have a tool called: it may write, and the agent that joins is offered the tool. Only an administrator reaches
+/// tools that no model of the session could call.
+async fn may_call(caller: &Caller, session: &str, tool: &str) -> Result<(), Problem> {
+    caller.needs(Permission::Write)?;
+    let info = caller.session(session).await?;
+    let seen = caller.steersman.engine().inspect(&info.id).await?;
+    let root = seen
+        .current_branch()
+        .and_then(|branch| branch.snapshot.root_agent());
+    let is_offered = seen
+        .network
+        .as_ref()
+        .zip(root)
+        .is_some_and(|(network, root)| {
+            let mut offers = network.agent(&root.def).offers();
+            offers.any(|used| matches!(&used.of, Offer::Tool(name) if **name == *tool))
+        });
+    if is_offered || caller.may(Permission::Admin) {
+        return Ok(());
+    }
+    let why = "`then`: the agent that joins is not offered this tool";
+    Err(Problem::new(Code::Permission, why).help("use a token that allows `admin`"))
 }
 
 /// Says something on a branch.

@@ -162,7 +162,7 @@ async fn post(
     caller: Caller,
     Body(post): Body<Post>,
 ) -> Result<(StatusCode, Json<Posted>), Problem> {
-    caller.needs(Permission::Write)?;
+    caller.needs(Permission::Events)?;
     let network = caller.definition(&post.definition)?;
     if let Some(session) = &post.session {
         let info = caller.session(session).await?;

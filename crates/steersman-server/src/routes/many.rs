@@ -211,10 +211,19 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
         ..asked
     };
     let apply = many.apply;
+    let config = many.config.as_ref();
     let one = |id: SessionId| {
         let (caller, asked, act) = (&caller, &asked, act.clone());
         async move {
-            if apply {
+            if let Some(Err(problem)) = match config {
+                Some(config) => Some(may_set(caller, &id, config).await),
+                None => None,
+            } {
+                One {
+                    why: Some(problem.sentence()),
+                    ..One::new(&id, Some(Became::Refused))
+                }
+            } else if apply {
                 given(caller, asked, &id, act, until).await
             } else {
                 One::new(&id, None)
@@ -232,6 +241,19 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
         items,
     };
     Ok(replayed(Json(gave).into_response(), is_replay))
+}
+
+/// Checks that the definition of a session leaves these values of `config` to clients.
+async fn may_set(
+    caller: &Caller,
+    session: &SessionId,
+    config: &Map<String, Value>,
+) -> Result<(), Problem> {
+    let seen = caller.steersman.engine().inspect(session).await?;
+    match &seen.network {
+        Some(network) => Caller::may_set(network, config.keys().map(String::as_str)),
+        None => Ok(()),
+    }
 }
 
 impl One {

@@ -117,6 +117,8 @@ async fn begin(
             "of `agents.NAME` and its modes: {agents}; of `models.NAME`: {models}; the rest is a definition of its own"
         )));
     }
+    // What a rerun came to tells what the session said.
+    caller.needs(Permission::Read)?;
     let request = serde_json::to_vec(&changes)
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let request = blake3::hash(&request);
@@ -133,6 +135,17 @@ async fn begin(
     let values: Vec<(String, Value)> = changes.set.into_iter().collect();
     let has_config = !changes.config.is_empty();
     let steersman = caller.steersman.clone();
+    let names = || changes.config.keys().map(String::as_str);
+    match &definition {
+        Some(network) => Caller::may_set(network.checked(), names())?,
+        None if has_config => {
+            let seen = steersman.engine().inspect(&info.id).await?;
+            if let Some(network) = &seen.network {
+                Caller::may_set(network, names())?;
+            }
+        }
+        None => {}
+    }
     let definition =
         steersman.changed_definition(&info.id, definition.as_ref(), &values, has_config);
     let changes = Rerun {

@@ -19,9 +19,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::machine::stored::ids::{Id, Line, Name, Time};
 use steersman::runtime::inbox::Wanted;
+use steersman::views::cause::Reason;
 use steersman::views::filter::{self, Filter};
 use steersman::views::list::SessionRow;
-use steersman::{Act, By, SessionInfo, SessionQuery, StartOptions};
+use steersman::{Act, By, Network, PendingKind, SessionInfo, SessionQuery, StartOptions};
 use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -94,6 +95,8 @@ async fn start(
     caller.needs(Permission::Write)?;
     let network = caller.definition(&start.definition)?;
     let by = caller.by(start.role.as_deref())?;
+    Caller::may_set(network.checked(), start.config.keys().map(String::as_str))?;
+    caller.may_have_key(start.key.as_deref())?;
     let contents = files::contents(&start.files)?;
     let request = serde_json::to_string(&start)
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
@@ -105,7 +108,9 @@ async fn start(
     .by(by.clone());
     let message = caller.message_id(&asked).await?;
     let options = StartOptions {
-        agent: start.entry.as_deref().map(Into::into),
+        agent: (start.entry.as_deref())
+            .map(|entry| entry_of(&network, entry))
+            .transpose()?,
         args: start.args.clone(),
         say: start.message.clone(),
         message_id: Some(message),
@@ -224,12 +229,16 @@ fn after(text: &str) -> Result<(Time, Arc<str>), Problem> {
     Ok((Time(at), id.into()))
 }
 
-/// Returns the row of a session. Only labels and outcomes have texts that may hold a secret.
+/// Returns the row of a session, with the reason if it failed or reached a limit. Only labels and outcomes have texts that may hold a
+/// secret.
 pub(crate) async fn row(caller: &Caller, info: &SessionInfo) -> Result<Value, Problem> {
     let row = SessionRow::from(info);
     let has_texts = !row.labels.is_empty() || !matches!(&row.outcome, Value::Null);
     let mut row = serde_json::to_value(row).unwrap_or_default();
     row["key"] = json!(info.key);
+    if let Some(reason) = Reason::of_row(caller.steersman.engine(), info).await? {
+        row["reason"] = json!(reason);
+    }
     if has_texts && !caller.may(Permission::Context) {
         let known = caller.steersman.engine().secrets_of(&info.id).await?;
         known.mask(&mut row);
@@ -362,6 +371,14 @@ pub(super) async fn said(
         ));
     }
     let by: By = caller.by(say.role.as_deref())?;
+    if asked.wait.is_some() {
+        // The answer tells what the session said.
+        caller.needs(Permission::Read)?;
+    }
+    let to = say.to.as_deref().map(id).transpose()?;
+    if let Some(to) = to {
+        may_answer(caller, session, to).await?;
+    }
     let branch = match branch {
         Some(name) => Some(branch_of(caller, session, name).await?),
         None => None,
@@ -371,12 +388,43 @@ pub(super) async fn said(
     } else {
         Act::say(&say.text, Some(by), branch)
     };
-    if let Some(to) = &say.to {
-        act = act.to(id(to)?);
+    if let Some(to) = to {
+        act = act.to(to);
     }
     let act = act.with_files(&files::contents(&say.files)?);
     let receipt = caller.act(session, act, asked).await?;
     caller.answer(receipt, asked).await
+}
+
+/// Checks that a message may go to an agent or a question. One to a question of an agent is an answer, and needs the permission to decide.
+/// What else waits for a person is not answered by a message, whose text would stay in the log.
+async fn may_answer(caller: &Caller, session: &str, to: Id) -> Result<(), Problem> {
+    let info = caller.session(session).await?;
+    let seen = caller.steersman.engine().inspect(&info.id).await?;
+    let mut asked = seen.pending.iter().filter(|pending| pending.effect == to);
+    let Some(pending) = asked.next() else {
+        return Ok(());
+    };
+    if pending.kind == PendingKind::Question {
+        return caller.needs(Permission::Decide);
+    }
+    let why = format!("what `{to}` waits for is no question of an agent");
+    Err(Problem::new(Code::Refused, why)
+        .help("`GET /v1/sessions/{session}/questions` lists it with the routes that answer it"))
+}
+
+/// Returns an entry of a definition.
+fn entry_of(network: &Network, name: &str) -> Result<Name, Problem> {
+    let entries = &network.checked().entry;
+    let found = entries.iter().find(|entry| ***entry == *name);
+    found.cloned().ok_or_else(|| {
+        let all: Vec<&str> = entries.iter().map(|entry| &**entry).collect();
+        Problem::new(
+            Code::Body,
+            "`entry`: the definition does not begin with this agent",
+        )
+        .help(format!("it begins with: {}", all.join(", ")))
+    })
 }
 
 /// Returns the id of a branch that a client names by its label or its id.

@@ -133,7 +133,7 @@ async fn all_that_a_browser_loads_is_small() {
     );
 }
 
-/// The source without what is a comment, line for line. No text of the console has a line that looks like one.
+/// The source without what is a comment, and without indents, line for line. No text of the console has a line that looks like one.
 fn bare(name: &str, text: &str) -> String {
     let is_code = matches!(name.rsplit('.').next(), Some("mjs" | "css"));
     let is_own = is_code && !name.starts_with("vendor/");
@@ -143,7 +143,11 @@ fn bare(name: &str, text: &str) -> String {
         is_inside |= line.trim().starts_with("/*");
         let is_comment = is_inside || line.trim().starts_with("//");
         is_inside &= !line.trim().ends_with("*/");
-        let kept = if is_comment && is_own { "" } else { line };
+        let kept = match (is_own, is_comment) {
+            (false, _) => line,
+            (true, false) => line.trim_start_matches(' '),
+            (true, true) => "",
+        };
         format!("{kept}\n")
     };
     text.split_inclusive('\n').map(line).collect()

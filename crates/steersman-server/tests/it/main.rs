@@ -25,6 +25,7 @@ mod openai;
 mod openai_clients;
 mod openapi;
 mod pictures;
+mod reach;
 mod receiver;
 mod reruns;
 mod responses;

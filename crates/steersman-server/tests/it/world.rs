@@ -42,7 +42,7 @@ pub(crate) const SHOP: &str = "
 steersman: 1
 name: shop
 memory: { scope: 'customer/{{ state.customer }}' }
-config: { house: { default: main } }
+config: { house: { default: main, clients: true }, floor: { default: 1 } }
 state: { customer: optional string }
 labels: { customer: '{{ state.customer }}' }
 outcome: { customer: state.customer }

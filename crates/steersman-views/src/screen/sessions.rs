@@ -159,14 +159,6 @@ async fn erased_at(
     Ok(seen.expires_at())
 }
 
-/// Returns the first cause of a failure or limit that ended a session.
-async fn reason(engine: &Engine, info: &SessionInfo) -> Result<Option<Reason>, EngineError> {
-    if !matches!(status(info), "failed" | "limit") {
-        return Ok(None);
-    }
-    Ok(Reason::of(&engine.inspect(&info.id).await?))
-}
-
 /// Returns why a session is stuck, if it is.
 async fn stuck(engine: &Engine, info: &SessionInfo) -> Result<Option<String>, EngineError> {
     let now = engine.clock().now();
@@ -189,7 +181,7 @@ async fn row(
     let at = erased_at(engine, info, keeps).await?;
     // A message in the inbox continues it.
     let at = at.filter(|_| !has_mail);
-    let reason = reason(engine, info).await?;
+    let reason = Reason::of_row(engine, info).await?;
     let stuck = stuck(engine, info).await?;
     let row = SessionRow::from(info);
     let place = row.places.first().map(|waits| waits.place.clone());
@@ -256,7 +248,7 @@ impl ListScreen for SessionsScreen {
                 let name = match &**by {
                     "status" => status(info).to_owned(),
                     "network" => info.network.to_string(),
-                    "code" => match reason(engine, info).await? {
+                    "code" => match Reason::of_row(engine, info).await? {
                         Some(reason) => reason.code.to_string(),
                         None => continue,
                     },

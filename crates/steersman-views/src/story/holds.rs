@@ -56,7 +56,7 @@ pub(super) fn released(why: Why, how: Release, by: &Decider, said: Option<&str>)
         (Why::Budget, Release::Go) if *by == Decider::Timeout => ("tries again".into(), Tone::Came),
         (_, Release::Go) => (format!("approved by {by}"), Tone::Decided),
         (_, Release::Edited) => (
-            format!("approved by {by} with other arguments"),
+            format!("approved by {by} with other arguments{said}"),
             Tone::Decided,
         ),
         (_, Release::Refused) => (format!("rejected by {by}{said}"), Tone::Wrong),

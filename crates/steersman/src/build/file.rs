@@ -57,6 +57,7 @@ section! {
         "Environment variable." env "env" text;
         "Used when the variable is unset; without it the variable is required." default "default" data;
         "Read at each use in a transport field, outside the digest." live "live" flag;
+        "Clients of the server may set it. Otherwise only who runs the program may." clients "clients" flag;
     }
 }
 

@@ -11,6 +11,7 @@ use crate::tick::branch::JOIN;
 use crate::tick::effect::Until;
 use crate::tick::table::{Event, Rule, rule};
 use crate::tick::take::Taken;
+use crate::values::types::argument_in_clear;
 use serde_json::{Value as Json, json};
 
 impl Tick<'_> {
@@ -29,8 +30,8 @@ impl Tick<'_> {
                 "more branches are to end than are named, and the join would never be over",
             ));
         }
-        if then.is_some_and(|then| !self.network.tools.contains_key(&then.tool)) {
-            return Err(Until::refused("there is no tool of that name"));
+        if let Some(then) = then {
+            self.may_follow(then)?;
         }
         if !self.snapshot.in_scope(root) || rule(self.agent(root).phase, Event::Join) != Rule::Take
         {
@@ -69,5 +70,18 @@ impl Tick<'_> {
         );
         self.branch(root, id, CallChanged::Began(branches.to_vec()));
         Ok(())
+    }
+
+    /// Checks that a person may have this tool called after a join. Secrets are given as answers, which are sealed, and not as arguments.
+    fn may_follow(&self, then: &Then) -> Taken {
+        let Some(tool) = self.network.tools.get(&then.tool) else {
+            return Err(Until::refused("there is no tool of that name"));
+        };
+        let given = then.args.iter().flatten();
+        let given = given.map(|(name, data)| (name.to_string(), data.source()));
+        match argument_in_clear(&tool.parameters, &given.collect()) {
+            Some(misfit) => Err(Until::Refused(misfit.to_string().into())),
+            None => Ok(()),
+        }
     }
 }

@@ -114,15 +114,15 @@ impl Calling<'_> {
     /// Says what the arguments say, in the session that they name or in a new one. A call that says nothing finds the last turn. `None`
     /// if no process has taken the message so far.
     async fn placed(&self, input: Arguments) -> Result<(SessionId, Option<Went>), Problem> {
+        let caller = self.caller;
+        // The result tells what the session says. A token that does not allow the call learns nothing of it, not even whether it is there.
+        caller.needs(Permission::Read)?;
+        if input.message.is_some() {
+            caller.needs(Permission::Write)?;
+        }
         let Some(session) = &input.session else {
             return self.begins(input).await;
         };
-        let caller = self.caller;
-        // A token that does not allow the call learns nothing of the session, not even whether it is there.
-        caller.needs(match &input.message {
-            Some(_) => Permission::Write,
-            None => Permission::Read,
-        })?;
         let session = caller.of_definition(&self.network, session).await?;
         let Some(message) = &input.message else {
             let line = caller.last(&session).await?;

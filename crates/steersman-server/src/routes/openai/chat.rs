@@ -90,6 +90,7 @@ async fn complete(
     Body(request): Body<Request>,
 ) -> Result<Response, Problem> {
     caller.needs(Permission::Write)?;
+    caller.needs(Permission::Read)?;
     let (network, entry) = named(&caller, &request.model)?;
     let functions = request.check()?;
     let messages = request.read()?;

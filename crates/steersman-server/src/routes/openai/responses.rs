@@ -90,6 +90,7 @@ async fn create(
     Body(request): Body<Request>,
 ) -> Result<Response, Problem> {
     caller.needs(Permission::Write)?;
+    caller.needs(Permission::Read)?;
     let (network, entry) = named(&caller, &request.model)?;
     request.check()?;
     let messages = items(&request.input)?;

@@ -7,11 +7,12 @@ use crate::caller::Caller;
 use crate::conversation::{Chain, Place, Went};
 use crate::problem::{Code, Problem};
 use crate::protocol::turn::Open;
+use crate::token::random;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use steersman::machine::stored::ids::{Line, Name};
 use steersman::runtime::inbox::{Message as Boxed, Wanted};
-use steersman::runtime::store::SessionId;
+use steersman::runtime::store::{SessionId, StoreCode, session_id};
 use steersman::{Act, ChatHistory, Network, PendingId, PendingKind, StartOptions};
 
 /// A message of the conversation.
@@ -199,8 +200,11 @@ impl Asks<'_> {
                 Some(told) => Some(told.clone()),
                 None => fits(caller.head(talk.asked()).await?),
             };
-            if let Some((session, line)) = before {
-                return Ok((session, Went::Taken(line)));
+            match before {
+                // The request went away before the session had taken it.
+                Some((session, Line::NONE)) => return self.takes(session).await,
+                Some((session, line)) => return Ok((session, Went::Taken(line))),
+                None => {}
             }
         }
         let found = match &self.at {
@@ -219,7 +223,7 @@ impl Asks<'_> {
                 let went = self.goes_on(&place, told).await?;
                 (place.session, went)
             }
-            None => self.begins().await?,
+            None => return self.begins().await,
         };
         if let Went::Taken(line) = went {
             caller.leads(talk.asked(), &session, line).await?;
@@ -245,30 +249,56 @@ impl Asks<'_> {
             let why = format!("the conversation so far: {error}");
             Problem::new(Code::Body, why).help(error.fix.clone())
         })?;
-        let message = match &self.asked.key {
-            Some(_) => self.message(None, 0).await?,
-            None => talk.whole.with([&*crate::token::random::<16>()]).message(),
-        };
         let same = Boxed::from(Wanted::Event {
             event: "chat".into(),
             fields: json!(talk.whole.message()).to_string(),
         });
+        let planned = caller.keyed("chat", &random::<16>()).await?;
+        let planned = planned.as_bytes().first_chunk();
+        let planned = session_id(StoreCode::ALONE, planned.expect("a digest has 32 bytes"));
         let options = StartOptions {
+            message_id: Some(self.first(&planned).await?.into()),
+            id: Some(planned),
             agent: self.entry.clone(),
             say: Some(talk.words()),
             history,
-            message_id: Some(message.as_str().into()),
             event: Some(same),
             by: by.named().cloned(),
             ..StartOptions::default()
         };
-        let (session, _) = caller.begin(self.network, self.asked, options).await?;
+        // A client that goes away takes nothing of this along: when it comes again, its messages lead to the session.
+        let (caller, network, asked) = (caller.clone(), self.network.clone(), self.asked.clone());
+        let of = talk.asked();
+        let begun = tokio::spawn(async move {
+            let (session, _) = caller.begin(&network, &asked, options).await?;
+            caller.leads(of, &session, Line::NONE).await?;
+            Ok::<_, Problem>(session)
+        });
+        let session = begun
+            .await
+            .map_err(|error| Problem::new(Code::Internal, error.to_string()))??;
+        self.takes(session).await
+    }
+
+    /// Waits until a session that was begun has taken its first message.
+    async fn takes(&self, session: SessionId) -> Result<(SessionId, Went), Problem> {
+        let caller = self.caller;
+        let message = self.first(&session).await?;
         let until = caller.deadline();
         let line = caller
             .decided(&session, Line::NONE, &message, until)
             .await?;
         let line = line.ok_or_else(|| caller.late())?;
+        caller.leads(self.talk.asked(), &session, line).await?;
         Ok((session, Went::Taken(line)))
+    }
+
+    /// Returns the id of the message that begins a session.
+    async fn first(&self, session: &SessionId) -> Result<String, Problem> {
+        match &self.asked.key {
+            Some(_) => self.message(None, 0).await,
+            None => Ok(self.talk.whole.with([&**session]).message()),
+        }
     }
 
     /// Says what is new at a place of a session. `told` is the line that took the same before, if its answer was sent.
