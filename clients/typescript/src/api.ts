@@ -439,6 +439,7 @@ export type Permission =
   | "read"
   | "context"
   | "write"
+  | "events"
   | "decide"
   | "operate"
   | "time"

@@ -629,6 +629,9 @@ pub enum Permission {
     /// `write`.
     #[serde(rename = "write")]
     Write,
+    /// `events`.
+    #[serde(rename = "events")]
+    Events,
     /// `decide`.
     #[serde(rename = "decide")]
     Decide,

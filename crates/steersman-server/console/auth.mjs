@@ -96,6 +96,7 @@ export async function find() {
   const [, code] = /^#c=([0-9a-z]+)$/.exec(location.hash) ?? [];
   if (code) {
     history.replaceState(null, '', `${location.pathname}${location.search}#/`);
+    const looking = known();
     const answer = await fetch('v1/token/exchange', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -103,14 +104,22 @@ export async function find() {
     });
     const body = await answer.json();
     if (answer.ok) {
-      keep(body.token);
+      // An address of somebody else may lead to their token: whoever is signed in is asked first.
+      const before = await looking;
+      const other = before && before !== body.token;
+      keep(other && !confirm(`This address signs you in with another token: ${body.token.split('_')[1]}. Use it in place of yours?`) ? before : body.token);
       return null;
     }
     return `The address had a code that is not good any more: ${body.detail}. ${body.help ?? ''}`;
   }
-  const kept = (await ofKeeper()) ?? (await ofAnotherTab());
+  const kept = await known();
   if (kept) keep(kept);
   return null;
+}
+
+/** Returns the token of this tab before its reload, or of another tab. */
+async function known() {
+  return (await ofKeeper()) ?? (await ofAnotherTab());
 }
 
 async function ofKeeper() {

@@ -69,6 +69,7 @@ function Shell({ me }) {
   const route = useRoute();
   const [theme, setTheme] = useTheme();
   const [help, showHelp] = useState(false);
+  const [leaves, setLeaves] = useState(false);
   const [single, setSingle] = useState(localStorage.getItem(SINGLE_KEYS) !== 'off');
   const [toast, setToast] = useState(null);
   const open = useApi(api.path(['questions'], { limit: 200 }));
@@ -115,10 +116,16 @@ function Shell({ me }) {
         focusOn('main');
       }}>Skip to the content</a>
       <div class="frame">
-        <${Rail} at=${route.parts[0]} me=${me} open=${open.data?.items} theme=${theme} setTheme=${setTheme} help=${() => showHelp(true)} />
+        <${Rail} at=${route.parts[0]} me=${me} open=${open.data?.items} theme=${theme} setTheme=${setTheme} help=${() => showHelp(true)} leave=${() => setLeaves(true)} />
         <${Screen} route=${route} me=${me} />
       </div>
       <div class="toast" role="status" aria-live="polite">${toast ? html`<span>${toast}</span>` : null}</div>
+      ${leaves
+        ? html`<${Dialog} title="Sign out?" close=${() => setLeaves(false)}>
+            <p>All tabs of this browser forget the token. It is shown nowhere again.</p>
+            <div class="buttons"><button type="button" class="bad" onClick=${auth.leave}>Sign out</button><button type="button" class="quiet" autofocus onClick=${() => setLeaves(false)}>Stay</button></div>
+          <//>`
+        : null}
       ${help
         ? html`<${Dialog} title="Keys" wide close=${() => showHelp(false)}>
             <dl class="keys">${KEYS.map(([keys, does]) => html`<div><dt>${keys.split(' ').map((key) => html`<kbd>${key}</kbd>`)}</dt><dd>${does}</dd></div>`)}</dl>

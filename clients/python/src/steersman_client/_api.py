@@ -100,6 +100,7 @@ Permission = Literal[
     "read",
     "context",
     "write",
+    "events",
     "decide",
     "operate",
     "time",

@@ -69,7 +69,10 @@ mod chromium {
         desk.keys("a");
         desk.writes("2500");
         desk.page.presses("Enter");
-        desk.page.sees(".toast", "Approved with changed arguments.");
+        desk.page.sees(
+            ".toast",
+            "Approved with cents: 2500 in place of cents: 3990.",
+        );
         desk.page
             .sees(".story-row.said .clamp", "It is on its way.");
         desk.page.wait("!document.querySelector('.questions')");

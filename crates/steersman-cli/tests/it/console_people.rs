@@ -56,6 +56,10 @@ impl Desk {
     fn signs_in(&mut self, token: &str, route: &str) {
         self.page
             .value("document.querySelector('[aria-label=\"Sign out\"]').click()");
+        self.page
+            .wait("document.querySelector('dialog[open] .bad')");
+        self.page
+            .value("document.querySelector('dialog[open] .bad').click()");
         self.page.wait("document.querySelector('.signin input')");
         self.page.types(".signin input", token);
         self.page.presses("Enter");

@@ -543,8 +543,9 @@ mod tests {
     use super::*;
     use serde_json::json;
     use steersman_machine::stored::commit::{Kind, Made, Opening};
+    use steersman_machine::stored::engine::Caller;
     use steersman_machine::stored::ids::Time;
-    use steersman_machine::stored::interaction::{Artifact, Call, Caller, Number};
+    use steersman_machine::stored::interaction::{Artifact, Call, Number};
     use steersman_machine::stored::parts::{Part, Reference};
 
     fn known(secrets: &[&str]) -> Known {

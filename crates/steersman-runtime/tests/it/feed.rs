@@ -113,7 +113,7 @@ async fn piece(feed: &mut Feed) -> String {
     }
 }
 
-/// A model may answer before the line that asked it is on disk. Whoever is told a piece looks up its agent there.
+/// A model may answer before the line that asked it is on disk. The agent of a piece is looked up there.
 #[tokio::test]
 async fn a_piece_comes_after_the_line_of_its_effect_however_slow_the_disk_is() {
     let world = World::new(json!({ "main": ["One two three.", "Four five."] }));

@@ -63,7 +63,7 @@ async fn every_large_result_becomes_an_artifact_whoever_gave_it() {
         text: long("person", 2_000),
         to: Some(asked(&settled).effect),
     }
-    .by(Some("boss".into()));
+    .by(Some("user".into()));
     session.send(answer).await.unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "Done.");
 

@@ -1,6 +1,6 @@
 // The questions of all sessions: those that the token may answer first, soonest due on top.
 
-import { Ago, api, Bars, Due, Empty, html, Line, link, plain, rolesFor, Trouble, useApi, useApp, useCalm, useKeys, useMemo, useRef, useState, useStream } from '../kit.mjs';
+import { Ago, api, Bars, Due, Empty, html, Line, link, plain, rolesFor, Trouble, useApi, useApp, useCalm, useEffect, useKeys, useMemo, useRef, useState, useStream } from '../kit.mjs';
 import { Live } from '../parts/live.mjs';
 import { Answer, Facts, kindWord } from '../parts/question.mjs';
 import { DECIDED } from '../parts/rail.mjs';
@@ -21,7 +21,7 @@ export function Inbox({ query }) {
   const { mine, others, waits } = useMemo(() => sorted(me, asked.data?.items ?? [], kind), [me, asked.data, kind]);
   const [over, ends] = useState(new Map());
   const shown = useInPlace(mine, over, kind);
-  const settles = useSettled(shown.map(keyOf).join(' '));
+  const settling = useSettling(shown.map((one) => (over.has(keyOf(one)) ? '' : keyOf(one))).join(' '), kind);
   const kinds = [...new Set((asked.data?.items ?? []).map((one) => one.kind))].sort();
 
   useKeys({ a: () => focus((n) => n + 1) });
@@ -38,7 +38,7 @@ export function Inbox({ query }) {
         <span class="grow"></span>
         <${Live} of=${stream} />
       </header>
-      <div class="scroll" onClickCapture=${settles}>
+      <div class=${settling ? 'scroll settling' : 'scroll'} onClickCapture=${settling ? holds : undefined}>
         ${asked.problem && html`<${Trouble} problem=${asked.problem} again=${asked.reload} />`}
         ${!asked.data && !asked.problem && html`<${Bars} />`}
         ${asked.data && mine.length + others.length + waits.length === 0 && html`<${Empty} title="Nobody is asked"><p>What waits for a person is here, from all sessions, soonest due first.</p><//>`}
@@ -80,17 +80,27 @@ function useInPlace(asked, over, kind) {
   return order.current.keys.map((key) => known.get(key));
 }
 
-/** Returns what takes presses on buttons away while the list has just changed under them. */
-function useSettled(keys) {
-  const last = useRef({ keys, at: -Infinity });
-  // What comes first moves nothing.
-  if (last.current.keys !== keys) last.current = { keys, at: last.current.keys === '' ? -Infinity : performance.now() };
-  return (event) => {
-    if (event.detail > 0 && event.target.closest('button') && performance.now() - last.current.at < SETTLES) {
-      event.preventDefault();
-      event.stopPropagation();
-    }
-  };
+/** Returns true while the list has just changed under a press that was meant for what was there before. */
+function useSettling(keys, kind) {
+  const last = useRef({ keys, kind });
+  const [settling, set] = useState(false);
+  useEffect(() => {
+    const before = last.current;
+    last.current = { keys, kind };
+    // What comes first, or is asked for, moves nothing that somebody is about to press.
+    if (before.keys === keys || before.keys === '' || before.kind !== kind) return undefined;
+    set(true);
+    const timer = setTimeout(() => set(false), SETTLES);
+    return () => clearTimeout(timer);
+  }, [keys, kind]);
+  return settling;
+}
+
+/** Takes a press of a pointer on a button away. Keys go on: the focus does not move with the list. */
+function holds(event) {
+  if (event.detail === 0 || !event.target.closest('button')) return;
+  event.preventDefault();
+  event.stopPropagation();
 }
 
 /** A question that was just answered, in its place. */

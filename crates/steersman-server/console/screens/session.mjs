@@ -30,6 +30,7 @@ export function Session({ session, tab, of, query }) {
   const asked = useApi(api.of(session, ['questions']));
   const [live, hear] = useReducer((state, event) => (event.caughtUp === undefined ? fold(state, event) : caughtUp(state, event.caughtUp)), null, begin);
   const [stops, stop] = useState(false);
+  const [retries, retry] = useState(false);
   const composer = useRef(null);
   const reload = useCalm(() => {
     page.reload();
@@ -77,15 +78,24 @@ export function Session({ session, tab, of, query }) {
         ${row && html`<${Status} of=${row.status} note=${row.holds?.length ? `for ${row.holds[0].by.join(', ')}` : ''} />`}
         ${row && html`<${Chooser} row=${row} branch=${branch} to=${(name) => go(['s', session, ...(tab === 'story' ? [] : [tab])], { branch: name })} />`}
         <span class="grow"></span>
-        ${row && html`<dl class="facts-line"><div class="less"><dd>${number(row.line)}</dd><dt>lines</dt></div><div class="less"><dd>${number(row.model_calls)}</dd><dt>model calls</dt></div><div><dd>${number(row.tokens)}</dd><dt>tokens</dt></div>${row.cost ? html`<div><dd>${money(row.cost)}</dd><dt>cost</dt></div>` : null}</dl>`}
+        ${row && html`<dl class="facts-line"><div class="less"><dt>line</dt><dd>@${row.line}</dd></div><div class="less"><dd>${number(row.model_calls)}</dd><dt>model calls</dt></div><div><dd>${number(row.tokens)}</dd><dt>tokens</dt></div>${row.cost ? html`<div><dd>${money(row.cost)}</dd><dt>cost</dt></div>` : null}</dl>`}
         <${Live} of=${stream} />
+        ${row?.status === 'failed' && me.allows.includes('operate') && html`<button type="button" class="primary" onClick=${() => retry(true)}>Retry…</button>`}
         ${me.allows.includes('write') && html`<button type="button" disabled=${!isOpen} onClick=${() => stop(true)}>Stop…</button>`}
       </header>
+      ${row?.reason ? html`<p class="bar warn"><b>${plain(row.reason.code)}</b>${row.reason.agent ? ` of ${plain(row.reason.agent)}` : ''}${row.message ? html`: ${plain(row.message.slice(0, 300))}` : ''}${row.status === 'limit' ? ' The next message goes on, as far as the limit lets it.' : ''}</p>` : null}
       ${row?.orders?.length ? html`<p class="bar warn">${row.orders.join('; ')}</p>` : null}
       ${row?.status === 'interrupted' ? html`<p class="bar warn">Nobody drives this session. <code>steersman serve</code> or <code>steersman run --all</code> goes on with it.</p>` : null}
       ${rerunOf(row)}
       <nav class="tabs" aria-label="Parts of the session">${tabs.map(([name, word], at) => html`<a href=${to(name)} aria-current=${tab === name ? 'page' : undefined} title=${`key ${at + 1}`}>${word}${badge(name, row)}</a>`)}</nav>
       ${screens[tab] && tabs.some(([name]) => name === tab) ? screens[tab] : html`<div class="empty"><h2>There is no such part</h2><p>${TABS.some(([name]) => name === tab) ? 'This token does not allow it.' : ''} <a href=${to('story')}>The story</a></p></div>`}
+      ${retries
+        ? html`<${Confirm} title="Try it again?" verb="Try it again" tone="primary" path=${api.of(session, ['retry'])} close=${() => retry(false)} done=${() => {
+            told('It is tried again.');
+            retry(false);
+            reload();
+          }}><p>What failed is tried again now: a call of a model from the line before it. What is done stays done.</p><//>`
+        : null}
       ${stops && html`<${Stop} session=${session} row=${row} close=${() => stop(false)} done=${() => {
         told('Cancelled what was open.');
         stop(false);

@@ -1,7 +1,7 @@
 //! Describes holds and other ledger entries.
 
 use super::{Told, Tone};
-use crate::words::{digits, people, span};
+use crate::words::{arguments, digits, people, span};
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
     About, Hold, Hooked, LedgerEntry, LogLine, Moment, Probing, Reaching, Release, Stepped, Why,
@@ -36,7 +36,11 @@ pub(super) fn listed(tool: &str, is_done: bool) -> Told {
 }
 
 pub(super) fn released(why: Why, how: Release, by: &Decider, said: Option<&str>) -> (String, Tone) {
-    let said = said.map_or_else(String::new, |said| format!(": {said}"));
+    let said = match (said, how) {
+        (Some(args), Release::Edited) => format!(": {}", arguments(args)),
+        (Some(said), _) => format!(": {said}"),
+        (None, _) => String::new(),
+    };
     match (why, how) {
         (Why::Doubt, Release::Outcome) if *by == Decider::Probe => {
             ("was done, found by the probe".into(), Tone::Decided)

@@ -3,8 +3,8 @@
 use super::holds::{self, outage, released, unbelievable};
 use super::{Row, Story, Told, Tone, effects_call, row};
 use crate::why::effect_of;
-use crate::words::{accepted_store, arguments, question, span};
-use steersman_machine::stored::commit::{Hold, LedgerEntry, LogLine, Probing, Release, Why};
+use crate::words::{accepted_store, question, span};
+use steersman_machine::stored::commit::{Hold, LedgerEntry, LogLine, Probing, Why};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::interaction::{Class, Target};
@@ -88,10 +88,6 @@ impl Story {
             } => {
                 self.over(line, *effect, *why);
                 let said = body.map(|body| texts.text(body).to_string());
-                let said = match how {
-                    Release::Edited => said.map(|args| arguments(&args)),
-                    _ => said,
-                };
                 let (word, tone) = released(*why, *how, by, said.as_deref());
                 (
                     String::new(),
