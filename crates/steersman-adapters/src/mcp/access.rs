@@ -64,6 +64,8 @@ pub(super) struct Grant {
     pub(super) part: Scope,
     pub(super) by_program: bool,
     pub(super) own: Own,
+    /// The authorization server at which the program is registered.
+    pub(super) issuer: Option<String>,
     /// The scopes that are asked for, and no others.
     pub(super) scopes: Option<Vec<String>>,
 }
@@ -96,6 +98,7 @@ impl Grant {
                 key: read("key", oauth.key.as_ref())?,
                 document: read("client_metadata", oauth.client_metadata.as_ref())?,
             },
+            issuer: read("issuer", oauth.issuer.as_ref())?,
             scopes: oauth.scopes.clone(),
         })
     }
@@ -521,7 +524,8 @@ impl Access {
         if challenge.metadata.is_none() {
             challenge.metadata = kept.signed.as_ref().and_then(|of| of.metadata.clone());
         }
-        discover::find(&self.signs.web, &self.url, &challenge, by_code).await
+        let only = self.grant.issuer.as_deref();
+        discover::find(&self.signs.web, &self.url, &challenge, (only, by_code)).await
     }
 }
 
@@ -541,6 +545,7 @@ mod tests {
             },
             by_program: false,
             own: Own::default(),
+            issuer: None,
             scopes: scopes.map(|all| all.iter().map(ToString::to_string).collect()),
         }
     }

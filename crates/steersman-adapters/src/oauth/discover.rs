@@ -64,7 +64,8 @@ struct Server {
     authorization_response_iss_parameter_supported: bool,
 }
 
-/// Finds the authorization server of the server at this address. `by_code`: a person is to sign in there.
+/// Finds the authorization server of the server at this address. `only`: the one at which the program is registered; a server that names
+/// others is not believed. `by_code`: a person is to sign in there.
 ///
 /// # Errors
 /// There is none that may be used; the reason, as a sentence.
@@ -72,16 +73,24 @@ pub(crate) async fn find(
     web: &Web,
     server: &Url,
     challenge: &Challenge,
-    by_code: bool,
+    (only, by_code): (Option<&str>, bool),
 ) -> Result<Found, String> {
     let Some((at, resource)) = resource(web, server, challenge).await? else {
-        return without_metadata(web, server, by_code).await;
+        let found = without_metadata(web, server, by_code).await?;
+        return match only {
+            Some(only) if !found.issuer.as_deref().is_some_and(|is| is_same(is, only)) => {
+                Err(not_there(server.as_str(), only))
+            }
+            _ => Ok(found),
+        };
     };
     if resource.authorization_servers.is_empty() {
         return Err("the metadata of the server names no authorization server".to_owned());
     }
-    let mut why = String::new();
-    for issuer in resource.authorization_servers.iter().take(SERVERS_MAX) {
+    let mut why = only.map_or_else(String::new, |only| not_there(server.as_str(), only));
+    let is_it = |issuer: &&String| only.is_none_or(|only| is_same(issuer, only));
+    let named = resource.authorization_servers.iter().filter(is_it);
+    for issuer in named.take(SERVERS_MAX) {
         let base = match allowed(issuer, server) {
             Ok(base) => base,
             Err(error) => {
@@ -116,6 +125,15 @@ pub(crate) async fn find(
         }
     }
     Err(why)
+}
+
+/// Returns why a server is not signed in at.
+fn not_there(server: &str, only: &str) -> String {
+    format!(
+        "`{}` does not name the authorization server `{}`, at which the program is registered (`oauth.issuer`): nothing is sent",
+        short(server),
+        short(only)
+    )
 }
 
 /// Reads the metadata of the resource. `None` if it publishes none.

@@ -217,6 +217,9 @@ section! {
             with ["client_id"] "a sign-in without `client_id`";
         key: Template<'a>, "A secret: a private key in PEM (PKCS #8; RSA, P-256 or P-384), whose signature stands in for `client_secret`.",
             with ["client_id"] "a sign-in without `client_id`";
+        issuer: Template<'a> | "the first one that the server names",
+            "Address of the authorization server at which the program is registered. No other one gets the secret.",
+            with ["client_id"] "a sign-in without `client_id`";
         client_metadata: Template<'a>,
             "Address (`https://`) of a document that describes the program. It is the id where the authorization server takes such ids.";
         scopes: List<'a, Text<'a>> | "those that the server names", "The scopes that are asked for, and no others.";

@@ -117,6 +117,7 @@ impl Lower<'_> {
             client_id: self.text_of(oauth.client_id(), transported),
             client_secret: self.text_of(oauth.client_secret(), transported),
             key: self.text_of(oauth.key(), transported),
+            issuer: self.text_of(oauth.issuer(), transported),
             client_metadata: self.text_of(oauth.client_metadata(), transported),
             scopes: oauth.scopes().and_then(Valued::value),
         }

@@ -74,6 +74,8 @@ pub struct OAuth {
     pub client_secret: Option<Template>,
     /// A private key in PEM whose signature stands in for the secret.
     pub key: Option<Template>,
+    /// Address of the authorization server at which the program is registered. `None` takes the first one that the server names.
+    pub issuer: Option<Template>,
     /// Address of a document that describes the program. It is the id of the program where the authorization server takes that.
     pub client_metadata: Option<Template>,
     /// The scopes that are asked for, and no others. `None` asks for those that the server names.

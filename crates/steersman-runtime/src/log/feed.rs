@@ -259,7 +259,7 @@ impl Feed {
     }
 
     /// Waits for the next item and returns it. Lines come in order and without gaps; a streamed item comes after the line
-    /// of its effect, and before the line of its outcome or not at all.
+    /// of its effect, and before that of its outcome.
     pub async fn next(&mut self) -> Result<FeedItem, StoreError> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -342,8 +342,12 @@ impl Feed {
             let admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
             let outcomes = admitted.filter(|admitted| admitted.kind == Admitted::Outcome);
             for over in outcomes.filter_map(|admitted| admitted.id) {
-                // The line has the whole answer.
-                self.streamed.retain(|item| item.effect() != Some(over));
+                // The whole answer comes after its pieces.
+                let streamed = std::mem::take(&mut self.streamed).into_iter();
+                let (pieces, others): (VecDeque<_>, VecDeque<_>) =
+                    streamed.partition(|item| item.effect() == Some(over));
+                self.streamed = others;
+                self.ready.extend(pieces);
             }
             self.ready.push_back(FeedItem::Line(Arc::new(line)));
         }

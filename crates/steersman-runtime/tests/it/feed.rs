@@ -2,7 +2,7 @@
 
 use crate::effects::settle;
 use crate::spy::{Behind, Spy};
-use crate::world::{NOON, World, answered, network};
+use crate::world::{Does, NOON, World, answered, network};
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use steersman_machine::network::Network;
 use steersman_machine::stored::ids::{Line, Name};
 use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::clock::Virtual;
-use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
+use steersman_runtime::engine::{Durability, Engine, Options, Parts, StartOptions};
 use steersman_runtime::feed::{Feed, FeedItem};
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::model::{BoundModel, Delta, Model, ModelCall, Models, ModelsError, Sink};
@@ -19,6 +19,11 @@ use steersman_runtime::session::Fate;
 use steersman_runtime::{Boxed, Env};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+const NOTES: &str = "
+agents: { main: { system: You talk., tools: [note] } }
+tools: { note: { description: Notes., effect: pure, native: 1 } }
+";
 
 const PLAIN: &str = "agents: { main: { system: You talk. } }";
 
@@ -116,35 +121,43 @@ async fn piece(feed: &mut Feed) -> String {
 /// A model may answer before the line that asked it is on disk. The agent of a piece is looked up there.
 #[tokio::test]
 async fn a_piece_comes_after_the_line_of_its_effect_however_slow_the_disk_is() {
-    let world = World::new(json!({ "main": ["One two three.", "Four five."] }));
-    let session = world.start(PLAIN, "Go.").await;
-    session.settled().await.unwrap();
-    let on_disk = world.store.lines();
-    let gate = world.store.stall_behind(on_disk);
-    let mut feed = session.feed(Line(on_disk as u64));
-    // It is answered once its line is on disk.
-    let says = tokio::spawn({
-        let session = session.clone();
-        async move { session.say("And on.").await }
-    });
-    settle().await;
+    let script = json!({ "main": [{ "call": { "note": {} } }, "One two three."] });
+    let world = World::over(Spy::default(), Durability::Commit, script);
+    world.tools.will("note", Does::Done("noted".into()));
+    // The first line draws tokens. With them the session runs ahead of its disk.
+    let gate = world.store.stall_behind(1);
+    let session = world.start(NOTES, "Go.").await;
+    let mut feed = session.feed(Line::NONE);
+    let FeedItem::Line(first) = feed.next().await.unwrap() else {
+        panic!("the first line is on disk");
+    };
+    // What is told now is of the call that the first line has.
+    while let Some(item) = at_once(&mut feed).await {
+        let FeedItem::Delta { effect, .. } = &item else {
+            panic!("{item:?}");
+        };
+        assert_eq!(effect.line(), first.n);
+    }
     assert!(
-        world.store.ahead().0 > 0,
+        world.store.ahead().0 > 1,
         "the session is ahead of its disk"
     );
-    let early = at_once(&mut feed).await;
-    assert!(early.is_none(), "{early:?}");
     gate.add_permits(100);
-    // The answer is on the next line by then, so its pieces are of no use any more.
-    let mut lines = Vec::new();
-    while lines.len() < 2 {
+    let (mut lines, mut text) = (vec![first.n], String::new());
+    loop {
         match feed.next().await.unwrap() {
-            FeedItem::Line(line) => lines.push(line.n.0),
-            FeedItem::Delta { effect, .. } => assert!(lines.contains(&effect.line().0)),
+            FeedItem::Line(line) => lines.push(line.n),
+            FeedItem::Delta { effect, delta, .. } => {
+                assert_eq!(lines.last(), Some(&effect.line()), "{delta:?}");
+                if let Delta::Text(piece) = delta {
+                    text.push_str(&piece);
+                }
+            }
+            FeedItem::Settled(_) => break,
             other => panic!("{other:?}"),
         }
     }
-    says.await.unwrap().unwrap();
+    assert_eq!(text, "One two three.");
 }
 
 #[tokio::test]

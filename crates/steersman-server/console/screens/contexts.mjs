@@ -29,7 +29,7 @@ export function Contexts({ session, branch, live, of, query, to }) {
             <span class="meta">${count(shown.length, 'call')}, ${number(input)} input tokens, ${percent(sum(shown, 'cached'), input)} cached, ${money(sum(shown, 'micros') / 1e6)}</span>
           </div>
           <table class="grid calls-table">
-            <${Head} of=${['#Asked', 'Agent', '#Input', '#Cached', '#Kept', 'Broke']} />
+            <${Head} of=${['#Asked', 'Agent', '#Input', '#Cached', '#Kept', 'What changed']} />
             <tbody>${shown.map((one) => html`
               <tr class=${one === chosen ? 'active' : ''} onClick=${(event) => !event.target.closest('a') && open(one)}>
                 <td class="num"><a href=${link(['s', session, 'contexts', one.effect], { branch, agent })} aria-current=${one === chosen ? 'true' : undefined}>@${one.wished}</a></td>
@@ -79,7 +79,7 @@ function Call({ session, branch, call, items, back }) {
           <header class="strip">
             <h2>${plain(data.name)} <code>@${data.wished}</code></h2>
             <span class="meta">${plain(usage?.model ?? data.model)}, ${bytes(data.bytes)}, <code title="digest of the request">${data.digest.slice(0, 8)}</code></span>
-            <span class=${data.as_sent === false ? 'standing badly' : 'standing'}>${data.as_sent === true ? '✓ as sent' : data.as_sent === false ? 'not as sent' : 'not sent yet'}</span>
+            <span class=${data.as_sent === false ? 'standing badly' : 'standing'}>${data.as_sent === true ? '✓ as sent' : data.as_sent === false ? 'not as sent' : call.answered === null ? 'no answer so far' : 'sent, and failed'}</span>
             <span class="grow"></span>
             <${Copy} text=${JSON.stringify(data, null, 2)} label="Copy JSON" />
           </header>

@@ -5,7 +5,11 @@ import { Card } from './inbox.mjs';
 
 const CLASSES = ['unsafe', 'idempotent', 'read', 'pure'];
 
-export function Effects({ session, branch, live, asked, query, to, reload }) {
+/** Standings of what did nothing to the world. */
+const NOTHING = /^(simulated|replaced|not |cancelled|expired|refused|rejected)/;
+const touches = (effect) => ['unsafe', 'idempotent'].includes(effect.class) && !NOTHING.test(effect.standing);
+
+export function Effects({ session, branch, live, asked, query, to, reload, page }) {
   const { told, go } = useApp();
   const all = useApi(api.of(session, ['effects'], { branch }), live.head);
   const [open, show] = useState(new Set());
@@ -24,12 +28,15 @@ export function Effects({ session, branch, live, asked, query, to, reload }) {
       }} />`)}
       <${Loaded} of=${all}>${(data) => {
         if (data.items.length === 0) return html`<${Empty} title="No call yet"><p>Here is every call of a tool: what it was for, its class, and what became of it.</p><//>`;
-        const shown = data.items.filter((one) => !of || one.class === of);
+        const shown = data.items.filter((one) => !of || (of === 'touched' ? touches(one) : one.class === of));
+        const names = new Map((page?.branches ?? []).map((one) => [one.id, one.label ?? one.id]));
+        const touched = data.items.filter(touches).length;
         const sums = Object.entries(data.sums);
         return html`
           <div class="strip">
             <div class="chips" role="group" aria-label="Classes">
               <a class="chip" href=${to('effects')} aria-current=${of ? undefined : 'true'}>all ${data.items.length}</a>
+              ${touched > 0 && html`<a class="chip" href=${to('effects', { class: 'touched' })} aria-current=${of === 'touched' ? 'true' : undefined}>touched the world ${touched}</a>`}
               ${CLASSES.map((one) => [one, data.items.filter((effect) => effect.class === one).length]).filter(([, n]) => n > 0).map(([one, n]) => html`<a class="chip" href=${to('effects', { class: one })} aria-current=${of === one ? 'true' : undefined}>${one} ${n}</a>`)}
             </div>
             ${sums.length > 0
@@ -46,7 +53,7 @@ export function Effects({ session, branch, live, asked, query, to, reload }) {
                 <td><span class=${`class ${effect.class}`}>${effect.class}</span></td>
                 <td><span class="standing">${plain(effect.standing)}</span>${effect.by ? ` by ${plain(effect.by)}` : ''}${effect.repeats ? html`<br /><span class="badly">repeats ${effect.repeats}${effect.allowed ? `, allowed by ${plain(effect.allowed)}` : ''}</span>` : ''}</td>
                 <td class="num attempts">${effect.attempts || '–'}</td>
-                <td class="of-branch">${effect.branch === 'main' ? 'main' : html`<code>${effect.branch}</code>`}</td>
+                <td class="of-branch">${effect.branch === 'main' ? 'main' : html`<code>${plain(names.get(effect.branch) ?? effect.branch)}</code>`}</td>
               </tr>`)}</tbody>
           </table>
           ${shown.length < data.items.length && html`<p class="help">${count(data.items.length - shown.length, 'effect')} of other classes.</p>`}
@@ -60,5 +67,5 @@ function tone(effect) {
   if (/doubt|unknown|may have/.test(effect.standing)) return 'doubt';
   if (/fail|refus|expired|limit/.test(effect.standing)) return 'wrong';
   if (/wait/.test(effect.standing)) return 'asked';
-  return '';
+  return NOTHING.test(effect.standing) ? 'nothing' : '';
 }

@@ -21,7 +21,7 @@ export function Inbox({ query }) {
   const { mine, others, waits } = useMemo(() => sorted(me, asked.data?.items ?? [], kind), [me, asked.data, kind]);
   const [over, ends] = useState(new Map());
   const shown = useInPlace(mine, over, kind);
-  const settling = useSettling(shown.map((one) => (over.has(keyOf(one)) ? '' : keyOf(one))).join(' '), kind);
+  const settling = useSettling(shown.map((one) => keyOf(one) + over.has(keyOf(one))).join(' '), kind);
   const kinds = [...new Set((asked.data?.items ?? []).map((one) => one.kind))].sort();
 
   useKeys({ a: () => focus((n) => n + 1) });

@@ -39,7 +39,8 @@ function Begin({ session, branch, line, begun }) {
   const [values, setValues] = useState([['', '']]);
   const field = (name) => ({ value: fields[name], onInput: (event) => set({ ...fields, [name]: event.target.value }) });
   const times = Math.max(1, Math.min(MOST, Number(fields.repeat) || 1));
-  const isAllowed = !fields.live || fields.typed.trim() === session.slice(0, 6);
+  const isEmpty = values.some(([path, text]) => path.trim() && !text.trim());
+  const isAllowed = !isEmpty && (!fields.live || fields.typed.trim() === session.slice(0, 6));
   const send = (event) => {
     event.preventDefault();
     const changed = values.filter(([path]) => path.trim());
@@ -70,7 +71,8 @@ function Begin({ session, branch, line, begun }) {
       ]} /></div>
       <label>Say${line === undefined ? ' at its beginning' : ` at @${line}`}, in place of the next recorded message<textarea rows="2" ...${field('say')} placeholder="as recorded"></textarea></label>
       <fieldset class="stack"><legend>Values of the definition</legend>
-        ${values.map(([path, text], at) => html`<div class="pair"><input aria-label="Path" list="paths" placeholder="agents.desk.system" value=${path} onInput=${(event) => change(at, 0, event.target.value)} /><input aria-label="Value" placeholder="value" value=${text} onInput=${(event) => change(at, 1, event.target.value)} /></div>`)}
+        ${values.map(([path, text], at) => html`<div class="pair"><input aria-label="Path" list="paths" placeholder="agents.desk.system" value=${path} onInput=${(event) => change(at, 0, event.target.value)} /><textarea rows=${text.length > 60 ? 6 : 1} aria-label="Value" placeholder="value" value=${text} onInput=${(event) => change(at, 1, event.target.value)}></textarea></div>`)}
+        ${isEmpty ? html`<p class="says">A path without a value changes nothing: give it one, or clear the path.</p>` : null}
         <p class="help">Model, <code>params</code> and prompts: <code>models.NAME.model</code>, <code>models.NAME.params</code>, <code>agents.NAME.system</code>.</p>
       </fieldset>
       <div class="fields">

@@ -1,6 +1,6 @@
 // One session: what is above its tabs, and the tabs.
 
-import { api, count, html, link, money, number, plain, Status, Trouble, useApi, useApp, useCalm, useEffect, useKeys, useReducer, useRef, useState, useStream } from '../kit.mjs';
+import { api, count, Dialog, Head, html, link, money, number, plain, Status, Trouble, useApi, useApp, useCalm, useEffect, useKeys, useReducer, useRef, useState, useStream } from '../kit.mjs';
 import { begin, caughtUp, fold } from '../model.mjs';
 import { Confirm } from '../parts/confirm.mjs';
 import { Live } from '../parts/live.mjs';
@@ -31,6 +31,7 @@ export function Session({ session, tab, of, query }) {
   const [live, hear] = useReducer((state, event) => (event.caughtUp === undefined ? fold(state, event) : caughtUp(state, event.caughtUp)), null, begin);
   const [stops, stop] = useState(false);
   const [retries, retry] = useState(false);
+  const [sums, sum] = useState(false);
   const composer = useRef(null);
   const reload = useCalm(() => {
     page.reload();
@@ -78,7 +79,7 @@ export function Session({ session, tab, of, query }) {
         ${row && html`<${Status} of=${row.status} note=${row.holds?.length ? `for ${row.holds[0].by.join(', ')}` : ''} />`}
         ${row && html`<${Chooser} row=${row} branch=${branch} to=${(name) => go(['s', session, ...(tab === 'story' ? [] : [tab])], { branch: name })} />`}
         <span class="grow"></span>
-        ${row && html`<dl class="facts-line"><div class="less"><dt>line</dt><dd>@${row.line}</dd></div><div class="less"><dd>${number(row.model_calls)}</dd><dt>model calls</dt></div><div><dd>${number(row.tokens)}</dd><dt>tokens</dt></div>${row.cost ? html`<div><dd>${money(row.cost)}</dd><dt>cost</dt></div>` : null}</dl>`}
+        ${row && html`<button type="button" class="quiet sums-of" title="what it cost, by model" onClick=${() => sum(true)}><dl class="facts-line"><div class="less"><dt>line</dt><dd>@${row.line}</dd></div><div class="less"><dd>${number(row.model_calls)}</dd><dt>model calls</dt></div><div><dd>${number(row.tokens)}</dd><dt>tokens</dt></div>${row.cost ? html`<div><dd>${money(row.cost)}</dd><dt>cost</dt></div>` : null}</dl></button>`}
         <${Live} of=${stream} />
         ${row?.status === 'failed' && me.allows.includes('operate') && html`<button type="button" class="primary" onClick=${() => retry(true)}>Retry…</button>`}
         ${me.allows.includes('write') && html`<button type="button" disabled=${!isOpen} onClick=${() => stop(true)}>Stop…</button>`}
@@ -89,6 +90,13 @@ export function Session({ session, tab, of, query }) {
       ${rerunOf(row)}
       <nav class="tabs" aria-label="Parts of the session">${tabs.map(([name, word], at) => html`<a href=${to(name)} aria-current=${tab === name ? 'page' : undefined} title=${`key ${at + 1}`}>${word}${badge(name, row)}</a>`)}</nav>
       ${screens[tab] && tabs.some(([name]) => name === tab) ? screens[tab] : html`<div class="empty"><h2>There is no such part</h2><p>${TABS.some(([name]) => name === tab) ? 'This token does not allow it.' : ''} <a href=${to('story')}>The story</a></p></div>`}
+      ${sums && row
+        ? html`<${Dialog} title="What it cost" close=${() => sum(false)}>
+            <p class="help">All branches, and what was asked in vain.</p>
+            <table class="grid"><${Head} of=${['Model', '#Calls', '#Tokens', '#Cost']} /><tbody>${(row.models ?? []).map((one) => html`<tr><th scope="row">${plain(one.model)}</th><td class="num">${number(one.calls)}</td><td class="num">${number(one.tokens)}</td><td class="num">${money(one.cost)}</td></tr>`)}
+              ${row.lost?.tokens > 0 ? html`<tr class="wrong"><th scope="row">lost: calls that gave no answer</th><td></td><td class="num">${number(row.lost.tokens)}</td><td class="num">${money(row.lost.cost)}</td></tr>` : null}</tbody></table>
+          <//>`
+        : null}
       ${retries
         ? html`<${Confirm} title="Try it again?" verb="Try it again" tone="primary" path=${api.of(session, ['retry'])} close=${() => retry(false)} done=${() => {
             told('It is tried again.');

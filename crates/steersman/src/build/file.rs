@@ -145,6 +145,7 @@ section! {
         "Id under which the program is registered at the authorization server." client_id "client_id" text;
         "A secret: that of the registration." client_secret "client_secret" text;
         "A secret: a private key in PEM (PKCS #8; RSA, P-256 or P-384), whose signature stands in for `client_secret`." key "key" text;
+        "Address of the authorization server at which the program is registered. No other one gets the secret." issuer "issuer" text;
         "Address (`https://`) of a document that describes the program. It is the id where the authorization server takes such ids." client_metadata "client_metadata" text;
         "The scopes that are asked for, and no others." scopes "scopes" texts;
     }
