@@ -478,12 +478,9 @@ async fn the_program_signs_in_by_itself() {
 
 #[tokio::test]
 async fn the_secret_of_a_registration_goes_to_its_issuer_alone() {
-    let of = |issuer: &str| {
-        World::new(&format!(
-            "{{ by: program, client_id: desk, client_secret: '{{{{ secrets.desk }}}}', issuer: '{issuer}' }}"
-        ))
-    };
-    let world = of("http://127.0.0.1:1");
+    let world = World::new(
+        "{ by: program, client_id: desk, client_secret: '{{ secrets.desk }}', issuer: 'http://127.0.0.1:1' }",
+    );
     let why = world.starts(&world.process()).await.err().unwrap();
     assert!(
         why.contains("does not name the authorization server `http://127.0.0.1:1`"),
