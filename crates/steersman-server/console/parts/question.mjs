@@ -212,7 +212,7 @@ export function Facts({ question }) {
     <div class="facts">
       ${question.tool && html`<p class="call"><code>${plain(question.tool)}</code></p>`}
       ${args
-        ? html`<dl class="args">${Object.entries(args).map(([name, item]) => html`<div><dt>${plain(name)}${question.edit.includes(name) && html`<span class="help"> may be changed</span>`}</dt><dd>${typeof item === 'string' ? html`<${Text} text=${item} as="plain" />` : html`<${Value} value=${item} />`}</dd></div>`)}</dl>`
+        ? html`<dl class="args">${Object.entries(args).map(([name, item]) => html`<div><dt>${plain(name)}</dt><dd>${typeof item === 'string' ? html`<${Text} text=${item} as="plain" />` : html`<${Value} value=${item} />`}</dd></div>`)}</dl>`
         : null}
       ${question.because && html`<p class="because">because <code>${plain(question.because)}</code></p>`}
       ${question.repeats ? html`<p class="because">an equal effect was done before: <code>${question.repeats}</code></p>` : null}

@@ -7,7 +7,7 @@ const CLASSES = ['unsafe', 'idempotent', 'read', 'pure'];
 
 /** Standings of what did nothing to the world. */
 const NOTHING = /^(simulated|replaced|not |cancelled|expired|refused|rejected)/;
-const touches = (effect) => ['unsafe', 'idempotent'].includes(effect.class) && !NOTHING.test(effect.standing);
+const touches = (effect) => ['unsafe', 'idempotent'].includes(effect.class) && (effect.attempts > 0 || /^(done|in doubt|unknown)/.test(effect.standing));
 
 export function Effects({ session, branch, live, asked, query, to, reload, page }) {
   const { told, go } = useApp();
