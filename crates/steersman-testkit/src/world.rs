@@ -723,6 +723,6 @@ impl World {
 fn gone(until: &Until) -> bool {
     match until {
         Until::Stale | Until::Refused(_) => true,
-        Until::Exchange(_) | Until::Answered(_) | Until::Rests(_) | Until::Again => false,
+        Until::Exchange(_) | Until::Answered(_) | Until::Again => false,
     }
 }

@@ -461,8 +461,6 @@ pub enum Until {
     Exchange(Id),
     /// The model or router of this agent has answered.
     Answered(Id),
-    /// This agent rests.
-    Rests(Id),
     /// The next tick; something else had to come first in this one.
     Again,
     /// The offer is stale. It is not offered again, and only noted in the ledger.

@@ -292,7 +292,7 @@ fn a_scope_stands_still_while_its_fork_is_open() -> Result<(), Fault> {
     let took = w.say_to(MAIN, helper, "And you?")?;
     assert_eq!(took.line, None);
     assert!(
-        matches!(took.left[..], [(0, Until::Again | Until::Rests(_))]),
+        matches!(took.left[..], [(0, Until::Exchange(forked))] if forked == id(1, 0)),
         "{:?}",
         took.left
     );

@@ -62,7 +62,8 @@ use crate::ledger::Ledger;
 use crate::store::{AHEAD_BYTES, AHEAD_LINES};
 use draft::Offer;
 use parts::{
-    Bound, Branches, Course, Doubts, Effects, Following, Mail, Outages, People, Searches, Who,
+    Bound, Branches, Course, Doubts, Effects, Following, Mail, Outages, People, Searches, Stepping,
+    Who,
 };
 use std::sync::Arc;
 use steersman_machine::network::Network;
@@ -166,6 +167,17 @@ enum Follows {
 }
 
 impl Driver {
+    /// Makes the session stop after each line, or not. A session that has not begun makes its first line before it stops.
+    pub(crate) fn steps(&mut self, steps: bool) {
+        let has_begun = self.bound.network().is_some();
+        self.course.steps(steps, has_begun);
+    }
+
+    /// Returns true if the session makes no line and begins nothing. While it is being stopped for good, it still takes outcomes.
+    fn is_between_steps(&self) -> bool {
+        self.course.stepping() == Stepping::Stands && !self.course.is_stopping()
+    }
+
     /// Hears the events in their order, then does jobs until none is left, one wants something, or a line has to wait.
     ///
     /// # Errors
@@ -199,7 +211,7 @@ impl Driver {
                 done => done,
             };
             match done {
-                Ok(()) => debug_assert_eq!(self.recount(), Ok(()), "after {next:?}"),
+                Ok(()) => debug_assert_eq!(parts::recount(self), Ok(()), "after {next:?}"),
                 Err(Stop::Wants | Stop::Copy) => {
                     out.back_to(mark);
                     return Ok(Went::Wants);

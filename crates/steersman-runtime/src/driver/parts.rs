@@ -113,33 +113,31 @@ pub(crate) enum OnDisk {
     Look,
 }
 
-impl Driver {
-    /// Checks the invariants of all parts by a recount. Returns what is wrong. While what an earlier driver left is not restored,
-    /// the parts do not agree yet.
-    pub(super) fn recount(&self) -> Result<(), String> {
-        if self.course.is_to_restore() {
-            return Ok(());
-        }
-        self.course.recount()?;
-        self.mail.recount(|id| self.ledger.accepted(id))?;
-        let reached = |effect| self.ledger.reached(effect).is_some();
-        self.people.recount(reached)?;
-        self.searches.recount()?;
-        self.servers.recount()?;
-        self.branches.recount()?;
-        self.effects.recount()?;
-        let live = self.branches.live();
-        if let Some((id, out)) =
-            (self.effects.outs().iter()).find(|(_, o)| !live.contains_key(&o.branch))
-        {
-            return Err(format!(
-                "{id} is out, and branch {} has no ticks",
-                out.branch
-            ));
-        }
-        self.doubts.recount(|id| {
-            let doubted = self.ledger.hold(id, Why::Doubt).is_some();
-            doubted && !self.effects.outs().contains_key(&id)
-        })
+/// Checks the invariants of all parts by a recount. Returns what is wrong. While what an earlier driver left is not restored,
+/// the parts do not agree yet.
+pub(super) fn recount(driver: &Driver) -> Result<(), String> {
+    if driver.course.is_to_restore() {
+        return Ok(());
     }
+    driver.course.recount()?;
+    driver.mail.recount(|id| driver.ledger.accepted(id))?;
+    let reached = |effect| driver.ledger.reached(effect).is_some();
+    driver.people.recount(reached)?;
+    driver.searches.recount()?;
+    driver.servers.recount()?;
+    driver.branches.recount()?;
+    driver.effects.recount()?;
+    let live = driver.branches.live();
+    if let Some((id, out)) =
+        (driver.effects.outs().iter()).find(|(_, o)| !live.contains_key(&o.branch))
+    {
+        return Err(format!(
+            "{id} is out, and branch {} has no ticks",
+            out.branch
+        ));
+    }
+    driver.doubts.recount(|id| {
+        let doubted = driver.ledger.hold(id, Why::Doubt).is_some();
+        doubted && !driver.effects.outs().contains_key(&id)
+    })
 }

@@ -75,16 +75,17 @@ impl Rest {
     }
 }
 
-impl Driver {
-    /// Creates the driver of a session. Its branches, its binding and its effects are read by its first jobs ([`Heard::Load`]).
-    pub(crate) fn open(claim: Claim, (ledger, since): (Ledger, Since), rest: Rest) -> Self {
+impl Rest {
+    /// Creates the driver of a session from it. Its branches, its binding and its effects are read by its first jobs ([`Heard::Load`]).
+    pub(crate) fn opens(self, claim: Claim, (ledger, since): (Ledger, Since)) -> Driver {
+        let rest = self;
         let branches = ledger.branches().map(|(id, _)| id);
         let live = branches.filter(|id| ledger.has_ticks(*id));
         let restores = (!rest.kept.recovers).then_some(Heard::Restore);
         let heard = live.map(Heard::Load).chain([Heard::Bind]).chain(restores);
         let mut course = rest.course;
         course.opens(heard, rest.kept);
-        Self {
+        Driver {
             who: Who::new(claim, rest.mark, rest.claimed, since),
             bound: Bound::default(),
             ledger,
@@ -100,10 +101,10 @@ impl Driver {
         }
     }
 
-    /// Frees everything that can be read again. Returns the last line and the next one, and the rest. Nothing is left to do.
+    /// Frees everything of a driver that can be read again. Returns its last line and the next one, and the rest. Nothing is left to do.
     /// `parks`: nothing is on its way, and the effects will be recovered, so less is kept.
-    pub(crate) fn closes(&mut self, parks: bool) -> (Line, Line, Rest) {
-        let Self {
+    pub(crate) fn of(driver: &mut Driver, parks: bool) -> (Line, Line, Self) {
+        let Driver {
             who,
             bound,
             ledger: _,
@@ -116,7 +117,7 @@ impl Driver {
             searches,
             servers,
             course,
-        } = self;
+        } = driver;
         let branches = branches.closes(parks);
         let (effects, outs) = effects.closes(parks);
         let (doubts, left) = doubts.closes(parks);
@@ -230,7 +231,7 @@ impl Job<'_, '_> {
     pub(crate) fn park(&mut self) -> Asleep {
         let (due, left) = (self.next_due(), self.left());
         let owes = self.d.who.has_claimed() && !self.d.ledger.slice.is_zero();
-        let (_, next, rest) = self.d.closes(true);
+        let (_, next, rest) = Rest::of(self.d, true);
         Asleep {
             rest,
             next,

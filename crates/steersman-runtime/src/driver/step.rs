@@ -1,21 +1,8 @@
 //! Stepping: a session that stops after each line ([`crate::step`]).
 
+use super::Job;
 use super::parts::Stepping;
-use super::{Driver, Job};
 use steersman_machine::stored::ids::Id;
-
-impl Driver {
-    /// Makes the session stop after each line, or not. A session that has not begun makes its first line before it stops.
-    pub(crate) fn steps(&mut self, steps: bool) {
-        let has_begun = self.bound.network().is_some();
-        self.course.steps(steps, has_begun);
-    }
-
-    /// Returns true if the session makes no line and begins nothing. While it is being stopped for good, it still takes outcomes.
-    pub(super) fn is_between_steps(&self) -> bool {
-        self.course.stepping() == Stepping::Stands && !self.course.is_stopping()
-    }
-}
 
 impl Job<'_, '_> {
     pub(crate) fn is_between_steps(&self) -> bool {

@@ -253,7 +253,6 @@ impl Job<'_, '_> {
         match until {
             Until::Exchange(agent) => format!("`{}` has calls open", name(agent)),
             Until::Answered(agent) => format!("`{}` is being asked", name(agent)),
-            Until::Rests(agent) => format!("`{}` is at work", name(agent)),
             Until::Again => "the next tick".to_owned(),
             Until::Stale => "nothing".to_owned(),
             Until::Refused(why) => why.into_owned(),

@@ -227,7 +227,7 @@ impl Local {
             load,
             image: Arc::new(past.image()),
             reader: Arc::new(past),
-            driver: Box::new(Driver::open(claim.clone(), ledger, rest)),
+            driver: Box::new(rest.opens(claim.clone(), ledger)),
             engine,
             claim,
             desk,
@@ -338,7 +338,7 @@ impl Local {
     /// Drops the driver, and opens another one from the store and from what no store holds.
     async fn open_again(&mut self) -> Result<(), EngineError> {
         self.tail.lands().await?;
-        let (last, next, rest) = self.driver.closes(false);
+        let (last, next, rest) = Rest::of(&mut self.driver, false);
         let claim = Claim {
             head: last,
             first: next,
@@ -350,7 +350,7 @@ impl Local {
         let past = Past::new(store, session, claim.salt, claim.head, bound);
         (self.image, self.reader) = (Arc::new(past.image()), Arc::new(past));
         let ledger = self.load.ledger(claim.head).await?;
-        *self.driver = Driver::open(claim, ledger, rest);
+        *self.driver = rest.opens(claim, ledger);
         self.work(Vec::new()).await
     }
 

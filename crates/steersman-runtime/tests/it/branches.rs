@@ -4,6 +4,7 @@ use crate::world::{World, answered};
 use serde_json::{Value as Json, json};
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::stored::ids::Line;
+use steersman_runtime::inbox::{Message, Wanted};
 use steersman_runtime::pending::{self, Pending};
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
 
@@ -302,6 +303,43 @@ agents:
 
 /// The answer of a session is the last text of the agent that has the floor. Another agent is at work, but its branches wait
 /// for time and ask nobody.
+/// An agent rests, and the one that called it has forked. What is said to it waits for the fork, and keeps nobody busy meanwhile.
+#[tokio::test]
+async fn a_message_to_an_agent_below_an_open_fork_waits_for_the_fork() {
+    let definition = r"
+tools:
+  nap: { description: Naps., wait: { time: 15m } }
+agents:
+  lead: { system: You lead., tools: [helper, fork, nap] }
+  helper: { description: Helps., system: You help. }
+entry: lead
+";
+    let script = json!({
+        "lead": [
+            { "call": { "helper": { "message": "help" } } },
+            { "call": { "fork": { "instructions": ["One."] } } },
+            "All is well.",
+        ],
+        "helper": ["Helped.", "Helped again."],
+        "lead@1": [{ "call": { "nap": {} } }],
+    });
+    let world = World::new(script);
+    let session = world.start(definition, "Go.").await;
+    session.settled().await.unwrap();
+    let seen = world.engine.inspect("session").await.unwrap();
+    let snapshot = &seen.current_branch().unwrap().snapshot;
+    let helper = snapshot.agents.values().find(|one| &*one.def == "helper");
+    let say = Wanted::Say {
+        text: "And you?".into(),
+        to: Some(helper.unwrap().id),
+    };
+    let receipt = session.send(Message::from(say)).await.unwrap();
+    let Fate::Waits(why) = receipt.fate else {
+        panic!("{receipt:?}");
+    };
+    assert_eq!(why, "`lead` has calls open");
+}
+
 #[tokio::test]
 async fn the_floor_is_where_the_machine_has_it() {
     let definition = r"

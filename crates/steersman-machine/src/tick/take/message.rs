@@ -49,12 +49,15 @@ impl Tick<'_> {
     /// Checks whether the table lets an agent take a message now. Otherwise returns what the message waits for.
     pub(super) fn may_hear(&self, agent: Id) -> Taken {
         let state = self.agent(agent);
-        match table::rule(state.phase, Event::Message) {
-            Rule::TakeUnlessEnded
-                if state.stack.last == self.line || branch::stands(&self.snapshot, agent) =>
-            {
-                Err(Until::Again)
-            }
+        let rule = table::rule(state.phase, Event::Message);
+        if rule == Rule::TakeUnlessEnded
+            && let Some(forked) = branch::standing(&self.snapshot, agent)
+        {
+            // The next tick would find the fork open, too, and so would each one after it.
+            return Err(Until::Exchange(forked));
+        }
+        match rule {
+            Rule::TakeUnlessEnded if state.stack.last == self.line => Err(Until::Again),
             Rule::TakeIfNothingWished if state.stack.owed.is_some() => Err(Until::Answered(agent)),
             // The answer was accepted in this same tick and is given first.
             Rule::TakeIfNothingWished if state.turn.draft_is_accepted() => Err(Until::Again),
