@@ -107,6 +107,14 @@ impl Caller {
         Ok(over.finalize())
     }
 
+    /// Returns the id of a session that follows from a key ([`Caller::keyed`]).
+    pub(crate) async fn session_of(&self, what: &str, key: &str) -> Result<SessionId, Problem> {
+        let digest = self.keyed(what, key).await?;
+        let bytes = digest.as_bytes().first_chunk();
+        let bytes = bytes.expect("a digest has 32 bytes");
+        Ok(session_id(StoreCode::ALONE, bytes))
+    }
+
     /// Starts a session. Under an idempotency key it has an id that follows from the key, so that a repetition finds it: then the
     /// event of the options recognises what comes again under its message id. Returns the id, and true if it is a repetition.
     pub(crate) async fn begin(
@@ -117,10 +125,7 @@ impl Caller {
     ) -> Result<(SessionId, bool), Problem> {
         options.trace = asked.trace;
         if let Some(key) = &asked.key {
-            let digest = self.keyed("session", key).await?;
-            let bytes = digest.as_bytes().first_chunk();
-            let bytes = bytes.expect("a digest has 32 bytes");
-            options.id = Some(session_id(StoreCode::ALONE, bytes));
+            options.id = Some(self.session_of("session", key).await?);
         }
         let (id, message, same) = (
             options.id.clone(),

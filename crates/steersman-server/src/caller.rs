@@ -238,12 +238,12 @@ impl Caller {
     ///
     /// # Errors
     /// The definition does not leave a value to clients.
-    pub(crate) fn may_set<'a>(
+    pub(crate) fn may_configure<'a>(
         network: &checked::Network,
-        names: impl IntoIterator<Item = &'a str>,
+        names: impl IntoIterator<Item = &'a String>,
     ) -> Result<(), Problem> {
-        let kept = |name: &&str| {
-            let config = network.config.get(*name);
+        let kept = |name: &&String| {
+            let config = network.config.get(name.as_str());
             config.is_some_and(|config| !config.clients)
         };
         let Some(name) = names.into_iter().find(kept) else {
@@ -252,6 +252,23 @@ impl Caller {
         let why = format!("`config.{name}` is not left to clients");
         Err(Problem::new(Code::Permission, why)
             .help("the definition says which values are: `clients: true`"))
+    }
+
+    /// Checks the same for a session, by the definition that it is bound to.
+    ///
+    /// # Errors
+    /// The definition does not leave a value to clients, or cannot be used here, so that nobody knows.
+    pub(crate) async fn may_configure_session<'a>(
+        &self,
+        session: &str,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> Result<(), Problem> {
+        let seen = self.steersman.inspect(session).await?;
+        let Some(network) = &seen.network else {
+            let why = "the definition of the session cannot be used here";
+            return Err(Problem::new(Code::Refused, why));
+        };
+        Self::may_configure(network, names)
     }
 
     /// Returns the definitions that the token may start.

@@ -56,13 +56,13 @@ impl Held {
         self.0.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the token is not valid any more. A store that cannot be read is asked again.
+    /// Waits until the token is not valid any more.
     async fn lapses(self, server: Server) {
         let engine = server.steersman().engine();
         loop {
             tokio::time::sleep(server.options().limits.recheck).await;
             let Some(token) = self.token() else { continue };
-            // A token that no store keeps, such as the one of the process itself, does not lapse.
+            // A store that cannot be read is asked again.
             if let Ok(found) = engine.store().token(&token.name).await
                 && !found.is_some_and(|token| token::lives(&token, engine.clock().now()))
             {

@@ -81,21 +81,21 @@ pub(crate) struct Used(Mutex<Uses>);
 
 #[derive(Debug, Default)]
 struct Uses {
-    streams: usize,
-    large: usize,
-    answers: usize,
+    /// The places of all tokens, by [`What`].
+    all: Places,
     tokens: HashMap<Name, Use>,
     failures: HashMap<IpAddr, Bucket>,
 }
 
 #[derive(Debug)]
 struct Use {
-    streams: usize,
-    requests: usize,
-    large: usize,
-    answers: usize,
+    /// The places of the token, by [`What`].
+    own: Places,
     bucket: Bucket,
 }
+
+/// Numbers of things that are in use.
+type Places = [usize; 4];
 
 /// A bucket of requests: each takes one, and they come back with time.
 #[derive(Debug)]
@@ -148,20 +148,9 @@ enum What {
 impl Drop for Using {
     fn drop(&mut self) {
         let mut uses = self.used.lock();
-        match self.what {
-            What::Request => {}
-            What::Large => uses.large -= 1,
-            What::Answer => uses.answers -= 1,
-            What::Stream => uses.streams -= 1,
-        }
+        uses.all[self.what as usize] -= 1;
         if let Some(one) = uses.tokens.get_mut(&self.token) {
-            let count = match self.what {
-                What::Request => &mut one.requests,
-                What::Large => &mut one.large,
-                What::Answer => &mut one.answers,
-                What::Stream => &mut one.streams,
-            };
-            *count -= 1;
+            one.own[self.what as usize] -= 1;
         }
     }
 }
@@ -184,7 +173,7 @@ impl Used {
         let mut uses = self.lock();
         let one = of(&mut uses.tokens, token, limits, now);
         one.bucket.fill(limits.rate, limits.burst, now);
-        if one.requests >= limits.at_once {
+        if one.own[What::Request as usize] >= limits.at_once {
             let most = limits.at_once;
             let why = format!("a token may have {most} requests at once");
             return Err(Problem::new(Code::Rate, why).help("wait until one of them is answered"));
@@ -196,8 +185,7 @@ impl Used {
             );
             return Err(Problem::new(Code::Rate, why).help("send the same again later"));
         }
-        one.requests += 1;
-        Ok(self.using(token, What::Request))
+        Ok(self.using(&mut uses, token, What::Request))
     }
 
     /// Begins a request of a token whose body is large.
@@ -205,19 +193,15 @@ impl Used {
     /// # Errors
     /// The token or the server has too many of them.
     pub(crate) fn large(self: &Arc<Self>, token: &Name, limits: &Limits) -> Result<Using, Problem> {
-        let mut uses = self.lock();
-        let one = of(&mut uses.tokens, token, limits, Instant::now());
-        let (own, all) = (one.large, uses.large);
-        if own >= limits.large_each || all >= limits.large {
+        let most = (limits.large_each, limits.large);
+        let few = self.few(token, limits, What::Large, most);
+        few.map_err(|()| {
             let why = format!(
                 "a token may have {} requests at once whose body is longer than {} bytes, and the server {}",
                 limits.large_each, limits.body, limits.large
             );
-            return Err(Problem::new(Code::Rate, why).help("wait until one of them is answered"));
-        }
-        uses.large += 1;
-        of(&mut uses.tokens, token, limits, Instant::now()).large += 1;
-        Ok(self.using(token, What::Large))
+            Problem::new(Code::Rate, why).help("wait until one of them is answered")
+        })
     }
 
     /// Begins to send a large answer to a token.
@@ -229,19 +213,31 @@ impl Used {
         token: &Name,
         limits: &Limits,
     ) -> Result<Using, Problem> {
-        let mut uses = self.lock();
-        let one = of(&mut uses.tokens, token, limits, Instant::now());
-        let (own, all) = (one.answers, uses.answers);
-        if own >= limits.answers_each || all >= limits.answers {
+        let most = (limits.answers_each, limits.answers);
+        let few = self.few(token, limits, What::Answer, most);
+        few.map_err(|()| {
             let why = format!(
                 "a token may have {} answers under way that are longer than {} bytes, and the server {}",
                 limits.answers_each, limits.body, limits.answers
             );
-            return Err(Problem::new(Code::Rate, why).help("read one of them to its end first"));
+            Problem::new(Code::Rate, why).help("read one of them to its end first")
+        })
+    }
+
+    /// Takes a place of which a token and the server have few.
+    fn few(
+        self: &Arc<Self>,
+        token: &Name,
+        limits: &Limits,
+        what: What,
+        (each, all): (usize, usize),
+    ) -> Result<Using, ()> {
+        let mut uses = self.lock();
+        let own = of(&mut uses.tokens, token, limits, Instant::now()).own[what as usize];
+        if own >= each || uses.all[what as usize] >= all {
+            return Err(());
         }
-        uses.answers += 1;
-        of(&mut uses.tokens, token, limits, Instant::now()).answers += 1;
-        Ok(self.using(token, What::Answer))
+        Ok(self.using(&mut uses, token, what))
     }
 
     /// Begins a stream of a token.
@@ -254,23 +250,26 @@ impl Used {
         limits: &Limits,
     ) -> Result<Using, Problem> {
         let mut uses = self.lock();
-        if uses.streams >= limits.streams {
+        if uses.all[What::Stream as usize] >= limits.streams {
             let most = limits.streams;
             let why = format!("the server has its {most} streams already");
             return Err(Problem::new(Code::Streams, why));
         }
         let one = of(&mut uses.tokens, token, limits, Instant::now());
-        if one.streams >= limits.streams_each {
+        if one.own[What::Stream as usize] >= limits.streams_each {
             let most = limits.streams_each;
             let why = format!("a token may have {most} streams");
             return Err(Problem::new(Code::Streams, why).help("close one of them first"));
         }
-        one.streams += 1;
-        uses.streams += 1;
-        Ok(self.using(token, What::Stream))
+        Ok(self.using(&mut uses, token, What::Stream))
     }
 
-    fn using(self: &Arc<Self>, token: &Name, what: What) -> Using {
+    /// Counts a place of a token that is known.
+    fn using(self: &Arc<Self>, uses: &mut Uses, token: &Name, what: What) -> Using {
+        uses.all[what as usize] += 1;
+        if let Some(one) = uses.tokens.get_mut(token) {
+            one.own[what as usize] += 1;
+        }
         Using {
             used: self.clone(),
             token: token.clone(),
@@ -312,14 +311,10 @@ fn of<'a>(
 ) -> &'a mut Use {
     forget(tokens, |one| {
         one.bucket.fill(limits.rate, limits.burst, now);
-        one.requests + one.large + one.answers + one.streams > 0
-            || one.bucket.left < f64::from(limits.burst)
+        one.own != Places::default() || one.bucket.left < f64::from(limits.burst)
     });
     tokens.entry(token.clone()).or_insert_with(|| Use {
-        streams: 0,
-        requests: 0,
-        large: 0,
-        answers: 0,
+        own: Places::default(),
         bucket: Bucket::full(limits.burst, now),
     })
 }

@@ -424,10 +424,7 @@ impl Job<'_, '_> {
         let Some(out) = self.d.effects.out(effect) else {
             return Ok(Err(not_open(effect)));
         };
-        if let Work::Ask { to, options, .. } = &out.wish.work {
-            if matches!(out.state, OutState::Over) {
-                return Ok(Err(not_open(effect)));
-            }
+        if let Some((to, options)) = self.open_question(effect) {
             if let Err(why) = may(self.network(), std::slice::from_ref(to), &by.role) {
                 return Ok(Err(why));
             }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::context::History;
 use steersman_machine::snapshot::{Cell, Snapshot, Value};
-use steersman_machine::stored::commit::{Change, Commit, Hooked, LogLine, Push, Text};
+use steersman_machine::stored::commit::{Change, Commit, Hooked, LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::{Interaction, Target};
 use steersman_machine::stored::parts::Parts;
@@ -371,8 +371,7 @@ impl Known {
                 }
             }
         }
-        let chosen_in = line.commit.as_ref().filter(|commit| has_chosen(commit));
-        let Some(mut commit) = chosen_in.cloned() else {
+        let Some(mut commit) = line.commit.clone() else {
             return;
         };
         let mut is_changed = false;
@@ -412,15 +411,6 @@ impl Known {
         }
         (!why.is_empty()).then(|| why.join(", "))
     }
-}
-
-/// Returns true if models or tools may have chosen words of a commit.
-fn has_chosen(commit: &Commit) -> bool {
-    let is_unknown = |push: &Push| matches!(&push.what, Interaction::Call(call) if call.target == Target::Unknown);
-    !commit.made.is_empty()
-        || commit.opening.is_some()
-        || commit.artifacts().next().is_some()
-        || commit.pushes.iter().any(is_unknown)
 }
 
 /// Returns the words of a commit that models and tools chose.
@@ -542,7 +532,7 @@ impl Known {
 mod tests {
     use super::*;
     use serde_json::json;
-    use steersman_machine::stored::commit::{Kind, Made, Opening};
+    use steersman_machine::stored::commit::{Kind, Made, Opening, Push};
     use steersman_machine::stored::engine::Caller;
     use steersman_machine::stored::ids::Time;
     use steersman_machine::stored::interaction::{Artifact, Call, Number};

@@ -309,7 +309,7 @@ impl Feed {
                 // From here on nobody reports new lines.
                 self.look = true;
                 while self.read().await? {}
-                // What streamed ahead of the disk belongs to lines that may never come.
+                // Pieces ahead of the disk belong to lines that may never come.
                 self.streamed.clear();
                 self.ready.push_back(FeedItem::Closed);
             }

@@ -131,7 +131,7 @@ async fn a_piece_comes_after_the_line_of_its_effect_however_slow_the_disk_is() {
     let FeedItem::Line(first) = feed.next().await.unwrap() else {
         panic!("the first line is on disk");
     };
-    // What is told now is of the call that the first line has.
+    // Only the call of the first line has pieces so far.
     while let Some(item) = at_once(&mut feed).await {
         let FeedItem::Delta { effect, .. } = &item else {
             panic!("{item:?}");

@@ -19,7 +19,7 @@ use futures::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use steersman::Network;
-use steersman::runtime::store::{SessionId, StoreCode, session_id};
+use steersman::runtime::store::SessionId;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -166,12 +166,7 @@ async fn run(
 /// Returns the id of the session of a thread. It follows from the names, so no list of threads is kept.
 async fn thread(caller: &Caller, network: &Network, id: &str) -> Result<SessionId, Problem> {
     let over = json!([network.name(), id]).to_string();
-    let digest = caller.keyed("agui", &over).await?;
-    let bytes = digest.as_bytes().first_chunk();
-    Ok(session_id(
-        StoreCode::ALONE,
-        bytes.expect("a digest has 32 bytes"),
-    ))
+    caller.session_of("agui", &over).await
 }
 
 /// Tells what a definition can do as an agent of AG-UI, in the form of the protocol.

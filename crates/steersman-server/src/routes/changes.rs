@@ -118,10 +118,8 @@ async fn migrate(
     if migrate.config.is_empty() {
         return Err(Problem::new(Code::Body, "`config` names no value"));
     }
-    let seen = caller.steersman.engine().inspect(&info.id).await?;
-    if let Some(network) = &seen.network {
-        Caller::may_set(network, migrate.config.keys().map(String::as_str))?;
-    }
+    let names = migrate.config.keys();
+    caller.may_configure_session(&info.id, names).await?;
     let config = migrate.config.into_iter();
     let config: BTreeMap<Name, Value> = config.map(|(name, value)| (name.into(), value)).collect();
     let changes = caller.steersman.rebindings(&info.id, &config).await;

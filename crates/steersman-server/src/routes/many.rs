@@ -215,18 +215,17 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
     let one = |id: SessionId| {
         let (caller, asked, act) = (&caller, &asked, act.clone());
         async move {
-            if let Some(Err(problem)) = match config {
-                Some(config) => Some(may_set(caller, &id, config).await),
-                None => None,
-            } {
-                One {
+            let may = match config {
+                Some(config) => caller.may_configure_session(&id, config.keys()).await,
+                None => Ok(()),
+            };
+            match may {
+                Err(problem) => One {
                     why: Some(problem.sentence()),
                     ..One::new(&id, Some(Became::Refused))
-                }
-            } else if apply {
-                given(caller, asked, &id, act, until).await
-            } else {
-                One::new(&id, None)
+                },
+                Ok(()) if apply => given(caller, asked, &id, act, until).await,
+                Ok(()) => One::new(&id, None),
             }
         }
     };
@@ -241,19 +240,6 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
         items,
     };
     Ok(replayed(Json(gave).into_response(), is_replay))
-}
-
-/// Checks that the definition of a session leaves these values of `config` to clients.
-async fn may_set(
-    caller: &Caller,
-    session: &SessionId,
-    config: &Map<String, Value>,
-) -> Result<(), Problem> {
-    let seen = caller.steersman.engine().inspect(session).await?;
-    match &seen.network {
-        Some(network) => Caller::may_set(network, config.keys().map(String::as_str)),
-        None => Ok(()),
-    }
 }
 
 impl One {

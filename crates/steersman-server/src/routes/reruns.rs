@@ -117,7 +117,7 @@ async fn begin(
             "of `agents.NAME` and its modes: {agents}; of `models.NAME`: {models}; the rest is a definition of its own"
         )));
     }
-    // What a rerun came to tells what the session said.
+    // The result of a rerun tells what the session said.
     caller.needs(Permission::Read)?;
     let request = serde_json::to_vec(&changes)
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
@@ -135,15 +135,10 @@ async fn begin(
     let values: Vec<(String, Value)> = changes.set.into_iter().collect();
     let has_config = !changes.config.is_empty();
     let steersman = caller.steersman.clone();
-    let names = || changes.config.keys().map(String::as_str);
+    let names = changes.config.keys();
     match &definition {
-        Some(network) => Caller::may_set(network.checked(), names())?,
-        None if has_config => {
-            let seen = steersman.engine().inspect(&info.id).await?;
-            if let Some(network) = &seen.network {
-                Caller::may_set(network, names())?;
-            }
-        }
+        Some(network) => Caller::may_configure(network.checked(), names)?,
+        None if has_config => caller.may_configure_session(&info.id, names).await?,
         None => {}
     }
     let definition =

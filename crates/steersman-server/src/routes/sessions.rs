@@ -95,7 +95,7 @@ async fn start(
     caller.needs(Permission::Write)?;
     let network = caller.definition(&start.definition)?;
     let by = caller.by(start.role.as_deref())?;
-    Caller::may_set(network.checked(), start.config.keys().map(String::as_str))?;
+    Caller::may_configure(network.checked(), start.config.keys())?;
     caller.may_have_key(start.key.as_deref())?;
     let contents = files::contents(&start.files)?;
     let request = serde_json::to_string(&start)
@@ -397,12 +397,12 @@ pub(super) async fn said(
 }
 
 /// Checks that a message may go to an agent or a question. One to a question of an agent is an answer, and needs the permission to decide.
-/// What else waits for a person is not answered by a message, whose text would stay in the log.
+/// All else that waits for a person takes no message: its text would stay in the log.
 async fn may_answer(caller: &Caller, session: &str, to: Id) -> Result<(), Problem> {
     let info = caller.session(session).await?;
     let seen = caller.steersman.engine().inspect(&info.id).await?;
-    let mut asked = seen.pending.iter().filter(|pending| pending.effect == to);
-    let Some(pending) = asked.next() else {
+    let mut pending = seen.pending.iter();
+    let Some(pending) = pending.find(|pending| pending.effect == to) else {
         return Ok(());
     };
     if pending.kind == PendingKind::Question {

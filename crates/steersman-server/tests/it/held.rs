@@ -1,4 +1,4 @@
-//! What a request uses until its answer has been sent: places of its token, and the token itself.
+//! A request uses places of its token, and the token itself, until its answer has been sent.
 
 use crate::world::{Answer, Caller, World, unlimited};
 use reqwest::Method;
@@ -64,7 +64,7 @@ async fn an_answer_that_is_not_read_keeps_the_places_of_its_token() {
     assert_eq!(status, "200");
     let why = all.get(&path).await.fails(429, "rate");
     assert!(why.contains("2 answers under way"), "{why}");
-    // What is short is answered all the same, and another token is, too.
+    // Short requests, and those of another token, are answered all the same.
     all.get("/v1/me").await.is(200);
     let other = world.all("").await;
     let (third, status) = asks(&other, &path).await;

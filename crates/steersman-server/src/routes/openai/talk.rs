@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use steersman::machine::stored::ids::{Line, Name};
 use steersman::runtime::inbox::{Message as Boxed, Wanted};
-use steersman::runtime::store::{SessionId, StoreCode, session_id};
+use steersman::runtime::store::SessionId;
 use steersman::{Act, ChatHistory, Network, PendingId, PendingKind, StartOptions};
 
 /// A message of the conversation.
@@ -253,9 +253,7 @@ impl Asks<'_> {
             event: "chat".into(),
             fields: json!(talk.whole.message()).to_string(),
         });
-        let planned = caller.keyed("chat", &random::<16>()).await?;
-        let planned = planned.as_bytes().first_chunk();
-        let planned = session_id(StoreCode::ALONE, planned.expect("a digest has 32 bytes"));
+        let planned = caller.session_of("chat", &random::<16>()).await?;
         let options = StartOptions {
             message_id: Some(self.first(&planned).await?.into()),
             id: Some(planned),
