@@ -1,6 +1,6 @@
 //! Files that come with messages, on their way to a model: a server in this process records the requests.
 
-use crate::killed::{answer, answer_with, request};
+use crate::killed::{answer, chats};
 use crate::world::World;
 use serde_json::{Value as Json, json};
 use std::net::TcpListener;
@@ -29,14 +29,7 @@ impl Eye {
         let (tell, asked): (Sender<Vec<u8>>, _) = channel();
         std::thread::spawn(move || {
             let mut open = Vec::new();
-            for stream in listener.incoming() {
-                let stream = stream.unwrap();
-                let (first, body) = request(&stream);
-                if !first.contains("/chat/completions") {
-                    // It is asked how much a request may hold, and does not know.
-                    answer_with(stream, "404 Not Found", "application/json", "{}");
-                    continue;
-                }
+            for (stream, body) in chats(&listener) {
                 if tell.send(body).is_err() {
                     return;
                 }

@@ -1,6 +1,6 @@
 //! The pages of `examples/front-ends` in Chromium (`scripts/chromium.sh`), used as a person uses them. An error in the browser's console fails a test.
 
-use crate::killed::{answer_with, request};
+use crate::killed::{answer_with, chats, request};
 use crate::served::{Served, provider};
 use crate::world::{self, World, examples};
 use base64::Engine as _;
@@ -321,13 +321,7 @@ fn slow_model(go_on: mpsc::Receiver<()>) -> String {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", socket.local_addr().unwrap());
     thread::spawn(move || {
-        for mut stream in socket.incoming().flatten() {
-            let (first, _) = request(&stream);
-            if !first.contains("/chat/completions") {
-                // A server is asked for what it is before it is asked for an answer.
-                answer_with(stream, "404 Not Found", "text/plain", "");
-                continue;
-            }
+        for (mut stream, _) in chats(&socket) {
             let piece = |text: &str, end: Option<&str>| {
                 let choice =
                     json!({ "index": 0, "delta": { "content": text }, "finish_reason": end });

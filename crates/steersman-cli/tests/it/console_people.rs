@@ -102,6 +102,38 @@ mod chromium {
 
     #[test]
     #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+    fn a_press_decides_nothing_while_the_list_moves_under_it() {
+        let mut desk = Desk::open();
+        desk.goes("#/inbox");
+        desk.page
+            .wait("document.querySelectorAll('.card').length === 4");
+        let seen = desk.page.value(
+            "new Promise((done) => {
+                const find = (text) => [...document.querySelectorAll('button')].find((one) => one.textContent === text);
+                const look = () => {
+                    if (!document.querySelector('.settling')) return;
+                    watch.disconnect();
+                    const next = find('Approve pay');
+                    next.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 }));
+                    setTimeout(() => done([document.querySelectorAll('.over').length, next.disabled]));
+                };
+                const watch = new MutationObserver(look);
+                watch.observe(document, { subtree: true, childList: true, attributes: true });
+                find('home').click();
+            })",
+        );
+        // The answered question keeps its place, and the other one was not sent.
+        assert_eq!(seen, json!([1, false]));
+        let path = format!("/v1/sessions/{}/questions", desk.session(0));
+        assert_eq!(desk.asks(&path)["items"].as_array().unwrap().len(), 1);
+        desk.page.wait("!document.querySelector('.settling')");
+        desk.activates("Approve pay");
+        desk.page.sees(".toast", "Approved.");
+        desk.stays_clean();
+    }
+
+    #[test]
+    #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
     fn an_act_whose_answer_is_lost_is_done_once() {
         let mut desk = Desk::open();
         let session = desk.session(0).to_owned();

@@ -3,7 +3,7 @@
 
 use crate::chromium::Browser;
 use crate::console::{Desk, asks};
-use crate::killed::{answer, answer_with, request};
+use crate::killed::{answer, chats};
 use crate::served::{Served, provider};
 use crate::world::World;
 use reqwest::Method;
@@ -37,14 +37,7 @@ fn recorded(answers: Vec<Json>) -> (String, Receiver<Json>) {
     let (tell, asked) = channel();
     std::thread::spawn(move || {
         let mut answers = answers.into_iter();
-        for stream in listener.incoming() {
-            let stream = stream.unwrap();
-            let (first, body) = request(&stream);
-            if !first.contains("/chat/completions") {
-                // It is asked for what it is, and does not know.
-                answer_with(stream, "404 Not Found", "application/json", "{}");
-                continue;
-            }
+        for (stream, body) in chats(&listener) {
             let said = answers.next().expect("no more is asked");
             let end = if said["tool_calls"].is_null() {
                 "stop"
@@ -177,7 +170,7 @@ mod chromium {
         let opened = world.run(&["--server", &served.at, "ui", "--print"]);
         page.load("Page.navigate", json!({ "url": opened.out.trim() }));
         page.wait("document.querySelector('.rail')");
-        // What is copied is kept by the page: a browser without a window has no clipboard.
+        // The page keeps the copied text: a browser without a window has no clipboard.
         page.value("navigator.clipboard.writeText = async (text) => { window.copied = text; }");
         for (entry, turns, count) in [("desk", 2, 3), ("lead", 1, 4), ("talker", 3, 3)] {
             let start = json!({ "definition": "office", "entry": entry, "message": "Which one? Größe <b> \"x\"" });
@@ -223,7 +216,7 @@ mod chromium {
         assert_eq!(page.faults, Vec::<String>::new());
     }
 
-    /// What the screen calls kept is what the call before had, too, to the byte.
+    /// The kept parts on the screen are those of the call before, to the byte.
     fn shares_add_up(page: &mut Browser, served: &Served, copied: &Json, context: &Json) {
         let session = page.value("location.hash.split('/')[2]");
         let of = format!(

@@ -38,6 +38,18 @@ pub(crate) fn answer(stream: TcpStream, json: &str) {
     answer_with(stream, "200 OK", "application/json", json);
 }
 
+/// The requests to a model's server for an answer, each with its body. It is asked for what it is before, and does not know.
+pub(crate) fn chats(listener: &TcpListener) -> impl Iterator<Item = (TcpStream, Vec<u8>)> {
+    listener.incoming().flatten().filter_map(|stream| {
+        let (first, body) = request(&stream);
+        if first.contains("/chat/completions") {
+            return Some((stream, body));
+        }
+        answer_with(stream, "404 Not Found", "application/json", "{}");
+        None
+    })
+}
+
 /// Answers a request with a status and a body, and closes the connection.
 pub(crate) fn answer_with(mut stream: TcpStream, status: &str, media: &str, body: &str) {
     let head = format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\nconnection: close");
