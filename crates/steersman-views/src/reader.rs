@@ -162,8 +162,7 @@ impl Stored {
         past: &Past,
         mut kept: Option<&mut Vec<Arc<LogLine>>>,
     ) -> Result<Secrets, EngineError> {
-        let seen = self.engine.inspect(&self.session).await?;
-        let mut known = self.engine.secrets_in(&seen, &[]).await?;
+        let mut known = Known::none(&self.engine);
         let mut upto = Line::NONE;
         let mut rows = self.rows(upto, MANY).await?;
         while let Some(last) = rows.last() {
@@ -184,6 +183,9 @@ impl Stored {
             learned?;
             rows = next?;
         }
+        // After the lines, because one of them may be the binding: its definition declares secrets.
+        let seen = self.engine.inspect(&self.session).await?;
+        known.and(&self.engine.secrets_in(&seen, &[]).await?);
         let known = Arc::new(known);
         Ok(Secrets { known, upto })
     }

@@ -197,6 +197,8 @@ impl Events {
                 item = self.feed.next() => {
                     let item = item?;
                     self.item(item).await?;
+                    // The line may be one of a driver that began meanwhile. Its pieces follow, so they are heard from here on.
+                    self.find_driver();
                 }
                 () = clock.sleep(LOOK) => {
                     self.find_driver();
@@ -209,7 +211,7 @@ impl Events {
     /// Attaches to the session if this process drives it by now, so that streamed pieces arrive too.
     fn find_driver(&mut self) {
         if let Some(driven) = self.engine.driven(&self.id) {
-            self.feed = driven.feed(self.feed.cursor());
+            driven.joins(&mut self.feed);
             self.driven = Some(driven);
             self.catches_up = true;
         }

@@ -77,6 +77,11 @@ impl Engine {
         lines: &[Arc<LogLine>],
     ) -> Result<Known, EngineError> {
         let mut known = self.secrets_of_one(seen, lines).await?;
+        if lines.last().is_some_and(|last| last.n > seen.info.head) {
+            // One of these lines may be the binding, with secrets that the definition declares.
+            let seen = self.inspect(&seen.info.id).await?;
+            known.and(&self.secrets_of_one(&seen, &[]).await?);
+        }
         let mut read = BTreeSet::from([seen.info.id.to_string()]);
         let mut next = rerun_of(&seen.info).map(str::to_owned);
         while let Some(of) = next.take().filter(|of| read.insert(of.clone())) {
@@ -97,12 +102,7 @@ impl Engine {
         seen: &Inspection,
         lines: &[Arc<LogLine>],
     ) -> Result<Known, EngineError> {
-        let mut known = Known {
-            sealer: self.sealer().clone(),
-            seen: BTreeMap::new(),
-            texts: Vec::new(),
-            unread: Vec::new(),
-        };
+        let mut known = Known::none(self);
         if let Some(network) = &seen.network {
             let folder = seen.values.folder();
             for (name, secret) in &network.secrets {
@@ -125,6 +125,16 @@ impl Engine {
 }
 
 impl Known {
+    /// Returns a value that knows no secret yet.
+    pub fn none(engine: &Engine) -> Self {
+        Self {
+            sealer: engine.sealer().clone(),
+            seen: BTreeMap::new(),
+            texts: Vec::new(),
+            unread: Vec::new(),
+        }
+    }
+
     /// Adds the secrets that are sealed in a line.
     ///
     /// # Errors

@@ -162,6 +162,8 @@ pub(crate) async fn spawn(
         &local.claim.session,
         Owned::Claimed(local.claim.epoch),
     );
+    // Known before it writes, so that who reads a line of it finds it.
+    engine.drives(&handle);
     tokio::spawn(own(local));
     Ok(handle)
 }

@@ -44,9 +44,7 @@ impl Engine {
             Found::Free(claim) => claim,
             Found::Driven(session) => return Ok(session),
         };
-        let session = spawn(self, claim, Vec::new(), steps).await?;
-        self.drives(&session);
-        Ok(session)
+        spawn(self, claim, Vec::new(), steps).await
     }
 
     /// Claims a session, unless this process took it a moment ago.
@@ -64,9 +62,7 @@ impl Engine {
 
     /// Drives a session that was taken. The caller holds [`Inner::taking`].
     pub(crate) async fn drive(&self, claim: Claim) -> Result<Session, EngineError> {
-        let session = spawn(self, claim, Vec::new(), false).await?;
-        self.drives(&session);
-        Ok(session)
+        spawn(self, claim, Vec::new(), false).await
     }
 
     /// Opens a session for a message that was put into its inbox. Waits until the message is taken, left waiting, or refused, and
@@ -88,7 +84,6 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         let told = vec![ToDriver::Inbox(message.clone(), reply)];
         let session = spawn(self, claim, told, false).await?;
-        self.drives(&session);
         drop(opening);
         let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
         Ok((session, fate))

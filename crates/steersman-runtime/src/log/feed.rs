@@ -235,21 +235,30 @@ impl Feed {
         cursor: Line,
         live: Option<Follower>,
     ) -> Self {
-        let (live, said) = match live {
-            Some(Follower { said, notices }) => (Some(notices), said),
-            None => (None, Vec::new()),
-        };
-        Self {
+        let mut feed = Self {
             store,
             clock,
             session,
             cursor,
             ready: VecDeque::new(),
-            live,
-            streamed: said.into(),
+            live: None,
+            streamed: VecDeque::new(),
             look: true,
             load: None,
             hashes: Hashes::default(),
+        };
+        if let Some(live) = live {
+            feed.attach(live);
+        }
+        feed
+    }
+
+    /// Listens to the owner in this process, unless it listens already. What was read and not given out yet stays.
+    pub(crate) fn attach(&mut self, Follower { said, notices }: Follower) {
+        if self.live.is_none() {
+            self.live = Some(notices);
+            self.streamed.extend(said);
+            self.look = true;
         }
     }
 
@@ -280,7 +289,8 @@ impl Feed {
         }
     }
 
-    /// Returns the lines that are on disk and were not given out yet. Does not wait for new ones.
+    /// Returns the lines that are on disk and were not given out yet. Does not wait for new ones. Pieces of answers that these lines
+    /// hold are not given out any more.
     pub async fn lines(
         &mut self,
     ) -> Result<Vec<Arc<steersman_machine::stored::commit::LogLine>>, StoreError> {
@@ -291,7 +301,7 @@ impl Feed {
                 lines.push(line.clone());
                 false
             }
-            _ => true,
+            item => item.effect().is_none(),
         });
         Ok(lines)
     }

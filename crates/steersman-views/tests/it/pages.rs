@@ -307,3 +307,16 @@ async fn a_secret_of_a_line_that_was_skipped_is_masked() {
         "{texts}"
     );
 }
+
+#[tokio::test]
+async fn secrets_of_a_binding_that_came_after_the_inspection_are_known() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let lines = engine.feed(session.id(), Line::NONE).lines().await.unwrap();
+    let mut seen = session.inspect().await.unwrap();
+    // An inspection of a moment before the binding.
+    (seen.network, seen.info.head) = (None, Line::NONE);
+    let known = engine.secrets_in(&seen, &lines[..1]).await.unwrap();
+    let masked = known.masked(&format!("It is {SECRET}."));
+    assert_eq!(masked, "It is (secret).");
+}
