@@ -72,7 +72,7 @@ impl Job<'_, '_> {
         if !self.d.ledger.is_doubted(effect, &draft.ledger) {
             return;
         }
-        self.d.doubts.leaves(effect);
+        self.d.asides.leaves(effect);
         if self.d.ledger.hold(effect, Why::Doubt).is_some() || draft.holds(effect, Why::Doubt) {
             return;
         }
@@ -111,7 +111,7 @@ impl Job<'_, '_> {
         let doubted: Vec<Id> = doubted.map(|(id, _)| id).collect();
         for effect in doubted {
             if self.d.ledger.hold(effect, Why::Doubt).is_some() {
-                self.d.doubts.leaves(effect);
+                self.d.asides.leaves(effect);
             } else if let Some(tool) = self.tool_left(effect)? {
                 self.leaves_in_doubt(draft, effect, &tool);
             }
@@ -151,7 +151,7 @@ impl Job<'_, '_> {
 
     /// Loads the snapshots of effects that were left in doubt, so that lists can show them.
     pub(super) fn know_left(&mut self) -> Result<(), Stop> {
-        let effects = self.d.doubts.take_unread();
+        let effects = self.d.asides.take_unread();
         self.know(effects)
     }
 
@@ -159,12 +159,12 @@ impl Job<'_, '_> {
     pub(super) fn know(&mut self, effects: Vec<Id>) -> Result<(), Stop> {
         for effect in effects {
             if let Some((snapshot, wish)) = self.stood(effect)? {
-                self.d.doubts.keeps(effect, snapshot, wish);
+                self.d.asides.keeps(effect, snapshot, wish);
             }
         }
         let ledger = &self.d.ledger;
         self.d
-            .doubts
+            .asides
             .keep(|id| ledger.hold(id, Why::Doubt).is_some());
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Job<'_, '_> {
             network: self.network(),
             bodies: &*self.seen.past as &dyn Bodies,
         };
-        let left = self.d.doubts.left().values();
+        let left = self.d.asides.left().values();
         left.filter(move |left| of.is_none_or(|of| left.snapshot.branch == of))
             .filter_map(move |left| {
                 let since = self.seen.past.wished_at(left.wish.id);

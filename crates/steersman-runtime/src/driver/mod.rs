@@ -61,10 +61,7 @@ use crate::engine::{Durability, EngineError};
 use crate::ledger::Ledger;
 use crate::store::{AHEAD_BYTES, AHEAD_LINES};
 use draft::Offer;
-use parts::{
-    Bound, Branches, Course, Doubts, Effects, Following, Mail, Outages, People, Searches, Stepping,
-    Who,
-};
+use parts::{Asides, Bound, Branches, Course, Effects, Following, Mail, Searches, Stepping, Who};
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::stored::bounds::MAX_LINE;
@@ -81,10 +78,8 @@ pub(crate) struct Driver {
     ledger: Ledger,
     branches: Branches,
     effects: Effects,
-    outages: Outages,
-    doubts: Doubts,
+    asides: Asides,
     mail: Mail,
-    people: People,
     searches: Searches,
     servers: Following,
     course: Course,
@@ -241,7 +236,7 @@ impl Driver {
     /// stops before it changes anything ([`Stop::Copy`]).
     fn is_hot(&self, next: Next, seen: &Captured<'_>) -> bool {
         // The next line looks at the snapshots where these effects were open.
-        if self.doubts.has_unread() {
+        if self.asides.has_unread() {
             return false;
         }
         match next {
@@ -725,7 +720,7 @@ impl Job<'_, '_> {
             && self.next_branch().is_none()
             && !self.d.effects.outs().values().any(runs)
             && !self.d.effects.at_work().values().any(|world| *world)
-            && self.d.people.running() == 0
+            && self.d.asides.notifying() == 0
     }
 
     fn is_step(&self) -> bool {

@@ -62,14 +62,14 @@ impl Job<'_, '_> {
         let Some(place) = bound.map(|bound| bound.place(models.get(&bound.name))) else {
             return false;
         };
-        self.d.outages.goes_down(id, place, failure);
+        self.d.effects.goes_down(id, place, failure);
         true
     }
 
     /// Handles a call for which the whole chain was asked. If one of its places did not answer, the call waits for that place;
     /// returns false if the call fails.
     pub(super) fn waits_for_place(&mut self, id: Id, lost: Option<Note>) -> Result<bool, Stop> {
-        let Some((place, failure)) = self.d.outages.pass_is_over(id) else {
+        let Some((place, failure)) = self.d.effects.pass_is_over(id) else {
             return Ok(false);
         };
         let now = self.seen.now;
@@ -116,7 +116,7 @@ impl Job<'_, '_> {
                 about: Some(About::Place(place)),
             });
         }
-        self.d.outages.waits(id, is_held, now);
+        self.d.effects.waits_for_place(id, is_held, now);
         self.retry_queued();
         self.write(draft)?;
         // The call takes its seat when it is started ([`Job::takes_seat`]).
@@ -151,7 +151,7 @@ impl Job<'_, '_> {
         place: impl FnOnce(&Self, &Request) -> Result<(Arc<Limiter>, Ask), String>,
     ) -> bool {
         let is_next = self.seen.permits.has_turn(id);
-        if !self.waits_for_its_place(id) || is_next || self.d.outages.is_under_way(id) {
+        if !self.waits_for_its_place(id) || is_next || self.d.effects.passes_outage(id) {
             return false;
         }
         if !self.seen.permits.is_seated(id) {
@@ -161,9 +161,9 @@ impl Job<'_, '_> {
             };
             let parked = self.d.ledger.effect(id).and_then(|record| record.down);
             let parked = parked.unwrap_or(self.d.effects.outs()[&id].since);
-            self.d.outages.asks(id, limiter, ask, parked);
+            self.d.effects.asks_for_seat(id, limiter, ask, parked);
         }
-        let seat = self.d.outages.seat(id);
+        let seat = self.d.effects.seat(id);
         if seat.is_none_or(|seat| self.seen.permits.seat(seat)) {
             return false;
         }
@@ -174,11 +174,9 @@ impl Job<'_, '_> {
     /// Gives seats to all calls that wait for their places. While nothing may begin, all seats and turns are given up: a call
     /// that gets its turn has to use it.
     pub(crate) fn before_wait(&mut self) {
-        let (outs, ledger) = (self.d.effects.outs(), &self.d.ledger);
+        let ledger = &self.d.ledger;
         let held = |id| ledger.hold(id, Why::Outage).is_some();
-        self.d
-            .outages
-            .keep(|id| outs.contains_key(&id).then(|| held(id)));
+        self.d.effects.keep_outages(held);
         let leaves = self.seen.permits;
         if self.is_halted() || self.is_between_steps() {
             leaves.keep_seats(&|_| false);
@@ -189,10 +187,10 @@ impl Job<'_, '_> {
             }
             return;
         }
-        leaves.keep_seats(&|id| self.d.outages.contains(id));
-        for id in self.d.outages.calls() {
-            if self.d.effects.outs()[&id].state == OutState::Held
-                && let Some(seat) = self.d.outages.seat(id)
+        leaves.keep_seats(&|id| self.d.effects.is_in_outage(id));
+        for (id, out) in self.d.effects.outs() {
+            if out.state == OutState::Held
+                && let Some(seat) = self.d.effects.seat(*id)
             {
                 leaves.sit(seat);
             }
@@ -228,7 +226,7 @@ impl Job<'_, '_> {
 
     /// Returns the note that ends the hold of a call that was answered, or that failed for another reason.
     pub(super) fn outage_over(&mut self, id: Id) -> Option<Note> {
-        self.d.outages.ends(id);
+        self.d.effects.outage_ends(id);
         let held = self.waits_for_its_place(id);
         held.then(|| Self::released(id, Why::Outage, Release::Go, Decider::Place))
     }
@@ -269,7 +267,7 @@ impl Job<'_, '_> {
             said.as_deref().unwrap_or(&place),
         );
         let failure = Failure::new(FailureCode::Outage, message);
-        self.d.outages.ends(id);
+        self.d.effects.outage_ends(id);
         let note = Self::released(id, Why::Outage, Release::Expired, Decider::Timeout);
         self.answer_outcome(id, Outcome::Failed(failure), vec![note]);
     }
@@ -291,7 +289,7 @@ impl Job<'_, '_> {
     pub(super) fn try_places(&mut self, held: Vec<Id>) {
         let now = self.seen.now;
         for id in held {
-            self.d.outages.tries_now(id);
+            self.d.effects.tries_place(id);
             self.seen.permits.leave_seat(id);
             if matches!(self.d.effects.outs()[&id].state, OutState::Held) {
                 self.d.effects.tries_now(id, now);

@@ -44,7 +44,7 @@ impl Job<'_, '_> {
 
     /// Handles the end of a short delay before another attempt of an effect, or of the notification of a person.
     pub(super) fn again(&mut self, effect: Id, attempt: u32) {
-        if self.d.people.delay_is_over(effect) {
+        if self.d.asides.delay_is_over(effect) {
             return;
         }
         self.d.effects.delay_is_over(effect, attempt);

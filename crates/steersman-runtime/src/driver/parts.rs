@@ -8,32 +8,28 @@
 //! |---|---|
 //! | [`Who`], [`Bound`] | the owner and its lines; network and values |
 //! | [`Branches`] | the branches that have ticks, what is offered to them, and what follows for branches from a line |
-//! | [`Effects`] | the effects that are out, with the table of their states, their queues, and the budget |
-//! | [`Outages`], [`Doubts`] | model calls whose places do not answer; effects in doubt that no branch waits for, and probes |
-//! | [`Mail`], [`People`] | the inbox as it was read; who is notified |
+//! | [`Effects`] | the effects that are out, with the table of their states, their queues, the places that do not answer, and the budget |
+//! | [`Asides`] | effects in doubt that no branch waits for; probes and notifications |
+//! | [`Mail`] | the inbox as it was read |
 //! | [`Searches`], [`Following`] | searches over branches; tool lists of servers |
 //! | [`Course`] | what was heard, what waits for the disk, step mode, stop and cancel, what lists show |
 
+mod asides;
 mod branches;
 mod course;
-mod doubts;
 mod effects;
 mod mail;
-mod outages;
-mod people;
 mod searches;
 mod servers;
 #[cfg(test)]
 mod tests;
 mod who;
 
+pub(crate) use asides::Asides;
 pub(crate) use branches::{Branches, KeptBranch, ToAdopt, ToOpen};
 pub(crate) use course::{Course, Stepping};
-pub(crate) use doubts::Doubts;
-pub(crate) use effects::{Effects, KeptOut, Out, OutState, tool_digests};
+pub(crate) use effects::{Effects, KeptOut, Out, OutState, Seat, tool_digests};
 pub(crate) use mail::Mail;
-pub(crate) use outages::{Outages, Seat};
-pub(crate) use people::People;
 pub(crate) use searches::{Judging, Node, Part, Searches, Todo};
 pub(crate) use servers::{Following, OpenAt};
 pub(crate) use who::{Bound, Who};
@@ -121,8 +117,6 @@ pub(super) fn recount(driver: &Driver) -> Result<(), String> {
     }
     driver.course.recount()?;
     driver.mail.recount(|id| driver.ledger.accepted(id))?;
-    let reached = |effect| driver.ledger.reached(effect).is_some();
-    driver.people.recount(reached)?;
     driver.searches.recount()?;
     driver.servers.recount()?;
     driver.branches.recount()?;
@@ -136,8 +130,10 @@ pub(super) fn recount(driver: &Driver) -> Result<(), String> {
             out.branch
         ));
     }
-    driver.doubts.recount(|id| {
+    let is_left = |id| {
         let doubted = driver.ledger.hold(id, Why::Doubt).is_some();
         doubted && !driver.effects.outs().contains_key(&id)
-    })
+    };
+    let reached = |effect| driver.ledger.reached(effect).is_some();
+    driver.asides.recount(is_left, reached)
 }

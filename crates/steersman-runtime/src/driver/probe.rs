@@ -55,7 +55,7 @@ impl Job<'_, '_> {
     /// Returns true if a probe runs now, or will soon.
     pub(super) fn is_probing(&self) -> bool {
         let soon = || self.d.effects.outs().keys().any(|of| self.is_probed(*of));
-        self.d.doubts.probing() > 0 || (!self.is_halted() && soon())
+        self.d.asides.probes() || (!self.is_halted() && soon())
     }
 
     /// Returns effects in doubt whose probe is asked again later, with the time.
@@ -74,7 +74,7 @@ impl Job<'_, '_> {
         let owed = |of: &Id| match self.d.ledger.probe(*of) {
             None => true,
             Some((id, probe)) => {
-                !probe.over && !self.d.doubts.is_probing(id) && probe.again.is_none()
+                !probe.over && !self.d.asides.is_probing(id) && probe.again.is_none()
             }
         };
         let mut all = self.d.effects.outs().keys().copied();
@@ -105,7 +105,7 @@ impl Job<'_, '_> {
                 of,
                 what: Probing::Started { tool, attempt },
             });
-            self.d.doubts.probe_begins(effect);
+            self.d.asides.probe_begins(effect);
             begun.push((effect, of, attempt));
         }
         let line = draft.n;
@@ -130,7 +130,7 @@ impl Job<'_, '_> {
         let named = effect.map(|id| self.d.ledger.probing(id).map_or(id, |probe| probe.of));
         let asked = |of: &Id| match self.d.ledger.probe(*of) {
             Some((id, probe)) => {
-                !self.d.doubts.is_probing(id) && (probe.over || probe.again.is_some())
+                !self.d.asides.is_probing(id) && (probe.over || probe.again.is_some())
             }
             None => false,
         };
@@ -259,7 +259,7 @@ impl Job<'_, '_> {
         attempt: u32,
         raw: Raw,
     ) -> Result<(), Stop> {
-        self.d.doubts.probe_ended(effect);
+        self.d.asides.probe_ended(effect);
         let known = self
             .d
             .ledger

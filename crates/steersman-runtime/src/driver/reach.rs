@@ -56,7 +56,7 @@ impl Job<'_, '_> {
             let before = match self.d.ledger.reach(of, by) {
                 Some((_, reach)) if reach.over => return None,
                 Some((_, reach)) if reach.again.is_some() => return None,
-                Some((effect, _)) if self.d.people.knows(effect) => return None,
+                Some((effect, _)) if self.d.asides.knows(effect) => return None,
                 Some((effect, reach)) => Some((effect, reach.attempt)),
                 None => None,
             };
@@ -159,7 +159,7 @@ impl Job<'_, '_> {
             role,
             what: Reaching::Started { tool, attempt },
         });
-        self.d.people.begins(effect);
+        self.d.asides.notice_begins(effect);
         self.write(draft)?;
         self.d.course.when_durable(line, OnDisk::Reach(effect));
         Ok(())
@@ -169,7 +169,7 @@ impl Job<'_, '_> {
     pub(super) fn start_reach(&mut self, effect: Id) {
         let Some((run, timeout)) = self.reach_run(effect) else {
             // The question was answered meanwhile: nobody has to be notified.
-            self.d.people.forgets(effect);
+            self.d.asides.forgets(effect);
             return;
         };
         let (attempt, class) = (run.attempt, run.work.class);
@@ -259,7 +259,7 @@ impl Job<'_, '_> {
         let wanted = retry::wanted(&raw, Class::Idempotent);
         let fault = match raw {
             Raw::Done(_) | Raw::Made { .. } => {
-                self.d.people.ends(effect);
+                self.d.asides.notice_ends(effect);
                 return self.note_reach(effect, &reach, None);
             }
             Raw::Failed(fault) | Raw::NotPerformed(fault) | Raw::Unknown(fault) => fault,
@@ -271,7 +271,7 @@ impl Job<'_, '_> {
         let seed = self.d.bound.values().seed;
         let next = wanted.map(|wanted| retry::next(wanted, attempt, attempts, seed, effect, now));
         if let Some(Next::After(millis)) = next {
-            self.d.people.again_soon(effect);
+            self.d.asides.notice_again_soon(effect);
             self.out.orders.push(Do::Alarm {
                 effect,
                 attempt,
@@ -284,14 +284,14 @@ impl Job<'_, '_> {
         {
             return self.notify_later(effect, reach.of, at);
         }
-        self.d.people.ends(effect);
+        self.d.asides.notice_ends(effect);
         let why = format!("{}: {}", fault.code, fault.message);
         self.note_reach(effect, &reach, Some(&why))
     }
 
     /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
     fn notify_later(&mut self, effect: Id, of: Id, at: Time) -> Result<(), Stop> {
-        self.d.people.forgets(effect);
+        self.d.asides.forgets(effect);
         let mut draft = self.draft(self.d.effects.outs()[&of].branch);
         draft.urgent = true;
         draft.ledger.push(LedgerEntry::Again { effect, at });

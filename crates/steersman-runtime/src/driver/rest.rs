@@ -3,8 +3,8 @@
 
 use super::parts::{KeptBranch, KeptOut, Stepping};
 use super::{
-    Bound, Branches, Course, Doubts, Driver, Effects, Following, Heard, Job, Mail, OutState,
-    Outages, People, Searches, Stop, Who,
+    Asides, Bound, Branches, Course, Driver, Effects, Following, Heard, Job, Mail, OutState,
+    Searches, Stop, Who,
 };
 use crate::engine::EngineError;
 use crate::ledger::Ledger;
@@ -19,9 +19,7 @@ pub(crate) struct Rest {
     claimed: bool,
     mail: Mail,
     effects: Effects,
-    outages: Outages,
-    doubts: Doubts,
-    people: People,
+    asides: Asides,
     searches: Searches,
     servers: Following,
     course: Course,
@@ -61,9 +59,7 @@ impl Rest {
             claimed: false,
             mail: Mail::default(),
             effects: Effects::default(),
-            outages: Outages::default(),
-            doubts: Doubts::default(),
-            people: People::default(),
+            asides: Asides::default(),
             searches: Searches::default(),
             servers: Following::default(),
             course: Course::default(),
@@ -91,10 +87,8 @@ impl Rest {
             ledger,
             branches: Branches::default(),
             effects: rest.effects,
-            outages: rest.outages,
-            doubts: rest.doubts,
+            asides: rest.asides,
             mail: rest.mail,
-            people: rest.people,
             searches: rest.searches,
             servers: rest.servers,
             course,
@@ -110,22 +104,19 @@ impl Rest {
             ledger: _,
             branches,
             effects,
-            outages,
-            doubts,
+            asides,
             mail,
-            people,
             searches,
             servers,
             course,
         } = driver;
         let branches = branches.closes(parks);
         let (effects, outs) = effects.closes(parks);
-        let (doubts, left) = doubts.closes(parks);
+        let (asides, left) = asides.closes(parks);
         let mut rest = Rest {
             mark: who.mark(),
             claimed: who.has_claimed(),
             mail: mail.closes(parks),
-            people: std::mem::take(people),
             searches: std::mem::take(searches),
             servers: std::mem::take(servers),
             course: course.closes(parks),
@@ -137,14 +128,12 @@ impl Rest {
                 needs_told: bound.has_told_needs(),
             },
             effects,
-            outages: std::mem::take(outages),
-            doubts,
+            asides,
         };
         if parks {
             rest = Rest {
                 mail: rest.mail,
                 effects: rest.effects,
-                outages: rest.outages,
                 servers: rest.servers,
                 course: rest.course,
                 claimed: rest.claimed,

@@ -71,7 +71,7 @@ impl Job<'_, '_> {
             || self.is_probing()
             || self.next_probe().is_some()
             || self.next_reach().is_some()
-            || self.d.people.running() > 0
+            || self.d.asides.notifying() > 0
     }
 
     /// Returns true if this session does something when the time comes. A paused one begins no attempt.

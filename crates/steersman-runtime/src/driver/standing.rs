@@ -97,9 +97,8 @@ impl Job<'_, '_> {
         Outside {
             running: running.count()
                 + left.count()
-                + self.d.doubts.probing()
+                + self.d.asides.running()
                 + self.d.searches.judging()
-                + self.d.people.running()
                 + usize::from(self.d.servers.is_asking()),
             due: soon.chain(self.next_due()).min(),
             place: self.place_out(),
@@ -112,7 +111,7 @@ impl Job<'_, '_> {
         self.is_still()
             && !self.is_probing()
             && !self.d.servers.is_asking()
-            && self.d.people.running() == 0
+            && self.d.asides.notifying() == 0
             && self.d.searches.judging() == 0
             && self.d.effects.outs().iter().all(|(id, out)| match out.state {
                 OutState::AwaitsSearch | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,

@@ -82,7 +82,7 @@ impl Job<'_, '_> {
         let attempt = self.d.ledger.effect(id).map_or(0, |r| r.attempt);
         let now = self.now(branch);
         self.d.effects.wished(branch, wish, asked_in, attempt, now);
-        self.d.doubts.comes_out(id);
+        self.d.asides.comes_out(id);
         Ok(())
     }
 

@@ -4,10 +4,12 @@
 //! it any more ([`Effects::ended`]). Between the two, each method tells what happens to the effect. The order of states is
 //! the table in [`state`].
 
+mod outage;
 mod state;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use outage::Seat;
 pub(crate) use state::OutState;
 
 use crate::ledger::{Amount, Record};
@@ -87,6 +89,8 @@ pub(crate) struct Out {
     /// For a tool: the session as the question of its call showed it ([`asked_at`](steersman_machine::tick::asked_at)). Each attempt
     /// reads this, whatever was written since.
     pub(crate) asked_in: Option<Arc<Snapshot>>,
+    /// For a model call: its place does not answer, or did not a moment ago.
+    outage: Option<Box<outage::Outage>>,
 }
 
 impl Out {
@@ -176,6 +180,7 @@ pub(crate) struct KeptOut {
     tried: u32,
     price: Option<Price>,
     since: Time,
+    outage: Option<Box<outage::Outage>>,
 }
 
 /// Looks.
@@ -272,6 +277,7 @@ impl Effects {
             approved: Vec::new(),
             since: now,
             asked_in,
+            outage: None,
             wish,
         };
         if let Some(before) = self.outs.insert(id, out) {
@@ -622,6 +628,7 @@ impl Effects {
         out.tried = kept.tried;
         out.price = kept.price;
         out.since = kept.since;
+        out.outage = kept.outage;
     }
 
     /// An effect that was recovered is completed by what is kept of it.
@@ -631,6 +638,7 @@ impl Effects {
             if out.is_model() {
                 (out.attempt, out.tried) = (kept.attempt, kept.attempt);
                 out.request = kept.request;
+                out.outage = kept.outage;
             }
         }
     }
@@ -746,6 +754,7 @@ impl KeptOut {
             since,
             // It is read again.
             asked_in: _,
+            outage,
         } = out;
         Self {
             branch,
@@ -759,6 +768,7 @@ impl KeptOut {
             tried,
             price,
             since,
+            outage,
         }
     }
 }

@@ -10,7 +10,6 @@ use steersman_machine::network::search::{Method, Plan};
 use steersman_machine::search::{Run, Why};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::ids::{Line, Time};
-use steersman_machine::stored::outcome::Failure;
 
 fn id(n: u64) -> Id {
     Id::new(Line(n), 0)
@@ -171,16 +170,17 @@ fn a_message_is_known_until_a_line_accepts_it() {
 
 #[test]
 fn a_notification_runs_waits_and_ends() {
-    let mut people = People::default();
-    people.begins(id(1));
-    assert_eq!((people.running(), people.knows(id(1))), (1, true));
-    assert!(!people.delay_is_over(id(1)), "it runs");
-    people.again_soon(id(1));
-    assert!(people.delay_is_over(id(1)) && !people.knows(id(1)));
-    people.begins(id(1));
-    people.ends(id(1));
-    assert_eq!((people.running(), people.knows(id(1))), (0, true));
-    assert!(people.recount(|_| false).is_err(), "the ledger knows it");
+    let mut asides = Asides::default();
+    asides.notice_begins(id(1));
+    assert_eq!((asides.notifying(), asides.knows(id(1))), (1, true));
+    assert!(!asides.delay_is_over(id(1)), "it runs");
+    asides.notice_again_soon(id(1));
+    assert!(asides.delay_is_over(id(1)) && !asides.knows(id(1)));
+    asides.notice_begins(id(1));
+    asides.notice_ends(id(1));
+    assert_eq!((asides.notifying(), asides.knows(id(1))), (0, true));
+    let of_ledger = asides.recount(|_| true, |_| false);
+    assert!(of_ledger.is_err(), "the ledger knows it");
 }
 
 #[test]
@@ -258,33 +258,14 @@ fn a_round_of_a_search_is_judged_then_run_part_by_part() {
 }
 
 #[test]
-fn a_call_whose_place_is_down_waits_longer_after_each_try() {
-    use steersman_machine::stored::codes::FailureCode;
-    let failure = |why: &str| Failure::new(FailureCode::Unreachable, why);
-    let mut outages = Outages::default();
-    outages.goes_down(id(1), "first".into(), &failure("down"));
-    outages.goes_down(id(1), "second".into(), &failure("down, too"));
-    assert!(outages.is_under_way(id(1)));
-    let (place, _) = outages.pass_is_over(id(1)).unwrap();
-    assert_eq!(&*place, "first");
-    assert!(!outages.is_under_way(id(1)) && outages.pass_is_over(id(1)).is_none());
-    outages.waits(id(1), false, Time(0));
-    assert!(outages.contains(id(1)) && outages.seat(id(1)).is_none());
-    outages.keep(|_| Some(true));
-    assert_eq!(outages.calls().count(), 1);
-    // It is out, is not held, and tries no chain.
-    outages.keep(|_| Some(false));
-    assert_eq!(outages.calls().count(), 0);
-}
-
-#[test]
 fn a_probe_that_runs_outlives_the_doubt() {
-    let mut doubts = Doubts::default();
-    doubts.leaves(id(1));
-    assert!(doubts.has_unread());
-    assert_eq!(doubts.take_unread(), [id(1)]);
-    doubts.probe_begins(id(2));
-    assert_eq!((doubts.probing(), doubts.recount(|_| false)), (1, Ok(())));
-    doubts.probe_ended(id(2));
-    assert!(!doubts.is_probing(id(2)) && !doubts.has_unread());
+    let mut asides = Asides::default();
+    asides.leaves(id(1));
+    assert!(asides.has_unread());
+    assert_eq!(asides.take_unread(), [id(1)]);
+    asides.probe_begins(id(2));
+    let recounted = asides.recount(|_| false, |_| true);
+    assert_eq!((asides.running(), recounted), (1, Ok(())));
+    asides.probe_ended(id(2));
+    assert!(!asides.is_probing(id(2)) && !asides.has_unread());
 }

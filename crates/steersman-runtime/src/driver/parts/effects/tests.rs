@@ -5,6 +5,7 @@ use arbtest::arbitrary::{Result as Drawn, Unstructured};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use steersman_machine::stored::commit::Want;
 use steersman_machine::stored::interaction::Class;
+use steersman_machine::stored::outcome::Failure;
 use steersman_machine::tick::effect::ToolWork;
 
 type Act = fn(&mut Effects, Id);
@@ -288,4 +289,33 @@ fn a_recount_agrees_after_any_acts_that_the_table_allows() {
         Ok(())
     }
     arbtest::arbtest(walk);
+}
+
+#[test]
+fn a_call_whose_place_is_down_is_in_an_outage_until_it_is_not_held() {
+    use steersman_machine::stored::codes::FailureCode;
+    let failure = |why: &str| Failure::new(FailureCode::Unreachable, why);
+    let mut effects = Effects::default();
+    wished(&mut effects, id(1), Work::Model);
+    effects.goes_down(id(1), "first".into(), &failure("down"));
+    effects.goes_down(id(1), "second".into(), &failure("down, too"));
+    // It is not held yet: it tries the models of its chain.
+    effects.keep_outages(|_| false);
+    assert!(effects.passes_outage(id(1)));
+    let (place, _) = effects.pass_is_over(id(1)).unwrap();
+    assert_eq!(&*place, "first");
+    assert!(!effects.passes_outage(id(1)) && effects.pass_is_over(id(1)).is_none());
+    effects.waits_for_place(id(1), false, Time(0));
+    assert!(effects.is_in_outage(id(1)) && effects.seat(id(1)).is_none());
+    effects.keep_outages(|_| true);
+    assert!(effects.is_in_outage(id(1)));
+    // It is kept while the session is parked.
+    let (_, kept) = effects.closes(true);
+    wished(&mut effects, id(1), Work::Model);
+    for (id, kept) in kept {
+        effects.completes(id, kept);
+    }
+    assert!(effects.is_in_outage(id(1)));
+    effects.keep_outages(|_| false);
+    assert!(!effects.is_in_outage(id(1)));
 }
