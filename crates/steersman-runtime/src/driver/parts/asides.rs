@@ -1,4 +1,4 @@
-//! What no branch waits for: effects that were left in doubt, and the probes and notifications that this owner runs.
+//! Work that no branch waits for: effects that were left in doubt, and the probes and notifications that this owner runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::snapshot::Snapshot;
