@@ -4,6 +4,7 @@ use crate::reader::{PAGE, Reader};
 use crate::texts::Texts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::{mem, thread};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
@@ -64,6 +65,18 @@ pub struct Log {
     pub lines: Vec<Arc<LogLine>>,
     /// The texts of these lines.
     pub texts: Texts,
+}
+
+/// Number of lines that take so long to free that another thread does it.
+const MANY: usize = 8_192;
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        if self.lines.len() > MANY {
+            let log = (mem::take(&mut self.lines), mem::take(&mut self.texts));
+            thread::spawn(move || drop(log));
+        }
+    }
 }
 
 impl Log {

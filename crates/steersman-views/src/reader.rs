@@ -77,7 +77,7 @@ const KEPT: usize = 256 << 10;
 /// Number of lines that are read at a time.
 pub const PAGE: usize = 256;
 /// Number of lines that are read at a time if all are read.
-const MANY: usize = 2_048;
+const MANY: usize = 8_192;
 
 /// A session in a store, whichever process drives it. Only lines on disk are read.
 pub struct Stored {
@@ -171,7 +171,6 @@ impl Stored {
             let (next, learned) = futures::join!(self.rows(upto, MANY), async {
                 for line in past.check_all(&rows)? {
                     known.learn_line(&line, &self.engine).await?;
-                    let line = Arc::new(line);
                     match &mut kept {
                         Some(kept) => kept.push(line),
                         // They are read again soon.

@@ -319,13 +319,13 @@ impl Past {
     }
 
     /// Checks the lines of rows that were read elsewhere, which follow each other, on all cores. They are not kept in memory.
-    pub fn check_all(&self, rows: &[Row]) -> Result<Vec<LogLine>, StoreError> {
+    pub fn check_all(&self, rows: &[Row]) -> Result<Vec<Arc<LogLine>>, StoreError> {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         let each = rows.len().div_ceil(cores).max(A_CORE);
-        let check = |rows: &[Row]| -> Result<Vec<LogLine>, StoreError> {
+        let check = |rows: &[Row]| -> Result<Vec<Arc<LogLine>>, StoreError> {
             let mut hashes = Hashes::default();
             let rows = rows.iter();
-            rows.map(|row| self.load.checked_now(row, &mut hashes))
+            rows.map(|row| Ok(Arc::new(self.load.checked_now(row, &mut hashes)?)))
                 .collect()
         };
         let mut parts = rows.chunks(each);
