@@ -127,7 +127,7 @@ impl Place {
         session: &str,
         ask: &Ask,
     ) -> Result<S, CommandError> {
-        let seen = Seen::read(self.engine(), session, ask.branch.as_deref()).await?;
+        let seen = Seen::read_asked(self.engine(), session, ask).await?;
         // A screen goes through its JSON, as it does on its way from a server: there the secrets are masked.
         let shown = Box::pin(screen::of_session(S::NAME, seen, ask)).await?;
         let shown = shown.unwrap_or_default();

@@ -85,8 +85,19 @@ impl Log {
     /// # Errors
     /// Errors of the store.
     pub async fn read(reader: &dyn Reader) -> Result<Self, EngineError> {
+        Self::of(reader.all().await?, reader)
+    }
+
+    /// Reads the first lines of a session.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub(crate) async fn begins(reader: &dyn Reader, lines: usize) -> Result<Self, EngineError> {
+        Self::of(reader.lines(Line::NONE, lines).await?, reader)
+    }
+
+    fn of(lines: Vec<Arc<LogLine>>, reader: &dyn Reader) -> Result<Self, EngineError> {
         let mut texts = Texts::default();
-        let lines = reader.all().await?;
         for line in &lines {
             texts.learn(line, reader);
         }

@@ -10,6 +10,7 @@ use crate::story::{Row, Story, Tone};
 use crate::words::{self, Word};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::network::Network;
@@ -317,6 +318,14 @@ impl Told {
         }
     }
 
+    /// Keeps only the first rows, and of them those up to a line.
+    pub(crate) fn begins(&mut self, upto: Option<Line>) {
+        self.left_out = 0;
+        self.last.clear();
+        self.first
+            .retain(|row| upto.is_none_or(|upto| row.line <= upto));
+    }
+
     /// Returns the rows that are told, in order.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.first.iter().chain(&self.last)
@@ -444,10 +453,15 @@ impl<'a> Subject<'a> {
 
     /// Returns true if the cost of every call is known.
     pub fn knows_cost(&self) -> bool {
-        let models = &self.seen.values.models;
         let commits = self.lines().filter_map(|line| line.commit.as_ref());
         let mut used = commits.flat_map(|commit| &commit.usage);
-        models.iter().all(|model| model.price().is_some()) || used.all(|u| u.micros.is_some())
+        self.all_are_priced() || used.all(|u| u.micros.is_some())
+    }
+
+    /// Returns true if the price of every model is known.
+    pub(crate) fn all_are_priced(&self) -> bool {
+        let mut models = self.seen.values.models.iter();
+        models.all(|model| model.price().is_some())
     }
 
     /// Returns how the branch or session settled.
@@ -493,13 +507,16 @@ impl<'a> Subject<'a> {
     }
 
     /// Returns the ledger of the lines that the page shows: what was paid in them.
-    fn paid(&self) -> Ledger {
+    fn paid(&self) -> Cow<'a, Ledger> {
+        if self.line.is_none() && !self.alone {
+            return Cow::Borrowed(&self.seen.ledger);
+        }
         let mut ledger = Ledger::default();
         for line in self.lines() {
             // The hash of the line is not used here.
             ledger.fold(line, &[0; 32]);
         }
-        ledger
+        Cow::Owned(ledger)
     }
 
     /// Returns the state of the branch at the line of the page.

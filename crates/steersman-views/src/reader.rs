@@ -131,7 +131,7 @@ impl Stored {
         }
     }
 
-    /// Opens the session. A masked reader reads all lines for it, which are added to `kept`.
+    /// Opens the session. A masked reader reads all rows for it; their lines are added to `kept`.
     async fn open(&self, kept: Option<&mut Vec<Arc<LogLine>>>) -> Result<&Opened, EngineError> {
         let info = self.info().await?;
         let (store, session) = (self.engine.store().clone(), self.session.clone());
@@ -169,15 +169,18 @@ impl Stored {
             upto = last.n;
             // The store reads the next rows while these become lines.
             let (next, learned) = futures::join!(self.rows(upto, MANY), async {
+                let Some(kept) = &mut kept else {
+                    // The lines that are shown are read again.
+                    for row in &rows {
+                        known.learn_texts(past.skim(row)?, &self.engine).await?;
+                    }
+                    return Ok::<_, EngineError>(());
+                };
                 for line in past.check_all(&rows)? {
                     known.learn_line(&line, &self.engine).await?;
-                    match &mut kept {
-                        Some(kept) => kept.push(line),
-                        // They are read again soon.
-                        None => past.add(line),
-                    }
+                    kept.push(line);
                 }
-                Ok::<_, EngineError>(())
+                Ok(())
             });
             learned?;
             rows = next?;

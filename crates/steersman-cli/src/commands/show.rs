@@ -39,16 +39,16 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     let source = Source::to_look(global).await?;
     let address = Address::parse(&args.look.address)?;
-    let form = match (printer.is_json(), args.full) {
-        (true, _) => Some(ShowScreen::DOCUMENT),
-        (false, true) => Some(ShowScreen::FULL),
-        (false, false) => None,
-    };
-    let ask = Ask {
+    let ask = |form: Option<&str>| Ask {
         form: form.map(str::to_owned),
         ..Ask::default()
     };
-    let shown: ShowScreen = source.screen(&address, ask).await?;
+    let first = match (printer.is_json(), args.full) {
+        (true, _) => ShowScreen::DOCUMENT,
+        (false, true) => ShowScreen::FULL,
+        (false, false) => ShowScreen::BEGINNING,
+    };
+    let mut shown: ShowScreen = source.screen(&address, ask(Some(first))).await?;
     if let Some(document) = &shown.document {
         printer.json(document)?;
         return Ok(Exit::Answered);
@@ -58,8 +58,17 @@ pub(crate) async fn run(
         short: !args.full,
         times: args.times.are_shown(),
     };
+    let mut told = Vec::new();
+    if shown.begins {
+        let beginning = Screen::of(&shown, form);
+        told = beginning.tree();
+        for row in beginning.head().iter().chain(&told) {
+            printer.data(row)?;
+        }
+        shown = source.screen(&address, ask(None)).await?;
+    }
     let screen = Screen::of(&shown, form);
-    for row in screen.rows() {
+    for row in screen.rows(&told) {
         printer.data(row)?;
     }
     screen.next(printer);
@@ -98,10 +107,36 @@ impl Screen<'_> {
         }
     }
 
-    fn rows(&self) -> Vec<String> {
+    /// Returns all rows, or those after the head and these first rows of the tree, if they were printed.
+    fn rows(&self, told: &[String]) -> Vec<String> {
         if let Some(line) = self.shown.line {
             return self.rows_at(line);
         }
+        let tree = self.tree();
+        let mut rows = match (tree.strip_prefix(told), told) {
+            (_, []) => [self.head(), tree].concat(),
+            (Some(rest), _) => rest.to_vec(),
+            (None, _) => {
+                let changed = "the session has changed meanwhile, so it is shown again:";
+                [vec![String::new(), dim(changed)], self.head(), tree].concat()
+            }
+        };
+        rows.push(String::new());
+        rows.extend(self.facts());
+        let elsewhere = self.shown.elsewhere();
+        for pending in &self.shown.pending {
+            rows.extend(asked::frame(
+                pending,
+                &elsewhere,
+                self.shown.now,
+                self.form.width,
+            ));
+        }
+        rows
+    }
+
+    /// Returns the rows above the tree.
+    fn head(&self) -> Vec<String> {
         let (row, now, short) = (&self.page.row, self.shown.now, &*self.shown.short);
         let digest = match &*row.definition {
             "" => String::new(),
@@ -148,16 +183,6 @@ impl Screen<'_> {
                 count(self.page.unbelievable, "call")
             ));
         }
-        if self.page.models.len() > 1 {
-            let each = self.page.models.iter().map(|by| {
-                let calls = count(by.calls, "call");
-                format!("{} ({calls}, cost {})", by.model, money(by.micros))
-            });
-            remark(&format!(
-                "answered by {}",
-                each.collect::<Vec<_>>().join(", ")
-            ));
-        }
         if let Some(at) = self.page.erased_at {
             remark(&format!(
                 "{}, as its definition says (sessions: {{ keep: .. }})",
@@ -168,13 +193,6 @@ impl Screen<'_> {
             rows.push(format!("process {owner} drives it now"));
         }
         rows.push(String::new());
-        rows.extend(self.tree());
-        rows.push(String::new());
-        rows.extend(self.facts());
-        let elsewhere = self.shown.elsewhere();
-        for pending in &self.shown.pending {
-            rows.extend(asked::frame(pending, &elsewhere, now, self.form.width));
-        }
         rows
     }
 

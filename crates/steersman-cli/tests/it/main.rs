@@ -26,6 +26,7 @@ mod coder;
 mod console;
 mod console_acts;
 mod console_people;
+mod console_pictures;
 mod console_truth;
 mod contexts;
 mod cost;

@@ -18,8 +18,10 @@
 mod form;
 mod kept;
 mod near;
+mod skim;
 
 pub use kept::{keep_outcome, kept_outcome};
+pub use skim::{Skimmed, skim};
 
 use crate::stored::bounds::{INLINE_TEXT, MAX_LINE, SHORT_TEXT};
 use crate::stored::commit::{CallFact, CellFact, Commit, Hashed, LedgerEntry, LogLine, Text};

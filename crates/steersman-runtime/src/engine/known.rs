@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::context::History;
 use steersman_machine::snapshot::{Cell, Snapshot, Value};
+use steersman_machine::stored::codec::Skimmed;
 use steersman_machine::stored::commit::{Change, Commit, Hooked, LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::{Interaction, Target};
@@ -140,14 +141,30 @@ impl Known {
     /// # Errors
     /// Errors of the store.
     pub async fn learn_line(&mut self, line: &LogLine, engine: &Engine) -> Result<(), EngineError> {
+        let texts = line.bodies.iter().filter_map(|text| match text {
+            Text::Here(text) => Some(Skimmed::Here(text)),
+            Text::Blob { hash, .. } => Some(Skimmed::Blob(*hash)),
+            // The texts of a list of parts are texts of the line.
+            Text::Erased { .. } | Text::Parts(_) => None,
+        });
+        self.learn_texts(texts, engine).await
+    }
+
+    /// Adds the secrets that are sealed in these texts.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn learn_texts(
+        &mut self,
+        texts: impl Iterator<Item = Skimmed<'_>>,
+        engine: &Engine,
+    ) -> Result<(), EngineError> {
         let before = self.texts.len();
-        for text in &line.bodies {
+        for text in texts {
             match text {
-                Text::Here(text) => self.learn(text),
-                // The texts of a list of parts are texts of the line.
-                Text::Erased { .. } | Text::Parts(_) => {}
-                Text::Blob { hash, .. } => {
-                    if let Some(bytes) = engine.store().blob(hash).await? {
+                Skimmed::Here(text) => self.learn(text),
+                Skimmed::Blob(hash) => {
+                    if let Some(bytes) = engine.store().blob(&hash).await? {
                         self.learn(&String::from_utf8_lossy(&bytes));
                     }
                 }

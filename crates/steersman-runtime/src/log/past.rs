@@ -14,7 +14,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::context::{History, hooked_of};
 use steersman_machine::snapshot::{Phase, Snapshot};
-use steersman_machine::stored::codec::Hash;
+use steersman_machine::stored::codec::{self, Hash, Skimmed};
 use steersman_machine::stored::commit::{Hooked, LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Time};
 use steersman_machine::stored::interaction::Interaction;
@@ -341,6 +341,11 @@ impl Past {
             }
             Ok(lines)
         })
+    }
+
+    /// Returns the texts of a row that was read elsewhere. The row is not checked.
+    pub fn skim<'r>(&self, row: &'r Row) -> Result<impl Iterator<Item = Skimmed<'r>>, StoreError> {
+        codec::skim(&row.bytes).map_err(|why| self.corrupt(row.n, why.to_string()))
     }
 
     fn take_in(

@@ -36,7 +36,7 @@ export function Contexts({ session, branch, live, of, query, to }) {
                 <td>${plain(one.name)}</td>
                 <td class="num">${one.usage ? number(one.usage.input) : '–'}</td>
                 <td class="num">${one.usage ? number(one.usage.cached) : '–'}</td>
-                <td class="num">${one.usage ? bytes(one.usage.prefix) : '–'}</td>
+                <td class="num">${kept(one.usage)}</td>
                 <td>${one.usage?.broke ? html`<span class="badly">${plain(one.usage.broke)}</span>` : one.answered === null ? 'no answer' : ''}</td>
               </tr>`)}</tbody>
           </table>
@@ -45,6 +45,11 @@ export function Contexts({ session, branch, live, of, query, to }) {
       </div>
     `;
   }}<//>`;
+}
+
+/** What a call kept of the one before. Its process measured it, so it is unknown for the first call of a process, as for that of an agent. */
+function kept(usage) {
+  return usage && (usage.prefix > 0 || usage.broke) ? bytes(usage.prefix) : '–';
 }
 
 function sum(calls, field) {

@@ -80,7 +80,7 @@ async fn of_session(
         most: Some(of.most.unwrap_or(LINES).min(LINES)),
     };
     let engine = caller.steersman.engine();
-    let seen = Seen::read(engine, &info.id, ask.branch.as_deref()).await?;
+    let seen = Seen::read_asked(engine, &info.id, &ask).await?;
     let shown = Box::pin(screen::of_session(&name, seen, &ask)).await?;
     shown.map(Json).ok_or_else(no_screen)
 }

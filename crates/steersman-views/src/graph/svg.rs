@@ -67,7 +67,8 @@ pub fn text(graph: &Graph) -> String {
     out
 }
 
-/// Colours that are readable on white and on black: boxes have their own background, lines and titles use medium tones.
+/// Colours. Lines and titles have medium tones, so that they can be read wherever the picture is shown; boxes are dark if the page asks
+/// for dark colours.
 const STYLE: &str = "<style>
 text { font: 11px ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace; fill: #1f2937; }
 .name { font: bold 17px ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif; fill: #7c8796; }
@@ -99,6 +100,22 @@ text { font: 11px ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', 
 .tip.else { fill: #dc6b6b; }
 .tip.taken { fill: #22a05a; }
 .label { fill: #f8fafc; stroke: #cbd5e1; stroke-width: .6; }
+@media (prefers-color-scheme: dark) {
+text { fill: #e2e8f0; }
+.name, .about, .head, .out { fill: #94a0b0; }
+.word { fill: #a8b3c2; }
+.mark { fill: #6fcf97; }
+.box { fill: #232a35; stroke: #8291a7; }
+.you, .event { fill: #0d2c3e; stroke: #3fa3d8; }
+.router { fill: #38290b; stroke: #d6982e; }
+.person { fill: #3a162a; stroke: #e36a9f; }
+.task, .state { fill: #2a2149; stroke: #a48cef; }
+.plain { fill: #1c222c; stroke: #8291a7; }
+.over { stroke: #a3b0c2; }
+.goal, .waits { stroke: #e0a440; }
+.here, .acts { stroke: #4cc47c; }
+.label { fill: #1c222c; stroke: #475569; }
+}
 </style>";
 
 /// Draws the frame of a cluster.

@@ -1,6 +1,6 @@
 //! A session that was read for a screen.
 
-use super::{Ask, LineName, Refusal, ScreenError, branch_at, branch_name, line};
+use super::{Ask, LineName, Refusal, ScreenError, ShowScreen, branch_at, branch_name, line};
 use crate::log::Log;
 use crate::reader::Stored;
 use std::sync::Arc;
@@ -12,6 +12,11 @@ use steersman_runtime::store::SessionQuery;
 
 /// Minimum length of a shown session id. The two characters that name the store are the same for most sessions.
 const SHORT: usize = 6;
+
+/// Number of lines from which on a session is long.
+const LONG: u64 = 20_000;
+/// Number of lines that the beginning of a long session has.
+const FIRST: usize = 256;
 
 /// Returns the shortest beginning of `id`, at least six characters, that no other id of `all` has.
 pub fn shortest<'a, 'b>(id: &'a str, all: impl Iterator<Item = &'b str>) -> &'a str {
@@ -59,6 +64,8 @@ pub struct Seen {
     pub is_named: bool,
     /// The session as people type it.
     pub short: String,
+    /// True if the log has only the first lines of the session.
+    pub begins: bool,
 }
 
 impl Seen {
@@ -71,10 +78,39 @@ impl Seen {
         session: &str,
         branch: Option<&str>,
     ) -> Result<Self, ScreenError> {
+        Self::read_for(engine, session, branch, false).await
+    }
+
+    /// Reads a session for what is asked: of a long one only the first lines, if only its beginning is asked for
+    /// ([`BEGINNING`](super::ShowScreen::BEGINNING)).
+    ///
+    /// # Errors
+    /// As [`Seen::read`].
+    pub async fn read_asked(
+        engine: &Engine,
+        session: &str,
+        ask: &Ask,
+    ) -> Result<Self, ScreenError> {
+        let of_all = ask.branch.is_none() && ask.line.is_none();
+        let of_beginning = of_all && ask.form.as_deref() == Some(ShowScreen::BEGINNING);
+        Self::read_for(engine, session, ask.branch.as_deref(), of_beginning).await
+    }
+
+    async fn read_for(
+        engine: &Engine,
+        session: &str,
+        branch: Option<&str>,
+        of_beginning: bool,
+    ) -> Result<Self, ScreenError> {
         let inspection = engine.inspect(session).await?;
         let at = branch_at(&inspection, branch)?;
         let reader = Arc::new(Stored::masked(engine, &inspection.info.id));
-        let log = Log::read(&*reader).await?;
+        let begins = of_beginning && inspection.info.head.0 > LONG;
+        let log = if begins {
+            Log::begins(&*reader, FIRST).await?
+        } else {
+            Log::read(&*reader).await?
+        };
         let known = reader.masks().await?;
         let short = short(engine, &inspection.info.id).await?;
         Ok(Self {
@@ -86,6 +122,7 @@ impl Seen {
             at,
             is_named: branch.is_some(),
             short,
+            begins,
         })
     }
 

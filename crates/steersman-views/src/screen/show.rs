@@ -33,6 +33,9 @@ pub struct ShowScreen {
     pub name: String,
     /// The page: in brief, unless it was asked for as a document.
     pub page: Page,
+    /// True if this is only the beginning of a long session: the head of the page, and the first rows of its first branch.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub begins: bool,
     /// The page as one document, if it was asked for ([`DOCUMENT`](Self::DOCUMENT)).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub document: Option<Json>,
@@ -144,6 +147,8 @@ impl ShowScreen {
     pub const DOCUMENT: &'static str = "document";
     /// The form in which the whole story is told.
     pub const FULL: &'static str = "full";
+    /// The form for a first look: of a long session its beginning, which is there long before the rest; of others the whole page in brief.
+    pub const BEGINNING: &'static str = "beginning";
     /// The rows of a story in every other form.
     const ENDS: Ends = Ends {
         first: 20,
@@ -173,7 +178,11 @@ impl Screen for ShowScreen {
 
     async fn of(seen: Seen, ask: &Ask) -> Result<Self, ScreenError> {
         let line = seen.line(ask)?;
-        let seen = seen.masked();
+        let mut seen = seen.masked();
+        if seen.begins && !knows_head(&seen) {
+            let (engine, session) = (seen.engine.clone(), seen.inspection.info.id.clone());
+            seen = Seen::read(&engine, &session, None).await?.masked();
+        }
         let bound = seen.log.bound(&*seen.reader).await?;
         let (inspection, branch) = (&seen.inspection, seen.branch());
         let subject = Subject {
@@ -198,6 +207,11 @@ impl Screen for ShowScreen {
             let story = story.join().unwrap_or_else(|panic| resume_unwind(panic));
             (story, effects, page)
         });
+        let story = if seen.begins {
+            beginning(story, inspection)
+        } else {
+            story
+        };
         let document = (form == Some(Self::DOCUMENT)).then(|| {
             let mut whole = page.clone();
             subject.fill(&mut whole, &effects);
@@ -237,11 +251,41 @@ impl Screen for ShowScreen {
             has_context: context::is_known(&path, line),
             called: called(&effects, &path),
             others: others(&subject),
+            begins: seen.begins,
             page,
             document,
             pending,
         })
     }
+}
+
+/// Returns true if the first lines of a session say all that the head of its page needs: whether the cost of every call is known.
+fn knows_head(seen: &Seen) -> bool {
+    let bound = BTreeMap::new();
+    let subject = Subject {
+        seen: &seen.inspection,
+        log: &seen.log,
+        bound: &bound,
+        known: &seen.known,
+        branch: seen.branch(),
+        alone: false,
+        line: None,
+    };
+    subject.all_are_priced() || !subject.knows_cost()
+}
+
+/// Returns the first rows of the first branch, up to the first line that another branch left.
+fn beginning(story: BTreeMap<Id, Told>, seen: &Inspection) -> BTreeMap<Id, Told> {
+    let forked = seen.branches.iter().filter_map(|branch| branch.from);
+    let upto = forked.map(|(_, line)| line).min();
+    let mut story: BTreeMap<Id, Told> = story
+        .into_iter()
+        .filter(|(branch, _)| *branch == Id::MAIN)
+        .collect();
+    for told in story.values_mut() {
+        told.begins(upto);
+    }
+    story
 }
 
 /// Returns the tool of the newest effect, if a model called it and was asked before its first call: only then is the address that names

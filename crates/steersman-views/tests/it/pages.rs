@@ -16,6 +16,7 @@ use steersman_views::log::Log;
 use steersman_views::page::Subject;
 use steersman_views::reader::{Reader as _, Stored};
 use steersman_views::record::Recorded;
+use steersman_views::screen::{Ask, Screen as _, Seen, ShowScreen};
 use steersman_views::story::Story;
 
 async fn rows(engine: &Engine, id: &str) -> String {
@@ -319,4 +320,52 @@ async fn secrets_of_a_binding_that_came_after_the_inspection_are_known() {
     let known = engine.secrets_in(&seen, &lines[..1]).await.unwrap();
     let masked = known.masked(&format!("It is {SECRET}."));
     assert_eq!(masked, "It is (secret).");
+}
+
+#[tokio::test]
+async fn a_long_session_has_a_beginning_that_is_that_of_its_whole_page() {
+    const TALK: &str = "steersman: 1\nname: talk\nmodels: { default: scripted }\nagents: { talker: { system: You talk. } }\n";
+    let engine = scripted(&json!({ "talker": vec!["Yes."; 220] }));
+    let options = StartOptions {
+        say: Some("Go.".to_owned()),
+        ..StartOptions::default()
+    };
+    let session = engine.start(network(TALK), options).await.unwrap();
+    session.settled().await.unwrap();
+    let id = session.id().to_owned();
+    let asks = |form: &str| Ask {
+        form: Some(form.to_owned()),
+        ..Ask::default()
+    };
+    let beginning = asks(ShowScreen::BEGINNING);
+    let seen = Seen::read_asked(&engine, &id, &beginning).await.unwrap();
+    let short = ShowScreen::of(seen, &beginning).await.unwrap();
+    assert!(!short.begins, "it is short, so this is all of it");
+    session.stop().await;
+    // The lines of each owner begin at the next hundred.
+    for _ in 0..201 {
+        let session = engine.open(&id).await.unwrap();
+        session.say("Go on.").await.unwrap();
+        session.settled().await.unwrap();
+        session.stop().await;
+    }
+    let seen = Seen::read_asked(&engine, &id, &beginning).await.unwrap();
+    let first = ShowScreen::of(seen, &beginning).await.unwrap();
+    assert!(first.begins);
+    let whole = Seen::read(&engine, &id, None).await.unwrap();
+    let whole = ShowScreen::of(whole, &Ask::default()).await.unwrap();
+    assert!(!whole.begins && whole.story[0].told.left_out > 100);
+    let head = |screen: &ShowScreen| {
+        let row = &screen.page.row;
+        (
+            row.model_calls,
+            row.tokens,
+            row.status.clone(),
+            screen.knows_cost,
+        )
+    };
+    assert_eq!(head(&first), head(&whole));
+    let rows = |screen: &ShowScreen| format!("{:?}", screen.story[0].told.first);
+    assert_eq!(rows(&first), rows(&whole));
+    assert!(first.story[0].told.last.is_empty());
 }

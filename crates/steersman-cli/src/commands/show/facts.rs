@@ -3,7 +3,7 @@
 use super::Screen;
 use crate::commands::effects::summed;
 use crate::printer::{dim, yellow};
-use crate::words::{self, count, line as one_line, written_out};
+use crate::words::{self, count, line as one_line, money, written_out};
 use serde_json::Value as Json;
 use steersman::views::page::AgentRow;
 use steersman_machine::view::rating::BEST;
@@ -36,6 +36,15 @@ impl Screen<'_> {
         });
         for entries in in_rows(&state.collect::<Vec<_>>(), ", ") {
             row("state", entries);
+        }
+        if self.page.models.len() > 1 {
+            for by in &self.page.models {
+                let calls = count(by.calls, "call");
+                row(
+                    "models",
+                    format!("{}: {calls}, cost {}", by.model, money(by.micros)),
+                );
+            }
         }
         for (tool, sum) in &self.page.sums {
             row("effects", format!("{tool}: {}", summed("", *sum)));

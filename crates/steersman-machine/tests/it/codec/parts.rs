@@ -2,7 +2,7 @@
 
 use super::lines::{SALT, every};
 use super::{PREV, encoded, line_of};
-use steersman_machine::stored::codec::{self, CodecError};
+use steersman_machine::stored::codec::{self, CodecError, Skimmed};
 use steersman_machine::stored::commit::{Commit, LogLine, Text};
 use steersman_machine::stored::ids::{Body, Id, Line};
 use steersman_machine::stored::interaction::{Reduce, Write as StateWrite};
@@ -82,4 +82,22 @@ fn a_text_of_an_unknown_form_is_newer() {
         codec::verify(&newer, &PREV, &SALT),
         Err(CodecError::Hash(line.n))
     );
+}
+
+/// The texts of a line can be had without the line, whatever else it holds.
+#[test]
+fn the_texts_of_every_line_are_skimmed() {
+    let mut texts = 0;
+    for (name, line) in every() {
+        let (bytes, _) = codec::encode(&line, &PREV, &SALT);
+        let skimmed: Vec<Skimmed<'_>> = codec::skim(&bytes).unwrap().collect();
+        let held = line.bodies.iter().filter_map(|text| match text {
+            Text::Here(text) => Some(Skimmed::Here(text)),
+            Text::Blob { hash, .. } => Some(Skimmed::Blob(*hash)),
+            Text::Erased { .. } | Text::Parts(_) => None,
+        });
+        assert_eq!(skimmed, held.collect::<Vec<_>>(), "{name}");
+        texts += skimmed.len();
+    }
+    assert!(texts > 10, "{texts}");
 }
