@@ -10,7 +10,7 @@ use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Engine;
 use steersman_runtime::feed::{Feed, FeedItem};
-use steersman_runtime::session::Session as Driven;
+use steersman_runtime::session::{Session as Driven, Settled};
 use steersman_runtime::store::{SessionId, SessionInfo, SessionQuery};
 use steersman_views::event::{Cursor, Event, EventKind, Teller};
 use steersman_views::reader::{Reader as _, Stored};
@@ -66,8 +66,8 @@ pub struct Events {
     once: bool,
     /// The line of the message whose answer is awaited. A settled state before this line is ignored.
     after: Line,
-    /// The line at which the settled state was reported last.
-    settled: Option<Line>,
+    /// The settled state that was reported last, and its line.
+    settled: Option<(Line, Arc<Settled>)>,
     ended: bool,
 }
 
@@ -220,7 +220,7 @@ impl Events {
     /// Adds an [`EventKind::Settled`] event if the session has settled and this process does not drive it.
     async fn settled_elsewhere(&mut self) -> Result<(), Error> {
         let head = self.feed.cursor();
-        if self.driven.is_some() || self.settled == Some(head) || head < self.after {
+        if self.driven.is_some() || self.is_told(head) || head < self.after {
             return Ok(());
         }
         if !head.is_some() || self.engine.store().head(&self.id).await? != head {
@@ -241,8 +241,23 @@ impl Events {
         if seen.info.head != head {
             return Ok(());
         }
-        self.settled = Some(head);
-        self.piece(FeedItem::Settled(Arc::new(seen.settled))).await
+        self.tells_settled(Arc::new(seen.settled)).await
+    }
+
+    /// Returns true if a settled state of this line was reported.
+    fn is_told(&self, line: Line) -> bool {
+        self.settled.as_ref().is_some_and(|(told, _)| *told == line)
+    }
+
+    /// Adds an [`EventKind::Settled`] event, unless it was the last one. A reader that finds the driver while the session settles learns
+    /// of it in two ways.
+    async fn tells_settled(&mut self, settled: Arc<Settled>) -> Result<(), Error> {
+        let told = (self.feed.cursor(), settled);
+        if self.settled.as_ref() == Some(&told) {
+            return Ok(());
+        }
+        self.settled = Some(told.clone());
+        self.piece(FeedItem::Settled(told.1)).await
     }
 
     /// Delivers all lines on disk, then the settled state for a reader that attaches after the session has settled.
@@ -285,8 +300,7 @@ impl Events {
                 self.catches_up = false;
             }
             Ok(settled) if !self.catches_up => {
-                self.settled = Some(self.feed.cursor());
-                self.piece(FeedItem::Settled(settled)).await?;
+                self.tells_settled(settled).await?;
             }
             Ok(_) => {}
         }

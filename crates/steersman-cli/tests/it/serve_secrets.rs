@@ -444,9 +444,12 @@ async fn plants(reader: &Reader<'_>, outside: &Outside) -> String {
     let session = asks["session"].as_str().unwrap();
     let given = json!({ "text": PASSWORD });
     reader.decides(session, "answer", given).await;
-    is_clean_while_it_streams(reader, outside, session).await;
+    let mut live = is_clean_while_it_streams(reader, outside, session).await;
     let asks = reader.says(session, "Please pay.").await;
     assert_eq!(asks["status"], "asks", "{asks:#}");
+    let before = live.until("event: asked").await;
+    let settled = before.matches("event: settled").count();
+    assert_eq!(settled, 1, "a state is told once: {before}");
     reader.get("/v1/questions").await;
     reader.decides(session, "approve", json!({})).await;
     reader.says(session, "Please remember.").await;
@@ -470,29 +473,48 @@ async fn plants(reader: &Reader<'_>, outside: &Outside) -> String {
     session.to_owned()
 }
 
-/// Lets the model tell all secrets in pieces, while somebody follows.
-async fn is_clean_while_it_streams(reader: &Reader<'_>, outside: &Outside, session: &str) {
-    let path = format!("/v1/sessions/{session}/events?from=now");
-    let live = reader.request(Method::GET, &path);
-    let mut live = live.send().await.unwrap();
-    let follows = async {
-        let mut streamed = String::new();
-        let mut is_let_go = false;
-        while !streamed.contains("event: finished") {
-            let chunk = live.chunk().await.unwrap().unwrap();
-            streamed.push_str(std::str::from_utf8(&chunk).unwrap());
-            // The follower knows that the session is driven, so it misses no piece.
-            if !is_let_go && streamed.matches("event: ").count() > 1 {
-                outside.answer.send(()).unwrap();
-                is_let_go = true;
+/// A stream that is read, and its text so far.
+struct Live {
+    response: Response,
+    text: String,
+}
+
+impl Live {
+    async fn more(&mut self) {
+        let chunk = self.response.chunk().await.unwrap().unwrap();
+        self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+
+    /// Reads on to an event. Returns what came before it.
+    async fn until(&mut self, event: &str) -> String {
+        loop {
+            if let Some(at) = self.text.find(event) {
+                return self.text[..at].to_owned();
             }
+            self.more().await;
         }
-        streamed
+    }
+}
+
+/// Lets the model tell all secrets in pieces, while somebody follows. Returns the stream.
+async fn is_clean_while_it_streams(reader: &Reader<'_>, outside: &Outside, session: &str) -> Live {
+    let path = format!("/v1/sessions/{session}/events?from=now");
+    let response = reader.request(Method::GET, &path).send().await.unwrap();
+    let text = String::new();
+    let mut live = Live { response, text };
+    let follows = async {
+        // The follower knows that the session is driven, so it misses no piece.
+        while live.text.matches("event: ").count() < 2 {
+            live.more().await;
+        }
+        outside.answer.send(()).unwrap();
+        live.until("event: finished").await
     };
     let (streamed, _) = tokio::join!(follows, reader.says(session, "Say all."));
     assert!(streamed.contains("event: piece"), "{streamed}");
-    is_clean("a live stream", streamed.as_bytes());
-    is_clean("a live stream", pieces(&streamed).as_bytes());
+    is_clean("a live stream", live.text.as_bytes());
+    is_clean("a live stream", pieces(&live.text).as_bytes());
+    live
 }
 
 /// Lets the session tell all secrets over each protocol, and begins a thread of AG-UI. Returns the id of a response.

@@ -1,7 +1,7 @@
 //! Streams: positions, last ids, kinds, masks, ends.
 
 use crate::world::{Caller, Frame, SCRIPT, World, desk, durable, whole};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
 use steersman::Steersman;
@@ -222,6 +222,17 @@ async fn secrets_are_masked_in_pieces_too_unless_the_token_may_see_them() {
     assert!(!turn.to_string().contains("lily"), "{turn}");
     let list = masked.get("/v1/sessions").await.is(200).to_string();
     assert!(!list.contains("lily"), "{list}");
+
+    // Each state is told once.
+    for (stream, seen) in streams.iter_mut().zip(&mut seen) {
+        let is_again = |frame: &Frame| frame.data["text"] == "Again?";
+        while !seen.iter().any(is_again) || seen.last().unwrap().event != "settled" {
+            seen.push(stream.next().await.unwrap());
+        }
+        let settled = seen.iter().filter(|frame| frame.event == "settled");
+        let states: Vec<&Json> = settled.map(|frame| &frame.data["status"]).collect();
+        assert_eq!(states, ["waits", "answered", "answered"]);
+    }
 }
 
 #[tokio::test]

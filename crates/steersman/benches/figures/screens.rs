@@ -278,13 +278,36 @@ fn long(table: &Table, size: Size, program: &Path, start: f64) {
     };
     let log = shown(&["log"]);
     let show = shown(&["show"]);
+    let args = ["show", &*id, "--store", store];
+    let first = median((0..size.of(11, 1)).map(|_| first_screen(program, &args)));
     let beside = format!(
-        "{} ms for `log`, {} ms for `--version`",
+        "the whole page {} ms, `log` {} ms, `--version` {} ms",
+        short(show),
         short(log),
         short(start)
     );
-    let figure = format!("`show` of {lines} lines");
-    table.row(&figure, show, " ms", Goal::AtMost(300.0), &beside);
+    let figure = format!("`show` of {lines} lines: the first {SCREEN} rows");
+    table.row(&figure, first, " ms", Goal::AtMost(300.0), &beside);
+}
+
+/// Rows of a small screen.
+const SCREEN: usize = 20;
+
+/// Runs the program, which must succeed; the milliseconds until it has printed a screen.
+fn first_screen(program: &Path, args: &[&str]) -> f64 {
+    let begun = Instant::now();
+    let mut command = Command::new(program);
+    let command = command.args(args).stdout(Stdio::piped());
+    let mut ran = command.stderr(Stdio::null()).spawn().expect("it starts");
+    let mut rows = BufReader::new(ran.stdout.take().expect("it is piped")).lines();
+    for _ in 0..SCREEN {
+        let row = rows.next().expect("there is a row");
+        row.expect("it writes");
+    }
+    let took = begun.elapsed().as_secs_f64() * 1e3;
+    rows.for_each(drop);
+    assert!(ran.wait().expect("it ends").success(), "{args:?}");
+    took
 }
 
 /// CPU time of a process, in seconds: its user and its system time.
