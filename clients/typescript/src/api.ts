@@ -778,7 +778,7 @@ export interface Start {
   /** Values of `config` that take precedence over those of the server. */
   config?: Record<string, unknown> | null | undefined;
   /** The name of the definition. */
-  definition?: string | null | undefined;
+  definition: string;
   /** The agent that begins. Without one it is the first entry of the definition. */
   entry?: string | null | undefined;
   /** Files that come with the arguments or the message. */
@@ -1903,7 +1903,7 @@ export class SessionsApi {
    * answer is the state in which the session settles within N seconds.
    */
   start(
-    body: Start = {},
+    body: Start,
     options: Pick<Options, "key" | "wait" | "signal"> = {},
   ): Promise<Turn | Started> {
     return this.send({

@@ -14,7 +14,7 @@
 
 use crate::cli::{Color, Global};
 use crate::error::{CommandError, Exit};
-use crate::remote::SERVER;
+use crate::remote::{SERVER, works_at_server};
 use crate::words::{relayed, screen, turns};
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
@@ -233,9 +233,23 @@ const DIVISIBLE: &str = "divisible";
 /// Adds the options for the store and the server to the commands in a text.
 pub(crate) fn here(text: &str) -> String {
     match OPTIONS.get() {
-        Some(options) => text.replace("steersman ", &format!("steersman {options}")),
+        Some(options) => with_options(text, options),
         None => text.to_owned(),
     }
+}
+
+/// Adds options to the commands in a text. A command that works on no server gets none if one is named, since it runs where the store is.
+fn with_options(text: &str, options: &str) -> String {
+    let mut parts = text.split("steersman ");
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let command = part.split(|c: char| !c.is_ascii_lowercase()).next();
+        let elsewhere = options.contains("--server ") && !command.is_some_and(works_at_server);
+        told.push_str("steersman ");
+        told.push_str(if elsewhere { "" } else { options });
+        told.push_str(part);
+    }
+    told
 }
 
 /// Quotes a text as one word for a shell.
@@ -488,7 +502,25 @@ pub(crate) fn cyan(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reader, bold, dim, red, typed};
+    use super::{Reader, bold, dim, red, typed, with_options};
+
+    #[test]
+    fn commands_name_the_server_where_they_work_on_it() {
+        let server = "--server http://x ";
+        let told = |text, options| with_options(text, options);
+        assert_eq!(
+            told("steersman show 1", server),
+            "steersman --server http://x show 1"
+        );
+        assert_eq!(
+            told("`steersman serve`, or `steersman pending`", server),
+            "`steersman serve`, or `steersman --server http://x pending`"
+        );
+        assert_eq!(
+            told("steersman token new", "--store s.db "),
+            "steersman --store s.db token new"
+        );
+    }
 
     #[test]
     fn wide_rows_go_on_below_their_last_column() {

@@ -9,6 +9,7 @@ use crate::words::operand;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 use steersman::views::screen::{Ask, ListAsk, ListScreen, Screen};
 use steersman_client::{
@@ -24,7 +25,7 @@ const TOKEN: &str = "STEERSMAN_TOKEN";
 pub(crate) const SERVER: &str = "STEERSMAN_SERVER";
 
 /// The address on which `serve` listens by itself.
-const HERE: &str = "http://127.0.0.1:7410";
+pub(crate) const HERE: &str = "http://127.0.0.1:7410";
 /// Time for which a request is sent again while no server answers.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Time for which a stream of events is opened again, such as while a server is started again.
@@ -78,6 +79,11 @@ const ALONE: &[&str] = &[
     "example_service",
 ];
 
+/// Returns true if a command works on a server.
+pub(crate) fn works_at_server(command: &str) -> bool {
+    AT_SERVER.contains(&command)
+}
+
 /// Refuses a command that does not work on a server, if one was named. A command that needs no sessions runs as always where only the
 /// environment names a server.
 pub(crate) fn fits(command: &str, global: &Global) -> Result<(), CommandError> {
@@ -86,7 +92,7 @@ pub(crate) fn fits(command: &str, global: &Global) -> Result<(), CommandError> {
     };
     let is_typed = std::env::var(SERVER).ok().as_deref() != Some(url);
     let is_alone = ALONE.contains(&command);
-    if AT_SERVER.contains(&command) || (is_alone && !is_typed) {
+    if works_at_server(command) || (is_alone && !is_typed) {
         return Ok(());
     }
     let command = command.replace('_', "-");
@@ -263,6 +269,9 @@ fn address(typed: &str) -> Result<(String, bool), CommandError> {
     Ok((url, is_here))
 }
 
+/// The file that the token was read from.
+static FROM: OnceLock<String> = OnceLock::new();
+
 /// Returns the token: that of the environment. For a server on this computer, also that of the file next to the store.
 fn token(global: &Global, is_here: bool) -> Result<String, CommandError> {
     if let Some(token) = std::env::var_os(TOKEN).filter(|token| !token.is_empty()) {
@@ -288,6 +297,7 @@ fn token(global: &Global, is_here: bool) -> Result<String, CommandError> {
         ))),
     };
     if let Some(token) = file.as_deref().map(read).transpose()?.flatten() {
+        let _ = FROM.set(file.as_deref().map_or_else(String::new, locate::shown));
         return Ok(token);
     }
     let place = file.map_or_else(String::new, |file| {
@@ -345,14 +355,21 @@ impl CommandError {
         let error = Self::new(exit, problem.detail.clone());
         match problem.code {
             Code::Token => error
-                .hint(format!("the token is that of {TOKEN}, otherwise that of `{TOKEN_FILE}` next to the store"))
+                .hint(match FROM.get() {
+                    Some(file) => {
+                        format!("it is that of `{file}`; {TOKEN} or --store names another")
+                    }
+                    None => format!("it is that of {TOKEN}"),
+                })
                 .hint("`steersman token new`, where the server runs, makes one"),
             Code::Memory => error.hint(format!(
                 "{} lists what there is",
                 operand("steersman memory")
             )),
             Code::Session => error.hint("`steersman sessions` lists those that there are"),
-            Code::Path => error.hint("this server is older than this program: use the same version"),
+            Code::Path => error
+                .hint("--server names the server alone, without a path such as `/v1`")
+                .hint("or this server is older than this program: use the same version"),
             _ => {
                 // Advice that names a route is for programs.
                 let help = problem.help.as_deref().unwrap_or_default().lines();

@@ -1187,8 +1187,7 @@ pub struct Start {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Map<String, Value>>,
     /// The name of the definition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub definition: Option<String>,
+    pub definition: String,
     /// The agent that begins. Without one it is the first entry of the definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,

@@ -79,7 +79,7 @@ impl Client {
     /// As [`Error`] says.
     pub async fn start(&self, definition: &str, message: &str) -> Result<Session, Error> {
         let start = Start {
-            definition: Some(definition.to_owned()),
+            definition: definition.to_owned(),
             message: Some(message.to_owned()),
             ..Start::default()
         };

@@ -9,6 +9,7 @@ use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,20 +17,40 @@ use steersman::machine::stored::ids::{Id, Line};
 use steersman::runtime::pending::PendingId;
 use steersman::runtime::trace::TraceParent;
 
-/// A JSON body. An empty body is an empty object.
+/// A body that is a JSON object. An empty body is an empty object.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
     type Rejection = Problem;
 
-    async fn from_request(mut request: Request, server: &Server) -> Result<Self, Problem> {
-        let limits = &server.options().limits;
-        if length(request.headers()).is_none() {
-            // Only a declared length takes one of the places for large bodies.
-            DefaultBodyLimit::max(limits.body).apply(&mut request);
+    async fn from_request(request: Request, server: &Server) -> Result<Self, Problem> {
+        let bytes = received(within(request, server), server).await?;
+        if bytes.trim_ascii_start().starts_with(b"[") {
+            // It would be read as the fields of the object, in their order.
+            let why = "the body is a list; an object is expected";
+            return Err(Problem::new(Code::Body, why));
         }
-        received(request, server).await.map(Self)
+        read(&bytes).map(Self)
     }
+}
+
+/// A body of any JSON.
+pub(crate) struct AnyJson(pub(crate) Value);
+
+impl FromRequest<Server> for AnyJson {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, server: &Server) -> Result<Self, Problem> {
+        read(&received(within(request, server), server).await?).map(Self)
+    }
+}
+
+/// Bounds a body whose length is not declared: only a declared length takes one of the places for large bodies.
+fn within(mut request: Request, server: &Server) -> Request {
+    if length(request.headers()).is_none() {
+        DefaultBodyLimit::max(server.options().limits.body).apply(&mut request);
+    }
+    request
 }
 
 /// The body of a request without a token, which is short: its sender is not known, so nobody's limits bound it.
@@ -43,11 +64,12 @@ impl<T: DeserializeOwned> FromRequest<Server> for Short<T> {
 
     async fn from_request(mut request: Request, server: &Server) -> Result<Self, Problem> {
         DefaultBodyLimit::max(SHORT).apply(&mut request);
-        received(request, server).await.map(Self)
+        read(&received(request, server).await?).map(Self)
     }
 }
 
-async fn received<T: DeserializeOwned>(request: Request, server: &Server) -> Result<T, Problem> {
+/// Returns a body that is declared as JSON.
+async fn received(request: Request, server: &Server) -> Result<Bytes, Problem> {
     let media = request.headers().get(header::CONTENT_TYPE).cloned();
     let bytes = Bytes::from_request(request, server).await;
     let bytes = bytes.map_err(|error| match error {
@@ -60,7 +82,7 @@ async fn received<T: DeserializeOwned>(request: Request, server: &Server) -> Res
         other => Problem::new(Code::Body, other.body_text()),
     })?;
     if bytes.is_empty() {
-        return read(b"{}");
+        return Ok(Bytes::from_static(b"{}"));
     }
     let media = media.as_ref().and_then(|value| value.to_str().ok());
     let media = media.map(|text| text.split(';').next().unwrap_or_default().trim());
@@ -68,7 +90,7 @@ async fn received<T: DeserializeOwned>(request: Request, server: &Server) -> Res
         let why = "the body is not declared as JSON";
         return Err(Problem::new(Code::Media, why).help("send `Content-Type: application/json`"));
     }
-    read(&bytes)
+    Ok(bytes)
 }
 
 /// Maximum number of values of a body: a small value takes many times its bytes in memory.
@@ -85,7 +107,28 @@ pub(crate) fn has_few_values(bytes: &[u8]) -> Result<(), Problem> {
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     has_few_values(bytes)?;
-    serde_json::from_slice(bytes).map_err(|error| Problem::new(Code::Body, error.to_string()))
+    serde_json::from_slice(bytes).map_err(|error| {
+        let why = in_words(&error.to_string());
+        Problem::new(Code::Body, why)
+            .help("GET /v1/openapi.json says what the body of each path has")
+    })
+}
+
+/// Returns an error of a reader without the words of its language: `expected an object` in place of `expected struct Start`.
+fn in_words(error: &str) -> String {
+    let mut words = error.split(' ');
+    let mut told = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "struct" | "map" if told.last() == Some(&"expected") => {
+                let ends = word != "map" && words.next().is_some_and(|name| name.ends_with(','));
+                told.extend(["an", if ends { "object," } else { "object" }]);
+            }
+            "unit" | "unit," => told.push("null"),
+            word => told.push(word),
+        }
+    }
+    told.join(" ")
 }
 
 /// Returns true if a JSON text has more values than this. Each but the first follows a mark of its own.
@@ -114,7 +157,13 @@ impl<T: DeserializeOwned> FromRequestParts<Server> for Params<T> {
 
     async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Self, Problem> {
         let query = Query::<T>::from_request_parts(parts, server).await;
-        let query = query.map_err(|error| Problem::new(Code::Query, error.body_text()))?;
+        let query = query.map_err(|error| {
+            let why = error.body_text();
+            let why = why
+                .strip_prefix("Failed to deserialize query string: ")
+                .unwrap_or(&why);
+            Problem::new(Code::Query, in_words(why))
+        })?;
         Ok(Self(query.0))
     }
 }
@@ -227,6 +276,20 @@ pub(crate) fn wrong(name: &str, why: impl Display) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_readers_have_no_words_of_their_language() {
+        let told = in_words("invalid type: string \"x\", expected struct Start at line 1 column 3");
+        assert_eq!(
+            told,
+            "invalid type: string \"x\", expected an object at line 1 column 3"
+        );
+        assert_eq!(
+            in_words("invalid type: map, expected unit"),
+            "invalid type: map, expected null"
+        );
+        assert_eq!(in_words("missing field `how`"), "missing field `how`");
+    }
 
     #[test]
     fn values_are_counted_and_not_what_texts_have() {

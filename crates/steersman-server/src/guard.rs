@@ -9,7 +9,7 @@ use crate::token::random;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
@@ -22,15 +22,35 @@ use steersman::machine::stored::ids::Name;
 /// Puts the guard around routes.
 pub(crate) fn around(routes: Router<Server>, server: &Server) -> Router<Server> {
     routes
-        .fallback(|| async {
-            Problem::new(Code::Path, "there is no such path").help("GET /v1/openapi.json lists all")
-        })
+        .fallback(nowhere)
         .method_not_allowed_fallback(|| async {
             Problem::new(Code::Method, "the path does not have this method")
+                .help("GET /v1/openapi.json lists the methods of each path")
         })
         .route_layer(from_fn_with_state(server.clone(), held))
         .layer(DefaultBodyLimit::max(server.options().limits.body))
         .layer(from_fn_with_state(server.clone(), guarded))
+}
+
+/// Paths of OpenAI's API under a base that is not ours.
+const OF_OPENAI: &[&str] = &[
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/models",
+    "/chat/completions",
+    "/responses",
+    "/models",
+];
+
+/// Answers a request for a path that is not there. A client of OpenAI reads only errors of its form.
+async fn nowhere(uri: Uri) -> Response {
+    let problem = Problem::new(Code::Path, "there is no such path");
+    if OF_OPENAI.contains(&uri.path()) {
+        let base = "the base URL of a client of OpenAI ends with `/openai/v1`";
+        return problem.help(base).openai_response();
+    }
+    let all = "GET /v1/openapi.json lists all";
+    problem.help(all).into_response()
 }
 
 /// The name of the token of a request, for the log.

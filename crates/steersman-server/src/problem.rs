@@ -175,6 +175,7 @@ impl Problem {
             Code::Session,
             format!("there is no session `{}`", short(id)),
         )
+        .help("GET /v1/sessions lists them; a path has the whole id, which `GET /v1/sessions?prefix=` finds by its first letters")
     }
 
     /// Returns the answer about a branch that does not exist.

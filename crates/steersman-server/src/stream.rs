@@ -48,9 +48,20 @@ pub(crate) fn position(
     match last_id.or(from) {
         None | Some("start") => Ok(Cursor::START),
         Some("now") => Ok(info.head.into()),
-        Some(text) => text
-            .parse()
-            .map_err(|error: steersman::CursorError| Problem::new(Code::Cursor, error.to_string())),
+        Some(text) => {
+            let cursor: Cursor = text.parse().map_err(|error: steersman::CursorError| {
+                Problem::new(Code::Cursor, error.to_string())
+            })?;
+            if cursor.line() > info.head {
+                let why = format!(
+                    "`{text}` is behind the end of the session, whose last line is {}",
+                    info.head
+                );
+                return Err(Problem::new(Code::Cursor, why)
+                    .help("`from=start` begins at its first line, `from=now` at its end"));
+            }
+            Ok(cursor)
+        }
     }
 }
 

@@ -123,7 +123,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// The statuses of sessions.
-const STATUSES: &[&str] = &[
+pub const STATUSES: &[&str] = &[
     "running",
     "interrupted",
     "answered",

@@ -78,6 +78,8 @@ pub struct Story {
     whole: BTreeSet<Id>,
     /// The rows that were withheld, by line, each with the line before it.
     untold: BTreeMap<Line, (Line, Vec<Row>)>,
+    /// The process that owned the session last.
+    owner: Option<Name>,
     now: Time,
     /// True if the story also shows the values that routers read.
     verbose: bool,

@@ -3834,10 +3834,10 @@ class Sessions:
     def start(
         self,
         *,
+        definition: str,
         args: dict[str, Any] | None = None,
         as_: str | None = None,
         config: dict[str, Any] | None = None,
-        definition: str | None = None,
         entry: str | None = None,
         files: List[File] | None = None,
         key: str | None = None,
@@ -3851,10 +3851,10 @@ class Sessions:
         Under an idempotency key the session has an id that follows from the key, so that a repetition finds it. With `Prefer: wait=N` the
         answer is the state in which the session settles within N seconds.
 
+        definition: The name of the definition.
         args: Arguments for the parameters of the agent that begins.
         as_: The role in which the message is said.
         config: Values of `config` that take precedence over those of the server.
-        definition: The name of the definition.
         entry: The agent that begins. Without one it is the first entry of the definition.
         files: Files that come with the arguments or the message.
         key: The key by which events find the session. One session of a definition has it.
@@ -3868,10 +3868,10 @@ class Sessions:
             path("/v1/sessions"),
             body=given(
                 {
+                    "definition": definition,
                     "args": args,
                     "as": as_,
                     "config": config,
-                    "definition": definition,
                     "entry": entry,
                     "files": files,
                     "key": key,
@@ -4109,10 +4109,10 @@ class AsyncSessions:
     async def start(
         self,
         *,
+        definition: str,
         args: dict[str, Any] | None = None,
         as_: str | None = None,
         config: dict[str, Any] | None = None,
-        definition: str | None = None,
         entry: str | None = None,
         files: List[File] | None = None,
         key: str | None = None,
@@ -4126,10 +4126,10 @@ class AsyncSessions:
         Under an idempotency key the session has an id that follows from the key, so that a repetition finds it. With `Prefer: wait=N` the
         answer is the state in which the session settles within N seconds.
 
+        definition: The name of the definition.
         args: Arguments for the parameters of the agent that begins.
         as_: The role in which the message is said.
         config: Values of `config` that take precedence over those of the server.
-        definition: The name of the definition.
         entry: The agent that begins. Without one it is the first entry of the definition.
         files: Files that come with the arguments or the message.
         key: The key by which events find the session. One session of a definition has it.
@@ -4143,10 +4143,10 @@ class AsyncSessions:
             path("/v1/sessions"),
             body=given(
                 {
+                    "definition": definition,
                     "args": args,
                     "as": as_,
                     "config": config,
-                    "definition": definition,
                     "entry": entry,
                     "files": files,
                     "key": key,

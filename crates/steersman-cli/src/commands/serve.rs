@@ -71,7 +71,7 @@ mod with_server {
     use crate::locate;
     use crate::place::Place;
     use crate::printer::{dim, yellow};
-    use crate::remote::TOKEN_FILE;
+    use crate::remote::{HERE, TOKEN_FILE};
     use crate::words::count;
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     use serde_json::json;
@@ -138,6 +138,7 @@ mod with_server {
         let console = console(&args)?;
         let paths = paths(&args.definitions);
         let definitions = read(&paths, printer)?;
+        unset(&definitions, printer);
         let mut signals = Signals::listen()?;
         let metrics = args.metrics.map(|address| (address, Metrics::new()));
         let tap = metrics.clone().map(|(_, metrics)| metrics as Arc<dyn Tap>);
@@ -311,7 +312,16 @@ mod with_server {
             return Ok(());
         }
         printer.talk(format!("Console: http://{address}/"));
-        printer.next("steersman ui", "opens it in a browser");
+        // A store in memory has no file that holds a token.
+        if crate::store::folder(&place.file)?.is_some() {
+            let at = format!("http://{address}");
+            let command = if at == HERE {
+                "steersman ui".to_owned()
+            } else {
+                format!("steersman --server {at} ui")
+            };
+            printer.next(&command, "opens it in a browser");
+        }
         if !args.open {
             return Ok(());
         }
@@ -345,6 +355,22 @@ mod with_server {
         let read = networks.iter().map(|text| text.parse::<Reachable>());
         read.collect::<Result<Reach, String>>()
             .map_err(|why| CommandError::usage(format!("--webhooks-may-reach: {why}")))
+    }
+
+    /// Warns of values without which no session of a definition can begin: the clients of the server cannot set them.
+    fn unset(definitions: &[Network], printer: &Printer) {
+        for network in definitions {
+            let config = network.checked().config.iter();
+            for (name, config) in config.filter(|(_, config)| config.default.is_none()) {
+                let Some(env) = &config.env else { continue };
+                if std::env::var_os(&**env).is_none() {
+                    let of = network.name();
+                    printer.complain(yellow(&format!(
+                        "warning: no session of `{of}` can begin, because `config.{name}` has no value: set {env}"
+                    )));
+                }
+            }
+        }
     }
 
     /// Returns the definitions to serve: those that were named, otherwise the one here.

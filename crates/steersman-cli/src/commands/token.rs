@@ -26,7 +26,7 @@ pub(crate) struct TokenArgs {
 enum TokenAct {
     /// Make a token, and print it. It cannot be printed again.
     New {
-        /// The permissions, separated by commas: read, context, write, decide, operate, time, memory, admin.
+        /// The permissions, separated by commas: read, context, write, decide, operate, time, memory, events, admin.
         #[arg(
             long,
             value_name = "WHAT",

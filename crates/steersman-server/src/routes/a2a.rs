@@ -4,7 +4,7 @@
 mod list;
 mod message;
 
-use crate::ask::{Asked, At, Body};
+use crate::ask::{AnyJson, Asked, At};
 use crate::caller::Caller;
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
@@ -176,11 +176,11 @@ async fn call(
     asked: Asked,
     At(definition): At<String>,
     headers: HeaderMap,
-    body: Result<Body<Value>, Problem>,
+    body: Result<AnyJson, Problem>,
 ) -> Result<Response, Problem> {
     let network = caller.definition(&definition)?;
     let body = match body {
-        Ok(Body(body)) => body,
+        Ok(AnyJson(body)) => body,
         Err(problem) if problem.code() == Code::Body.told().0 => {
             let told = error(&Value::Null, Fault::Parse, &problem.sentence());
             return Ok(Json(told).into_response());

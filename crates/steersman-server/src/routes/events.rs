@@ -1,6 +1,6 @@
 //! Events: the stream of a session, and events from outside.
 
-use crate::ask::{At, Body, Params};
+use crate::ask::{At, Body, Params, wrong};
 use crate::caller::Caller;
 use crate::openapi::{Events, Problems};
 use crate::problem::{Code, Problem};
@@ -11,10 +11,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use steersman::runtime::engine::EngineError;
 use steersman::runtime::store::StoreError;
 use steersman::views::filter::{self, Filter};
-use steersman::{Error, Sent};
+use steersman::{Error, EventKind, Sent};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -73,9 +74,20 @@ async fn follow(
         Some(_) => return Err(Problem::new(Code::Query, "`until` is `settled`")),
     };
     let kinds = follow.kinds.iter().flat_map(|all| all.split(','));
+    let kinds: BTreeSet<String> = kinds.map(|kind| kind.trim().to_owned()).collect();
+    if let Some(kind) = kinds
+        .iter()
+        .find(|kind| !EventKind::WORDS.contains(&&***kind))
+    {
+        let why = format!(
+            "there are no events of kind `{kind}`; there are: {}",
+            EventKind::WORDS.join(", ")
+        );
+        return Err(wrong("kinds", why));
+    }
     let wanted = stream::Wanted {
         from,
-        kinds: kinds.map(|kind| kind.trim().to_owned()).collect(),
+        kinds,
         branch: follow.branch,
         until_settled,
     };

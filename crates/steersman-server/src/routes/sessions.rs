@@ -20,7 +20,7 @@ use std::sync::Arc;
 use steersman::machine::stored::ids::{Id, Line, Name, Time};
 use steersman::runtime::inbox::Wanted;
 use steersman::views::cause::Reason;
-use steersman::views::filter::{self, Filter};
+use steersman::views::filter::{self, Filter, STATUSES};
 use steersman::views::list::SessionRow;
 use steersman::{Act, By, Network, PendingKind, SessionInfo, SessionQuery, StartOptions};
 use tokio::time::Instant;
@@ -41,6 +41,7 @@ pub(super) fn routes(limits: &Limits) -> OpenApiRouter<Server> {
 #[serde(deny_unknown_fields, default)]
 struct Start {
     /// The name of the definition.
+    #[schema(required)]
     definition: String,
     /// The agent that begins. Without one it is the first entry of the definition.
     entry: Option<String>,
@@ -93,6 +94,15 @@ async fn start(
     Body(start): Body<Start>,
 ) -> Result<Response, Problem> {
     caller.needs(Permission::Write)?;
+    if start.definition.is_empty() {
+        let why = "`definition` is missing: the name of the definition that begins";
+        return Err(Problem::new(Code::Body, why).help("GET /v1/definitions lists them"));
+    }
+    if start.message.as_deref() == Some("") && start.files.is_empty() {
+        let why =
+            "`message` is empty, and there are no files; leave it out to begin without a message";
+        return Err(Problem::new(Code::Body, why));
+    }
     let network = caller.definition(&start.definition)?;
     let by = caller.by(start.role.as_deref())?;
     Caller::may_configure(network.checked(), start.config.keys())?;
@@ -192,15 +202,21 @@ async fn list(caller: Caller, Params(which): Params<Which>) -> Result<Json<Value
     let most = rows(which.limit)?;
     let label = which.label.as_deref().map(label_of).transpose()?;
     let filter = Filter::parse(which.filter.as_deref())?;
+    let status = which.status.iter().flat_map(|all| all.split(','));
+    let status: Vec<&str> = status.map(str::trim).collect();
+    if let Some(word) = status.iter().find(|word| !STATUSES.contains(*word)) {
+        let why = format!(
+            "no session has the status `{word}`; there are: {}",
+            STATUSES.join(", ")
+        );
+        return Err(wrong("status", why));
+    }
     let query = SessionQuery {
         network: which.definition.as_deref().map(Into::into),
         key: which.key.as_deref().map(Into::into),
         label,
         prefix: which.prefix.clone(),
-        status: (which.status.iter())
-            .flat_map(|all| all.split(','))
-            .map(Into::into)
-            .collect(),
+        status: status.into_iter().map(Into::into).collect(),
         after: which.after.as_deref().map(after).transpose()?,
         ..SessionQuery::default()
     };

@@ -340,6 +340,77 @@ async fn bodies_and_queries_that_do_not_fit_are_refused_with_a_sentence() {
         .fails(400, "body");
 }
 
+/// Mistakes that would otherwise be carried out as something else, or wait for ever.
+#[tokio::test]
+async fn mistakes_are_told_in_the_words_of_the_client() {
+    let world = World::new("desk: [ One. ]").await;
+    let all = world.all("").await;
+    let session = all.start("Hello.").await;
+    let place = format!("/v1/sessions/{session}");
+    let asks: &[(&str, &str, &str)] = &[
+        (
+            "/v1/sessions?status=anwsered",
+            "query",
+            "no session has the status `anwsered`",
+        ),
+        (
+            "PLACE/events?kinds=sayd",
+            "query",
+            "there are no events of kind `sayd`",
+        ),
+        (
+            "PLACE/events?from=9999.9&until=settled",
+            "cursor",
+            "behind the end of the session",
+        ),
+        ("/v1/sessions?limit=x", "query", "limit: invalid digit"),
+    ];
+    for (path, code, why) in asks {
+        let answer = all.get(&path.replace("PLACE", &place)).await;
+        let told = answer.fails(400, code);
+        assert!(
+            told.contains(why) && !told.contains("deserialize"),
+            "{path}: {told}"
+        );
+    }
+    let acts = [
+        (
+            "/v1/sessions",
+            json!(["desk", null, "Hello."]),
+            "the body is a list",
+        ),
+        ("/v1/sessions", json!([]), "the body is a list"),
+        ("/v1/sessions", json!({}), "`definition` is missing"),
+        (
+            "/v1/sessions",
+            json!({ "definition": "desk", "message": "" }),
+            "`message` is empty",
+        ),
+        ("/v1/sessions", json!("desk"), "expected an object"),
+        ("PLACE/messages", json!(["Hello."]), "the body is a list"),
+    ];
+    for (path, body, why) in acts {
+        let answer = all.post(&path.replace("PLACE", &place), body.clone()).await;
+        let told = answer.fails(400, "body");
+        assert!(
+            told.contains(why) && !told.contains("struct"),
+            "{body}: {told}"
+        );
+    }
+    let begun = all.get("/v1/sessions").await.is(200);
+    assert_eq!(begun["items"].as_array().unwrap().len(), 1, "{begun:#}");
+    // A path has a whole id, and who has only its beginning is told how to find it.
+    let short = all.get(&format!("/v1/sessions/{}", &session[..6])).await;
+    let help = short.json["help"].as_str().unwrap().to_owned();
+    short.fails(404, "session");
+    assert!(help.contains("?prefix="), "{help}");
+    // A client of OpenAI with another base reads an error of its own form.
+    let slip = all.post("/v1/chat/completions", json!({})).await;
+    assert_eq!(slip.status, 404);
+    let why = slip.json["error"]["message"].as_str().unwrap();
+    assert!(why.contains("ends with `/openai/v1`"), "{why}");
+}
+
 #[tokio::test]
 async fn the_log_of_requests_has_no_texts() {
     let told = Arc::new(Mutex::new(Vec::new()));

@@ -656,3 +656,79 @@ pub enum SaidPart {
         hash: String,
     },
 }
+
+impl EventKind {
+    /// The words of all kinds, as JSON has them.
+    pub const WORDS: &[&str] = &[
+        "heard",
+        "earlier",
+        "piece",
+        "reasoning",
+        "arguments",
+        "withdrawn",
+        "said",
+        "draft",
+        "entered",
+        "mode",
+        "called",
+        "routed",
+        "summary",
+        "state",
+        "label",
+        "used",
+        "bound",
+        "owner",
+        "accepted",
+        "refused",
+        "began",
+        "attempt",
+        "probed",
+        "reached",
+        "stepped",
+        "progress",
+        "ended",
+        "artifact",
+        "asked",
+        "decided",
+        "finished",
+        "branch",
+        "branch_ended",
+        "superseded",
+        "adopted",
+        "listed",
+        "would_ask",
+        "current",
+        "searched",
+        "paused",
+        "held",
+        "store_accepted",
+        "settled",
+        "skipped",
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_word() {
+        let source = include_str!("kind.rs");
+        let (_, kinds) = source.split_once("pub enum EventKind {\n").unwrap();
+        let (kinds, _) = kinds.split_once("\n}\n").unwrap();
+        let kinds = kinds.lines().filter_map(|line| line.strip_prefix("    "));
+        let kinds = kinds.filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()));
+        let words = kinds.map(|line| {
+            let name = line.split(|c: char| !c.is_alphanumeric()).next().unwrap();
+            let mut word = String::new();
+            for letter in name.chars() {
+                if letter.is_uppercase() && !word.is_empty() {
+                    word.push('_');
+                }
+                word.extend(letter.to_lowercase());
+            }
+            word
+        });
+        assert_eq!(words.collect::<Vec<_>>(), EventKind::WORDS);
+    }
+}

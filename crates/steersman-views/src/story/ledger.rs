@@ -21,7 +21,8 @@ impl Story {
         let told = self
             .of_effect(line, entry, texts)
             .or_else(|| self.of_session(line, entry, texts));
-        if matches!(entry, LedgerEntry::Claimed { .. }) {
+        if let LedgerEntry::Claimed { owner, .. } = entry {
+            self.owner = Some(owner.clone());
             // Tools that ran when the previous owner died may run again, so their start time is not known.
             let tool = |call: &Id| self.calls.get(call).map(|opened| &opened.target);
             let ran = |call: &Id| matches!(tool(call), Some(Target::Tool(_)));
@@ -219,12 +220,19 @@ impl Story {
                 Tone::Engine,
             ),
             LedgerEntry::Unbelievable { input, output, .. } => unbelievable(*input, *output),
-            LedgerEntry::Claimed { epoch, .. } if *epoch > 1 => (
-                String::new(),
-                format!("a new process took over; its lines begin at {}", line.n),
-                format!("owner {epoch}"),
-                Tone::Engine,
-            ),
+            LedgerEntry::Claimed { epoch, owner, .. } if *epoch > 1 => {
+                let who = if self.owner.as_ref() == Some(owner) {
+                    "taken up again"
+                } else {
+                    "a new process took over"
+                };
+                (
+                    String::new(),
+                    format!("{who}; its lines begin at {}", line.n),
+                    format!("owner {epoch}"),
+                    Tone::Engine,
+                )
+            }
             LedgerEntry::Claimed { .. }
             | LedgerEntry::Accepted { .. }
             | LedgerEntry::Escrow { .. }

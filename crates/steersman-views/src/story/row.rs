@@ -57,7 +57,7 @@ impl Row {
             .saturating_add(next.owners.unwrap_or(1));
         *self = Self {
             text: format!(
-                "{owners} new processes took over; the last begins at {}",
+                "taken up {owners} times; the last lines begin at {}",
                 next.line
             ),
             owners: Some(owners),

@@ -368,4 +368,6 @@ async fn a_long_session_has_a_beginning_that_is_that_of_its_whole_page() {
     let rows = |screen: &ShowScreen| format!("{:?}", screen.story[0].told.first);
     assert_eq!(rows(&first), rows(&whole));
     assert!(first.story[0].told.last.is_empty());
+    // It was one process all the time.
+    assert!(rows(&whole).contains("taken up again"));
 }
