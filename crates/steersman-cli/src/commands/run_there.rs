@@ -54,7 +54,7 @@ async fn begin(
     let start = Start {
         role: args.role.clone(),
         config: (!config.is_empty()).then_some(config),
-        definition: Some(definition(remote, args.definition.as_deref()).await?),
+        definition: definition(remote, args.definition.as_deref()).await?,
         entry: args.entry.clone(),
         files: files(&contents),
         message: Some(input),
