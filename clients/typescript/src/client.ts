@@ -51,7 +51,7 @@ export class Client {
   }
 
   /** Starts a session of a definition. */
-  async start(definition: string, message?: string, more: Start & { idempotencyKey?: string } = {}): Promise<Session> {
+  async start(definition: string, message?: string, more: Omit<Start, "definition" | "message"> & { idempotencyKey?: string } = {}): Promise<Session> {
     // `key` is the field of the body, which events find the session by; `idempotencyKey` is that of the request.
     const { idempotencyKey, ...start } = more;
     const started = await this.api.sessions.start({ ...start, definition, message }, { key: idempotencyKey });

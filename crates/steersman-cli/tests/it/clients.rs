@@ -181,7 +181,7 @@ mod rust_client {
 
     async fn start(client: &Client, message: &str) -> Result<String, Error> {
         let start = Start {
-            definition: Some("desk".to_owned()),
+            definition: "desk".to_owned(),
             message: Some(message.to_owned()),
             ..Start::default()
         };
