@@ -7,7 +7,7 @@ use crate::problem::{Code, Problem};
 use crate::token;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use steersman::machine::network as checked;
@@ -28,6 +28,8 @@ pub(crate) struct Caller {
     pub(crate) token: Arc<Token>,
     /// The version of the store when the request began.
     pub(crate) version: Option<u64>,
+    /// The address under which the client reached the server; `None` without HTTP.
+    at: Option<Arc<str>>,
     held: Held,
 }
 
@@ -50,9 +52,29 @@ impl FromRequestParts<Server> for Caller {
             server: server.clone(),
             token,
             version,
+            at: Some(at(&parts.headers).into()),
             held,
         })
     }
+}
+
+impl Caller {
+    /// Returns the address of a session in the console, if there is a console.
+    pub(crate) fn page(&self, session: &str) -> Option<String> {
+        self.server.options().console.as_ref()?;
+        Some(format!("{}/#/s/{session}", self.at.as_ref()?))
+    }
+}
+
+/// The header in which a proxy says how it was reached.
+const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Returns the address under which the client reached the server.
+pub(crate) fn at(headers: &HeaderMap) -> String {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let scheme = text(FORWARDED).filter(|scheme| *scheme == "https");
+    let host = text(header::HOST).unwrap_or("localhost");
+    format!("{}://{host}", scheme.unwrap_or("http"))
 }
 
 /// Returns the length of a body, if the request declares it.
@@ -144,6 +166,7 @@ impl Caller {
             server: server.clone(),
             token,
             version: None,
+            at: None,
             held,
         })
     }

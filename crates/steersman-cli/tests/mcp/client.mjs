@@ -54,7 +54,8 @@ for (const kind of ["http", "process"]) {
   client = await connected(kind, {});
   const asks = await call({ message: "Send 150 to Anna." });
   assert.equal(asks.turn, "asks");
-  assert.match(asks.questions[0].decide, /^steersman approve .* --as supervisor$/);
+  const place = kind === "http" ? /^http:.*\/#\/s\/.*\/q\// : /^steersman approve .* --as supervisor$/;
+  assert.match(asks.questions[0].decide, place);
   const still = await call({ session: asks.session });
   assert.deepEqual(still.questions, asks.questions);
   await client.close();

@@ -17,6 +17,8 @@ pub(crate) struct Form {
     pub(crate) line: Line,
     /// Roles in which the client may decide.
     pub(crate) roles: Vec<Name>,
+    /// The address of the session in the console, if there is one.
+    pub(crate) page: Option<String>,
     /// The address of the session at the server, under which its artifacts are.
     pub(crate) at: String,
 }
@@ -320,10 +322,10 @@ impl Task {
                 "arguments": open.arguments,
                 "options": open.options,
                 "reply": answer,
-                "decide": open.address(&self.form.session).filter(|_| !by_text),
+                "decide": open.address(&self.form.session, self.form.page.as_deref()).filter(|_| !by_text),
             });
             [
-                json!({ "text": question(open, &self.form.session, by_text) }),
+                json!({ "text": question(open, &self.form.session, self.form.page.as_deref(), by_text) }),
                 json!({ "data": data }),
             ]
         });

@@ -69,6 +69,8 @@ pub(crate) struct Form {
     pub(crate) network: Arc<Network>,
     /// Roles in which the client may decide.
     pub(crate) roles: Vec<Name>,
+    /// The address of the session in the console, if there is one.
+    pub(crate) page: Option<String>,
     /// True if the client may have an incomplete copy of the conversation: then the whole is told first.
     pub(crate) attached: bool,
 }

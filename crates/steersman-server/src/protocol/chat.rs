@@ -31,6 +31,8 @@ pub(crate) struct Form {
     pub(crate) functions: Functions,
     /// Roles in which the client may decide.
     pub(crate) roles: Vec<Name>,
+    /// The address of the session in the console, if there is one.
+    pub(crate) page: Option<String>,
     /// True if the stream ends with the usage.
     pub(crate) usage: bool,
 }
@@ -188,7 +190,10 @@ impl Chat {
             let by_text = open.kind == PendingKind::Question
                 && is_only
                 && open.role(&self.form.roles).is_some();
-            self.paragraph(&question(open, &self.form.session, by_text), chunks);
+            self.paragraph(
+                &question(open, &self.form.session, self.form.page.as_deref(), by_text),
+                chunks,
+            );
         }
         for (index, call) in calls.iter().enumerate() {
             let mut call = call.clone();
@@ -260,7 +265,7 @@ fn call(open: &Open, function: &str) -> Json {
 }
 
 /// Returns a question as text. `by_text` says that the next message of the client answers it.
-pub(super) fn question(open: &Open, session: &str, by_text: bool) -> String {
+pub(super) fn question(open: &Open, session: &str, page: Option<&str>, by_text: bool) -> String {
     let mut text = open.text.clone();
     if open.kind != PendingKind::Question
         && let Some(tool) = &open.tool
@@ -270,8 +275,11 @@ pub(super) fn question(open: &Open, session: &str, by_text: bool) -> String {
     if !open.options.is_empty() {
         text = format!("{text}\n({})", open.options.join(", "));
     }
-    match open.address(session) {
-        Some(address) if !by_text => format!("{text}\nIt is decided with: {address}"),
+    match open.address(session, page) {
+        Some(address) if !by_text => {
+            let how = if page.is_some() { "at" } else { "with" };
+            format!("{text}\nIt is decided {how}: {address}")
+        }
         _ => text,
     }
 }

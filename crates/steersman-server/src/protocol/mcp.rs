@@ -20,6 +20,8 @@ pub(crate) struct Form {
     pub(crate) session: Arc<str>,
     /// Roles in which the client may decide.
     pub(crate) roles: Vec<Name>,
+    /// The address of the session in the console, if there is one.
+    pub(crate) page: Option<String>,
 }
 
 /// A turn as the call of a tool.
@@ -209,7 +211,7 @@ impl Form {
         let is_only = open.iter().filter(mine).count() == 1;
         let by_text = |open: &Open| is_only && mine(&open);
         for open in open {
-            let text = question(open, &self.session, by_text(open));
+            let text = question(open, &self.session, self.page.as_deref(), by_text(open));
             texts.push(if turn == "waits" {
                 format!("The session waits for: {text}")
             } else if by_text(open) {
@@ -227,7 +229,7 @@ impl Form {
                 "tool": open.tool,
                 "arguments": open.arguments,
                 "options": open.options,
-                "decide": open.address(&self.session).filter(|_| !by_text(open)),
+                "decide": open.address(&self.session, self.page.as_deref()).filter(|_| !by_text(open)),
             })
         });
         let text = texts.join("\n\n");

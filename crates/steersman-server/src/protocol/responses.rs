@@ -28,6 +28,8 @@ pub(crate) struct Form {
     pub(crate) definition: Name,
     /// Roles in which the client may decide.
     pub(crate) roles: Vec<Name>,
+    /// The address of the session in the console, if there is one.
+    pub(crate) page: Option<String>,
 }
 
 /// A text that streams: its item, and what was told of it.
@@ -302,7 +304,7 @@ impl Responses {
                 "arguments": arguments.to_string(), "status": "completed",
             })
         } else {
-            let text = question(open, &self.form.session, false);
+            let text = question(open, &self.form.session, self.form.page.as_deref(), false);
             self.opens(sent);
             self.writes(&text, sent);
             self.closes(&text, sent);

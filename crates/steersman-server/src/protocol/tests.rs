@@ -168,6 +168,7 @@ fn chat() -> Chat {
         model: "desk".to_owned(),
         functions: Functions::default(),
         roles: Vec::new(),
+        page: None,
         usage: true,
     };
     Chat::new(form, turn())
@@ -180,6 +181,7 @@ fn response() -> Responses {
         model: "desk".to_owned(),
         definition: "desk".into(),
         roles: Vec::new(),
+        page: None,
     };
     Responses::new(form, turn())
 }
@@ -188,6 +190,7 @@ fn call() -> Call {
     let form = CallForm {
         session: "s".into(),
         roles: Vec::new(),
+        page: None,
     };
     Call::new(form, turn())
 }
@@ -390,6 +393,7 @@ fn task() -> Task {
         session: "s".into(),
         line: LINE,
         roles: Vec::new(),
+        page: None,
         at: "http://here/v1/sessions/s".to_owned(),
     };
     Task::new(form, turn())

@@ -169,8 +169,8 @@ impl Open {
         )
     }
 
-    /// Returns the sentence that says how to answer it from elsewhere.
-    pub(crate) fn address(&self, session: &str) -> Option<String> {
+    /// Returns the way to answer it from elsewhere: its page in the console, which is that of its session and its id, otherwise a command.
+    pub(crate) fn address(&self, session: &str, page: Option<&str>) -> Option<String> {
         let (command, more) = match self.kind {
             PendingKind::Approval | PendingKind::Budget | PendingKind::Repeat => ("approve", ""),
             PendingKind::Question => ("answer", " \"...\""),
@@ -178,6 +178,9 @@ impl Open {
             PendingKind::Doubt => ("resolve", ""),
             _ => return None,
         };
+        if let Some(page) = page {
+            return Some(format!("{page}/q/{}", self.id));
+        }
         let role = self.roles.iter().find(|role| ***role != *"any");
         let role = role.filter(|role| ***role != *"user");
         let role = role.map_or_else(String::new, |role| format!(" --as {role}"));

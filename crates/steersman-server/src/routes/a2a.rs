@@ -5,7 +5,7 @@ mod list;
 mod message;
 
 use crate::ask::{AnyJson, Asked, At};
-use crate::caller::Caller;
+use crate::caller::{Caller, at};
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
 use crate::protocol::a2a::{Form, Task};
@@ -13,7 +13,7 @@ use crate::protocol::turn::A2A;
 use crate::{Permission, Server};
 use axum::Json;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName};
 use axum::response::sse::Event as Frame;
 use axum::response::{IntoResponse, Response};
 use futures::stream;
@@ -34,8 +34,6 @@ use utoipa_axum::routes;
 const VERSION: &str = "1.0";
 /// The header that names it.
 const VERSION_HEADER: HeaderName = HeaderName::from_static("a2a-version");
-/// The header in which a proxy says how it was reached.
-const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 pub(super) fn routes(limits: &crate::Limits) -> OpenApiRouter<Server> {
     OpenApiRouter::new()
@@ -218,14 +216,6 @@ async fn call(
     }
 }
 
-/// Returns the address under which the client reached the server.
-fn at(headers: &HeaderMap) -> String {
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let scheme = text(FORWARDED).filter(|scheme| *scheme == "https");
-    let host = text(header::HOST).unwrap_or("localhost");
-    format!("{}://{host}", scheme.unwrap_or("http"))
-}
-
 /// A definition as an agent, for one call.
 struct Agent {
     /// The address of the server.
@@ -286,6 +276,7 @@ impl Agent {
             session: session.clone(),
             line,
             roles: self.caller.deciding(),
+            page: self.caller.page(session),
             at: format!("{}/v1/sessions/{session}", self.at),
         };
         Ok(Task::new(

@@ -382,3 +382,58 @@ async fn a_question_in_a_list_names_its_definition() {
         assert_eq!(found["items"][0]["network"], "desk", "{found:#}");
     }
 }
+
+/// A protocol hands out the page of a question to a client that may not decide it; `x-forwarded-proto` says how the client came.
+#[tokio::test]
+async fn each_protocol_hands_out_the_page_where_people_decide() {
+    let world = world(Some(Console::Embedded)).await;
+    let clerk = NewToken {
+        allows: vec![Permission::Read, Permission::Write],
+        ..whole("")
+    };
+    let clerk = world.with(world.token(clerk).await);
+    let broken = "My kettle is broken.";
+    let message = json!([{ "id": "m", "role": "user", "content": broken }]);
+    let chat = json!({ "model": "desk", "messages": [{ "role": "user", "content": broken }] });
+    let response = json!({ "model": "desk", "input": broken });
+    let parts = json!([{ "text": broken }]);
+    let task = json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": parts } });
+    let task = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": task });
+    let run = json!({
+        "threadId": "t", "runId": "r", "messages": message, "tools": [], "context": [], "state": {}, "forwardedProps": {},
+    });
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": "desk", "arguments": { "message": broken }, "_meta": meta });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    for (path, body) in [
+        ("/openai/v1/chat/completions", chat),
+        ("/openai/v1/responses", response),
+        ("/a2a/desk", task),
+        ("/agui/desk", run),
+        ("/mcp", call),
+    ] {
+        let request = clerk.request(Method::POST, path).json(&body);
+        let request = request.header("a2a-version", "1.0");
+        let request = request.header("accept", "application/json, text/event-stream");
+        let request = request.header("mcp-protocol-version", "2026-07-28");
+        let request = request.header("mcp-method", "tools/call");
+        let request = request.header("mcp-name", "desk");
+        let request = request.header("x-forwarded-proto", "https");
+        let answer = request.send().await.unwrap();
+        let text = answer.text().await.unwrap();
+        let page = format!("{}/#/s/", world.at.replace("http://", "https://"));
+        let at = text.find(&page).unwrap_or_else(|| panic!("{path}: {text}"));
+        let page: String = (text[at..].chars())
+            .take_while(|c| c.is_ascii_alphanumeric() || "/:#.@".contains(*c))
+            .collect();
+        let (session, question) = page.rsplit_once("/q/").expect(&page);
+        let session = session.rsplit_once('/').unwrap().1;
+        let all = world.all("").await;
+        assert_eq!(all.question(session).await.replace("%40", "@"), question);
+        assert!(!text.contains("steersman approve"), "{path}: {text}");
+    }
+}

@@ -113,8 +113,9 @@ impl Agui {
     /// Returns a question of others, or an event or time that is awaited.
     fn waited(&self, open: &Open) -> Json {
         let mut item = json!({ "kind": open.kind.word(), "text": open.text, "roles": open.roles });
-        if let Some(command) = open.address(&self.form.session) {
-            item["command"] = command.into();
+        let page = self.form.page.as_deref();
+        if let Some(address) = open.address(&self.form.session, page) {
+            item[way(page)] = address.into();
         }
         item
     }
@@ -136,7 +137,10 @@ impl Agui {
             json!({ "id": open.id.to_string(), "reason": reason, "message": open.text });
         match self.schema(open) {
             Some(schema) => interrupt["responseSchema"] = schema,
-            None => about["command"] = json!(open.address(&self.form.session)),
+            None => {
+                let page = self.form.page.as_deref();
+                about[way(page)] = json!(open.address(&self.form.session, page));
+            }
         }
         interrupt["metadata"] = json!({ "steersman": about });
         if has_call {
@@ -212,4 +216,9 @@ impl Agui {
 fn rfc3339(at: Time) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(at.0).ok()?;
     Some(at.to_string())
+}
+
+/// Returns the name of the field that says how to decide elsewhere: with a command, or on a page.
+fn way(page: Option<&str>) -> &'static str {
+    if page.is_some() { "page" } else { "command" }
 }

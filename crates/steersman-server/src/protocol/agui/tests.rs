@@ -43,6 +43,7 @@ fn run_of(network: &Arc<Checked>, root: Id, line: Line, attached: bool) -> Agui 
         parent: None,
         network: network.clone(),
         roles: vec!["user".into()],
+        page: None,
         attached,
     };
     Agui::new(form, Turn::new(line, speakers.clone()), speakers)

@@ -377,9 +377,10 @@ impl Begin<'_> {
         let read = |error: serde_json::Error| unfit(error.to_string());
         Ok(Some(match open.kind {
             PendingKind::Input => {
-                let command = open.address(self.session).unwrap_or_default();
-                let why =
-                    format!("a secret does not come through a form: give it with `{command}`");
+                let command = open
+                    .address(self.session, self.caller.page(self.session).as_deref())
+                    .unwrap_or_default();
+                let why = format!("a secret does not come through a form: give it with {command}");
                 return Err(unfit(why));
             }
             PendingKind::Question => {

@@ -73,6 +73,7 @@ impl Running {
             parent: input.parent_run_id.clone(),
             network: network.checked().clone(),
             roles: begin.roles.clone(),
+            page: caller.page(session),
             attached: told.attached,
         };
         let mut agui = Agui::new(form, turn, speakers);

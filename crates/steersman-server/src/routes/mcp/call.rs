@@ -108,6 +108,7 @@ impl Calling<'_> {
         Form {
             session: session.clone(),
             roles: self.caller.deciding(),
+            page: self.caller.page(session),
         }
     }
 

@@ -121,6 +121,7 @@ async fn complete(
         model: request.model.clone(),
         functions,
         roles: caller.deciding(),
+        page: caller.page(&session),
         usage: (request.stream_options.as_ref()).is_some_and(|o| o.include_usage == Some(true)),
     };
     let turn = caller.turn(&network, &session, line).await?;

@@ -347,6 +347,7 @@ async fn begun(
         model: network.name().to_owned(),
         definition: network.name().into(),
         roles: caller.deciding(),
+        page: caller.page(session),
     };
     Ok(Responses::new(
         form,
