@@ -25,12 +25,13 @@ impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
 
     async fn from_request(request: Request, server: &Server) -> Result<Self, Problem> {
         let bytes = received(within(request, server), server).await?;
+        has_few_values(&bytes)?;
         if bytes.trim_ascii_start().starts_with(b"[") {
             // It would be read as the fields of the object, in their order.
             let why = "the body is a list; an object is expected";
             return Err(Problem::new(Code::Body, why));
         }
-        read(&bytes).map(Self)
+        parsed(&bytes).map(Self)
     }
 }
 
@@ -107,6 +108,10 @@ pub(crate) fn has_few_values(bytes: &[u8]) -> Result<(), Problem> {
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     has_few_values(bytes)?;
+    parsed(bytes)
+}
+
+fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| {
         let why = in_words(&error.to_string());
         Problem::new(Code::Body, why)

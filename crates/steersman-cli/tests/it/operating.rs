@@ -624,7 +624,8 @@ fn owners_in_a_row_are_one_row() {
         assert_eq!(ran.code, Some(5), "{ran:?}");
     }
     let shown = world.run(&["show", "last"]).out;
-    assert_eq!(shown.matches("took over").count(), 1, "{shown}");
+    assert_eq!(shown.matches("taken up 5 times").count(), 1, "{shown}");
+    assert!(!shown.contains("took over"), "{shown}");
 }
 
 #[test]
