@@ -127,8 +127,16 @@ async function ofKeeper() {
   if (!keeper || !wasHere) return null;
   const { port1, port2 } = new MessageChannel();
   return new Promise((found) => {
-    setTimeout(() => found(null), WORKER);
-    port1.onmessage = ({ data }) => found(data);
+    let isLate = false;
+    setTimeout(() => {
+      isLate = true;
+      found(null);
+    }, WORKER);
+    port1.onmessage = ({ data }) => {
+      found(data);
+      // The page asks for a token by now, and needs it no more.
+      if (isLate && data && !token) keep(data);
+    };
     keeper.postMessage({ tab }, [port2]);
   });
 }
