@@ -138,7 +138,6 @@ mod with_server {
         let console = console(&args)?;
         let paths = paths(&args.definitions);
         let definitions = read(&paths, printer)?;
-        unset(&definitions, printer);
         let mut signals = Signals::listen()?;
         let metrics = args.metrics.map(|address| (address, Metrics::new()));
         let tap = metrics.clone().map(|(_, metrics)| metrics as Arc<dyn Tap>);
@@ -382,12 +381,12 @@ mod with_server {
         }
     }
 
-    /// Reads definitions, and reports their errors.
+    /// Reads definitions, and reports their errors and what they lack here.
     pub(crate) fn read(paths: &[PathBuf], printer: &Printer) -> Result<Vec<Network>, CommandError> {
-        paths
-            .iter()
-            .map(|path| check::right(path, printer))
-            .collect()
+        let definitions = paths.iter().map(|path| check::right(path, printer));
+        let definitions: Vec<Network> = definitions.collect::<Result<_, _>>()?;
+        unset(&definitions, printer);
+        Ok(definitions)
     }
 
     /// Reads the definitions again. If one has errors, nothing changes.

@@ -556,3 +556,19 @@ async fn the_guide_to_serving_is_true() {
         }
     }
 }
+
+/// Clients cannot set what the definition reads from the environment of the server.
+#[tokio::test]
+async fn a_value_that_is_missing_is_told_when_the_server_starts() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "steersman: 1\nname: shop\nconfig: { shop: { type: string, env: SHOP_URL } }\nagents: { desk: { system: \"{{ config.shop }}\" } }\n",
+    );
+    world.write("script.yaml", "desk: [ Yes. ]");
+    let mut served = Served::start(&world);
+    served.stops();
+    let errors = std::fs::read_to_string(world.folder.join("errors.txt")).unwrap();
+    let told = "no session of `shop` can begin, because `config.shop` has no value: set SHOP_URL";
+    assert!(errors.contains(told), "{errors}");
+}

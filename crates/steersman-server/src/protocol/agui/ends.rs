@@ -135,12 +135,11 @@ impl Agui {
         }
         let mut interrupt =
             json!({ "id": open.id.to_string(), "reason": reason, "message": open.text });
-        match self.schema(open) {
-            Some(schema) => interrupt["responseSchema"] = schema,
-            None => {
-                let page = self.form.page.as_deref();
-                about[way(page)] = json!(open.address(&self.form.session, page));
-            }
+        if let Some(schema) = self.schema(open) {
+            interrupt["responseSchema"] = schema;
+        } else {
+            let page = self.form.page.as_deref();
+            about[way(page)] = json!(open.address(&self.form.session, page));
         }
         interrupt["metadata"] = json!({ "steersman": about });
         if has_call {
