@@ -24,13 +24,17 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | long dist [OPTION]... | mutants [NAME]... | tidy | api | clients | house [CRATE] | counts [--write] | bench [OPTION]... | dist [OPTION]...";
+const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | console | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | long dist [OPTION]... | mutants [NAME]... | tidy | api | clients | house [CRATE] | counts [--write] | bench [OPTION]... | dist [OPTION]...";
+
+/// The counterparts with which the console is tested: a browser, and a compiler that checks that its modules fit together.
+const CONSOLE: [&str; 2] = ["chromium", "typescript-client"];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["ci", ref rest @ ..] => ci::run_stages(rest),
+        ["console"] => ci::run_stages(&CONSOLE),
         ["long", ref names @ ..] => long::all(names),
         ["mutants", ref names @ ..] => mutants::run(&tidy::root(), names),
         ["tidy"] => tidy::check(&tidy::root()).map_err(|faults| faults.join("\n")),
