@@ -119,21 +119,23 @@ fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     })
 }
 
-/// Returns an error of a reader without the words of its language: `expected an object` in place of `expected struct Start`.
+/// Returns an error of a reader without the words of its language: `expected an object` in place of `expected struct Start`. What it
+/// quotes of the client stays.
 fn in_words(error: &str) -> String {
-    let mut words = error.split(' ');
-    let mut told = Vec::new();
-    while let Some(word) = words.next() {
-        match word {
-            "struct" | "map" if told.last() == Some(&"expected") => {
-                let ends = word != "map" && words.next().is_some_and(|name| name.ends_with(','));
-                told.extend(["an", if ends { "object," } else { "object" }]);
-            }
-            "unit" | "unit," => told.push("null"),
-            word => told.push(word),
+    let Some((before, expected)) = error.rsplit_once("expected ") else {
+        return error.to_owned();
+    };
+    let (word, rest) = expected.split_once(' ').unwrap_or((expected, ""));
+    let told = match word {
+        "struct" => {
+            let after = rest.find(|c: char| !c.is_alphanumeric());
+            format!("an object{}", after.map_or("", |at| &rest[at..]))
         }
-    }
-    told.join(" ")
+        "map" => format!("an object {rest}"),
+        "unit" => format!("null {rest}"),
+        _ => return error.to_owned(),
+    };
+    format!("{before}expected {}", told.trim_end())
 }
 
 /// Returns true if a JSON text has more values than this. Each but the first follows a mark of its own.
@@ -294,6 +296,11 @@ mod tests {
             "invalid type: map, expected null"
         );
         assert_eq!(in_words("missing field `how`"), "missing field `how`");
+        // The words of the client stay.
+        let quoted =
+            "invalid type: string \"a unit, expected map\", expected struct Start at line 1";
+        let told = "invalid type: string \"a unit, expected map\", expected an object at line 1";
+        assert_eq!(in_words(quoted), told);
     }
 
     #[test]

@@ -74,7 +74,8 @@ impl Drop for Log {
     fn drop(&mut self) {
         if self.lines.len() > MANY {
             let log = (mem::take(&mut self.lines), mem::take(&mut self.texts));
-            thread::spawn(move || drop(log));
+            // Where no thread can begin, it is freed here.
+            let _ = thread::Builder::new().spawn(move || drop(log));
         }
     }
 }

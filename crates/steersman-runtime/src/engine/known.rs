@@ -78,11 +78,6 @@ impl Engine {
         lines: &[Arc<LogLine>],
     ) -> Result<Known, EngineError> {
         let mut known = self.secrets_of_one(seen, lines).await?;
-        if lines.last().is_some_and(|last| last.n > seen.info.head) {
-            // One of these lines may be the binding, with secrets that the definition declares.
-            let seen = self.inspect(&seen.info.id).await?;
-            known.and(&self.secrets_of_one(&seen, &[]).await?);
-        }
         let mut read = BTreeSet::from([seen.info.id.to_string()]);
         let mut next = rerun_of(&seen.info).map(str::to_owned);
         while let Some(of) = next.take().filter(|of| read.insert(of.clone())) {
@@ -103,6 +98,14 @@ impl Engine {
         seen: &Inspection,
         lines: &[Arc<LogLine>],
     ) -> Result<Known, EngineError> {
+        let newer;
+        let seen = if lines.last().is_some_and(|last| last.n > seen.info.head) {
+            // One of these lines may be the binding, with secrets that the definition declares.
+            newer = self.inspect(&seen.info.id).await?;
+            &newer
+        } else {
+            seen
+        };
         let mut known = Known::none(self);
         if let Some(network) = &seen.network {
             let folder = seen.values.folder();

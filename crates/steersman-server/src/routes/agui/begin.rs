@@ -377,10 +377,12 @@ impl Begin<'_> {
         let read = |error: serde_json::Error| unfit(error.to_string());
         Ok(Some(match open.kind {
             PendingKind::Input => {
-                let command = open
-                    .address(self.session, self.caller.page(self.session).as_deref())
-                    .unwrap_or_default();
-                let why = format!("a secret does not come through a form: give it with {command}");
+                let page = self.caller.page(self.session);
+                let address = open.address(self.session, page.as_deref());
+                let address = address.unwrap_or_default();
+                let how = if page.is_some() { "at" } else { "with" };
+                let why =
+                    format!("a secret does not come through a form: give it {how} `{address}`");
                 return Err(unfit(why));
             }
             PendingKind::Question => {
