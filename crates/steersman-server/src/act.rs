@@ -11,16 +11,15 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use steersman::machine::stored::ids::{Id, Line, Name};
 use steersman::runtime::engine::EngineError;
+use steersman::runtime::feed::FeedItem;
 use steersman::runtime::inbox::random_id;
 use steersman::runtime::store::{SessionId, StoreCode, StoreError, session_id};
-use steersman::views::log::{Became, Log, became};
+use steersman::views::log::{Became, Log, became, decides};
 use steersman::views::reader::Stored;
 use steersman::{Act, Cursor, Error, EventKind, Fate, Network, SessionInfo, StartOptions};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use utoipa::ToSchema;
 
-/// Milliseconds between two looks at a log for what became of a message.
-const LOOK: Duration = Duration::from_millis(15);
 /// Maximum time for which a request waits for the line that opens a branch.
 const OPENS: Duration = Duration::from_secs(10);
 
@@ -293,28 +292,45 @@ impl Caller {
     pub(crate) async fn decided(
         &self,
         session: &str,
-        mut after: Line,
+        after: Line,
         message: &str,
         until: Instant,
     ) -> Result<Option<Line>, Problem> {
         let engine = self.steersman.engine();
-        let reader = Stored::masked(engine, session);
-        loop {
-            let head = engine.store().head(session).await?;
-            if head > after {
-                match became(&reader, after, message).await? {
-                    Some(Became::Taken(line)) => return Ok(Some(line)),
-                    Some(Became::Refused(why)) => return Err(Problem::new(Code::Refused, &*why)),
-                    None => after = head,
-                }
-            }
-            if Instant::now() >= until {
-                return Ok(None);
-            }
-            tokio::select! {
+        let head = engine.store().head(session).await?;
+        if head > after
+            && let Some(line) = self.fate(session, after, message).await?
+        {
+            return Ok(Some(line));
+        }
+        let mut feed = engine.feed(session, head);
+        while Instant::now() < until {
+            let item = tokio::select! {
+                item = timeout_at(until, feed.next()) => item,
                 () = self.server.stopping().cancelled() => return Ok(None),
-                () = sleep(LOOK) => {}
+            };
+            let Ok(item) = item else { return Ok(None) };
+            if let FeedItem::Line(line) = item?
+                && decides(&line, message)
+            {
+                return self.fate(session, Line(line.n.0 - 1), message).await;
             }
+        }
+        Ok(None)
+    }
+
+    /// Returns the line after this one that took a message. `None` if no line has.
+    async fn fate(
+        &self,
+        session: &str,
+        after: Line,
+        message: &str,
+    ) -> Result<Option<Line>, Problem> {
+        let reader = Stored::masked(self.steersman.engine(), session);
+        match became(&reader, after, message).await? {
+            Some(Became::Taken(line)) => Ok(Some(line)),
+            Some(Became::Refused(why)) => Err(Problem::new(Code::Refused, &*why)),
+            None => Ok(None),
         }
     }
 
@@ -385,7 +401,7 @@ impl Caller {
         };
         loop {
             let next = tokio::select! {
-                next = tokio::time::timeout_at(until, events.next()) => next,
+                next = timeout_at(until, events.next()) => next,
                 () = self.server.stopping().cancelled() => return Ok(None),
             };
             match next {

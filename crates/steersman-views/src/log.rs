@@ -46,16 +46,20 @@ pub async fn became(
                 }
                 _ => None,
             });
-            let accepted = || {
-                let mut entries = line.ledger.iter();
-                entries.any(|entry| matches!(entry, LedgerEntry::Accepted { message: id, .. } if **id == *message))
-            };
-            let became = refused.or_else(|| accepted().then_some(Became::Taken(line.n)));
+            let became =
+                refused.or_else(|| decides(line, message).then_some(Became::Taken(line.n)));
             if became.is_some() {
                 return reader.fault().map_or(Ok(became), Err);
             }
         }
     }
+}
+
+/// Returns true if a line takes or refuses a message.
+pub fn decides(line: &LogLine, message: &str) -> bool {
+    let mut entries = line.ledger.iter();
+    entries
+        .any(|entry| matches!(entry, LedgerEntry::Accepted { message: id, .. } if **id == *message))
 }
 
 /// A log with its texts, as a reader shows them.

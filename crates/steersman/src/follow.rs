@@ -100,7 +100,7 @@ impl Events {
             cursor,
             ready: VecDeque::new(),
             from: cursor,
-            catches_up: driven.is_some(),
+            catches_up: true,
             driven,
             once: false,
             after: Line::NONE,
@@ -196,22 +196,23 @@ impl Events {
             tokio::select! {
                 item = self.feed.next() => {
                     let item = item?;
-                    self.item(item).await?;
-                    // The line may be one of a driver that began meanwhile. Its pieces follow, so they are heard from here on.
+                    // The item may be one of a driver that began meanwhile.
                     self.find_driver();
+                    self.item(item).await?;
+                    // Once no line is left, the session may have settled.
+                    self.catches_up = true;
                 }
                 () = clock.sleep(LOOK) => {
                     self.find_driver();
-                    self.settled_elsewhere().await?;
+                    self.settled().await?;
                 }
             }
         }
     }
 
-    /// Attaches to the session if this process drives it by now, so that streamed pieces arrive too.
+    /// Asks the driver of the session from here on if it has settled, if this process drives it by now.
     fn find_driver(&mut self) {
         if let Some(driven) = self.engine.driven(&self.id) {
-            driven.joins(&mut self.feed);
             self.driven = Some(driven);
             self.catches_up = true;
         }
@@ -220,7 +221,7 @@ impl Events {
     /// Adds an [`EventKind::Settled`] event if the session has settled and this process does not drive it.
     async fn settled_elsewhere(&mut self) -> Result<(), Error> {
         let head = self.feed.cursor();
-        if self.driven.is_some() || self.is_told(head) || head < self.after {
+        if self.is_told(head) || head < self.after {
             return Ok(());
         }
         if !head.is_some() || self.engine.store().head(&self.id).await? != head {
@@ -278,11 +279,10 @@ impl Events {
         if self.feed.cursor() < self.after {
             return Ok(());
         }
-        let settled = self
-            .driven
-            .as_ref()
-            .and_then(|d| d.settled().now_or_never());
-        let Some(settled) = settled else {
+        let Some(driven) = &self.driven else {
+            return self.settled_elsewhere().await;
+        };
+        let Some(settled) = driven.settled().now_or_never() else {
             return Ok(());
         };
         // The state may be of lines that were not delivered yet. They come first, and the state is read again after them.

@@ -1,5 +1,6 @@
 //! The engine: starts, opens, inspects and drives sessions of one store.
 
+mod awaited;
 pub mod erase;
 pub mod known;
 mod mail;
@@ -32,6 +33,7 @@ use crate::tools::artifact::ArtifactTools;
 use crate::tools::retrieval::Kept;
 use crate::toolset::Toolset;
 use crate::trace::TraceParent;
+use awaited::{Awaited, Here};
 use mail::Mail;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
@@ -143,6 +145,8 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     /// Sessions that this process drives.
     driven: Mutex<HashMap<SessionId, Session>>,
+    /// Followers of sessions that this process does not drive.
+    awaited: Awaited,
     pub(crate) mail: Mail,
     /// Locks for opening sessions. If two callers open the same session, the second one gets the handle of the first.
     opening: [tokio::sync::Mutex<()>; OPENING],
@@ -210,6 +214,7 @@ impl Engine {
                 sealer: parts.sealer,
                 options: parts.options,
                 driven: Mutex::default(),
+                awaited: Awaited::default(),
                 mail: Mail::default(),
                 opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
                 networks: Mutex::default(),
@@ -243,6 +248,7 @@ impl Engine {
                 sealer: inner.sealer.clone(),
                 options: inner.options.clone(),
                 driven: Mutex::default(),
+                awaited: Awaited::default(),
                 mail: Mail::default(),
                 opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
                 networks: Mutex::default(),
@@ -446,6 +452,7 @@ impl Engine {
             .lock()
             .expect("nobody panics while holding it")
             .insert(session.id.clone(), session.clone());
+        self.0.awaited.begins(&session.id);
         self.0.mail.is_carried(&self.0);
     }
 
@@ -540,7 +547,10 @@ impl Engine {
             self.0.clock.clone(),
             session,
             cursor,
-            live,
+            (
+                live,
+                Arc::new(Here(Arc::downgrade(&self.0), self.1.clone())),
+            ),
         )
     }
 

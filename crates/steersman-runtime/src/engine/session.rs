@@ -419,11 +419,6 @@ impl Session {
             .feed_of(self.id.clone(), cursor, Some(self.live.subscribe()))
     }
 
-    /// Lets a feed that goes through the store get the streamed items too, from here on.
-    pub fn joins(&self, feed: &mut Feed) {
-        feed.attach(self.live.subscribe());
-    }
-
     /// Stops driving the session in an orderly way. Effects that may be repeated are cancelled. `idempotent` and `unsafe` effects
     /// that have started are awaited within their timeouts, also on superseded branches. Then all lines reach the disk, and the
     /// claim ends.

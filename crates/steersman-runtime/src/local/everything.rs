@@ -299,6 +299,7 @@ impl All<'_> {
             })
             .map(|(id, _)| id.clone())
             .collect();
+        let mut stops = Vec::new();
         for id in rest {
             let Some(session) = self.driven.remove(&id) else {
                 continue;
@@ -313,13 +314,15 @@ impl All<'_> {
                 Standing::Settled(settled, _) => {
                     self.failed.remove(&id);
                     (self.told)(Happened::Settled(session.clone(), settled));
-                    session.stop().await;
+                    stops.push(session.stop());
                 }
                 Standing::Busy | Standing::Outside(_) | Standing::Stands { .. } => {
                     self.driven.insert(id, session);
                 }
             }
         }
+        // What they write last goes to the disk together.
+        futures::future::join_all(stops).await;
     }
 }
 

@@ -574,7 +574,9 @@ impl Local {
             tapped.on_disk(self.tail.durable);
         }
         self.reader.written(self.tail.durable);
-        self.desk.live.tell(Notice::Durable);
+        for told in self.tail.on_disk() {
+            self.desk.live.tell(Notice::Durable(told));
+        }
     }
 
     /// Waits until the next batch is on disk. Fails if this process is told to stop.

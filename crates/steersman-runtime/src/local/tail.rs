@@ -2,14 +2,16 @@
 
 use crate::driver::Room;
 use crate::engine::Durability;
-use crate::store::{AHEAD_BYTES, AHEAD_LINES, Batch, Claim, Store, StoreError};
+use crate::feed::OnDisk;
+use crate::store::{AHEAD_BYTES, AHEAD_LINES, Batch, Claim, Row, Store, StoreError};
 use futures::stream::{FuturesOrdered, StreamExt};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use steersman_machine::stored::ids::Line;
 
-/// A batch on its way to the disk: its last line, and its size in lines and bytes.
-type Flying = crate::Boxed<'static, Result<(Line, u64, usize), StoreError>>;
+/// A batch on its way to the disk: its last line, its rows, and its size in bytes.
+type Flying = crate::Boxed<'static, Result<Landed, StoreError>>;
+type Landed = (Line, Arc<[Row]>, usize);
 
 /// Appends batches in order and tracks which lines are on disk.
 pub(super) struct Tail {
@@ -17,7 +19,9 @@ pub(super) struct Tail {
     claim: Claim,
     flying: FuturesOrdered<Flying>,
     /// Batches that are on disk, which the driver has not heard yet.
-    landed: VecDeque<(Line, u64, usize)>,
+    landed: VecDeque<Landed>,
+    /// Rows that are on disk, which no follower was told of.
+    untold: Vec<OnDisk>,
     /// Batches that wait until those before them are on disk, if every line is synced before the next one.
     queued: VecDeque<(Line, Batch)>,
     durability: Durability,
@@ -37,6 +41,7 @@ impl Tail {
             claim,
             flying: FuturesOrdered::new(),
             landed: VecDeque::new(),
+            untold: Vec::new(),
             queued: VecDeque::new(),
             durability,
             lines: 0,
@@ -57,10 +62,11 @@ impl Tail {
     }
 
     fn submit(&mut self, last: Line, batch: Batch) {
-        let (lines, bytes) = size(&batch);
+        let (_, bytes) = size(&batch);
+        let rows: Arc<[Row]> = batch.rows.as_slice().into();
         let written = self.store.append(&self.claim, batch);
         self.flying.push_back(Box::pin(async move {
-            written.await.map(|()| (last, lines, bytes))
+            written.await.map(|()| (last, rows, bytes))
         }));
     }
 
@@ -94,9 +100,10 @@ impl Tail {
         };
         match written {
             None => futures::future::pending().await,
-            Some(Ok((line, lines, bytes))) => {
-                self.durable = line;
-                self.lines -= lines;
+            Some(Ok((line, rows, bytes))) => {
+                self.lines -= rows.len() as u64;
+                let after = std::mem::replace(&mut self.durable, line);
+                self.untold.push(OnDisk { after, rows });
                 self.bytes -= bytes;
                 if let Some((last, batch)) = self.queued.pop_front() {
                     self.submit(last, batch);
@@ -105,6 +112,13 @@ impl Tail {
             }
             Some(Err(error)) => Err(error),
         }
+    }
+}
+
+impl Tail {
+    /// Returns the rows that came to the disk since the last call.
+    pub(super) fn on_disk(&mut self) -> impl Iterator<Item = OnDisk> + '_ {
+        self.untold.drain(..)
     }
 }
 

@@ -8,14 +8,14 @@ use crate::clock::Clock;
 use crate::load::{Hashes, Load};
 use crate::log::settled::Settled;
 use crate::model::Delta;
-use crate::store::{SessionId, Store, StoreError};
+use crate::store::{Row, SessionId, Store, StoreError};
 use crate::toolset::Progress;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use steersman_machine::stored::commit::Admitted;
 use steersman_machine::stored::ids::{Id, Line};
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 
 /// Milliseconds between two reads of the store, for a reader that is not in the process of the owner.
 const LOOK: u64 = 50;
@@ -84,11 +84,28 @@ impl FeedItem {
     }
 }
 
-/// A message from the owner to its followers. Lines are not sent; followers read them from the store.
+/// A message from the owner to its followers.
 #[derive(Clone, Debug)]
 pub(crate) enum Notice {
-    Durable,
+    /// Rows are on disk.
+    Durable(OnDisk),
     Item(FeedItem),
+}
+
+/// Rows that are on disk, behind this line.
+#[derive(Clone, Debug)]
+pub(crate) struct OnDisk {
+    pub(crate) after: Line,
+    pub(crate) rows: Arc<[Row]>,
+}
+
+/// The owners that live in this process, for followers of sessions that have none yet.
+pub(crate) trait Owners: Send + Sync {
+    /// Returns what is notified when this process begins to drive a session.
+    fn begins(&self, session: &SessionId) -> Arc<Notify>;
+
+    /// Returns the side of a follower if this process drives the session.
+    fn follower(&self, session: &SessionId) -> Option<Follower>;
 }
 
 /// Channel from the owner in this process to its followers. The first follower creates it, so a session without followers
@@ -184,12 +201,17 @@ impl Live {
         self.show(FeedItem::Closed);
     }
 
+    /// Returns true if the owner has let go.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.is_over.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn subscribe(&self) -> Follower {
         let followers = &self.0.channel;
         let channel = followers.get_or_init(|| broadcast::channel(BEHIND).0);
         let said = self.said();
         let notices = channel.subscribe();
-        if self.0.is_over.load(Ordering::SeqCst) {
+        if self.is_over() {
             // This follower missed the notice. A channel without a sender says the same.
             return Follower {
                 said: Vec::new(),
@@ -218,6 +240,9 @@ pub struct Feed {
     cursor: Line,
     ready: VecDeque<FeedItem>,
     live: Option<broadcast::Receiver<Notice>>,
+    owners: Arc<dyn Owners>,
+    /// Notified when this process begins to drive the session. `None` until it was waited for.
+    begins: Option<Arc<Notify>>,
     /// Streamed items, oldest first. The owner may run ahead of its disk, so each waits until the line of its effect was read.
     streamed: VecDeque<FeedItem>,
     /// True if there may be lines on disk that were not read. The owner in this process reports new ones.
@@ -233,7 +258,7 @@ impl Feed {
         clock: Arc<dyn Clock>,
         session: SessionId,
         cursor: Line,
-        live: Option<Follower>,
+        (live, owners): (Option<Follower>, Arc<dyn Owners>),
     ) -> Self {
         let mut feed = Self {
             store,
@@ -242,6 +267,8 @@ impl Feed {
             cursor,
             ready: VecDeque::new(),
             live: None,
+            owners,
+            begins: None,
             streamed: VecDeque::new(),
             look: true,
             load: None,
@@ -253,13 +280,11 @@ impl Feed {
         feed
     }
 
-    /// Listens to the owner in this process, unless it listens already. What was read and not given out yet stays.
-    pub(crate) fn attach(&mut self, Follower { said, notices }: Follower) {
-        if self.live.is_none() {
-            self.live = Some(notices);
-            self.streamed.extend(said);
-            self.look = true;
-        }
+    /// Listens to the owner in this process. What was read and not given out yet stays.
+    fn attach(&mut self, Follower { said, notices }: Follower) {
+        self.live = Some(notices);
+        self.streamed.extend(said);
+        self.look = true;
     }
 
     /// Returns the number of the last line that was read. A later reader continues from it.
@@ -308,12 +333,20 @@ impl Feed {
 
     async fn wait(&mut self) -> Result<(), StoreError> {
         let Some(live) = &mut self.live else {
-            self.clock.sleep(LOOK).await;
+            self.finds_owner().await;
             return Ok(());
         };
         match live.recv().await {
             // The owner reports a line on disk before any item that came after the line.
-            Ok(Notice::Durable) => self.look = true,
+            Ok(Notice::Durable(OnDisk { after, rows })) => {
+                let follow = after == self.cursor && !self.look;
+                // A reader that stops waiting meanwhile finds the rest in the store.
+                self.look = true;
+                if follow {
+                    self.take(&rows).await?;
+                    self.look = false;
+                }
+            }
             Ok(Notice::Item(FeedItem::Closed)) | Err(broadcast::error::RecvError::Closed) => {
                 self.live = None;
                 // From here on nobody reports new lines.
@@ -332,6 +365,35 @@ impl Feed {
         Ok(())
     }
 
+    /// Waits until the store may have other lines, and listens to an owner that begins in this process.
+    async fn finds_owner(&mut self) {
+        let begins = self
+            .begins
+            .get_or_insert_with(|| self.owners.begins(&self.session))
+            .clone();
+        let begun = begins.notified();
+        tokio::pin!(begun);
+        // An owner that begins from here on is heard of.
+        begun.as_mut().enable();
+        if self.meets_owner() {
+            return;
+        }
+        tokio::select! {
+            () = begun => {}
+            () = self.clock.sleep(LOOK) => {}
+        }
+    }
+
+    /// Listens to the owner in this process, if there is one by now. Returns true if it does.
+    fn meets_owner(&mut self) -> bool {
+        if self.live.is_none()
+            && let Some(follower) = self.owners.follower(&self.session)
+        {
+            self.attach(follower);
+        }
+        self.live.is_some()
+    }
+
     async fn read(&mut self) -> Result<bool, StoreError> {
         // Rows above the head may be visible while their batch is written. They do not count yet.
         let head = self.store.head(&self.session).await?;
@@ -340,13 +402,23 @@ impl Feed {
         }
         let from = self.cursor.next();
         let rows = self.store.rows(&self.session, from, head, PAGE).await?;
+        self.take(&rows).await?;
+        // A line of an owner that began meanwhile is given out after the owner is listened to, so that no piece behind it is missed.
+        if !rows.is_empty() {
+            self.meets_owner();
+        }
+        Ok(!rows.is_empty())
+    }
+
+    /// Takes the rows that follow the last one that was read.
+    async fn take(&mut self, rows: &[Row]) -> Result<(), StoreError> {
         if self.load.is_none() {
             self.load = Load::of(&self.store, &self.session).await?;
         }
         let Some(load) = &self.load else {
             return Err(StoreError::NoSession(self.session.clone()));
         };
-        for row in &rows {
+        for row in rows {
             let line = load.checked(row, &mut self.hashes).await?;
             self.cursor = row.n;
             let admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
@@ -361,6 +433,6 @@ impl Feed {
             }
             self.ready.push_back(FeedItem::Line(Arc::new(line)));
         }
-        Ok(!rows.is_empty())
+        Ok(())
     }
 }
