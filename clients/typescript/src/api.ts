@@ -121,6 +121,20 @@ export interface DefinitionText {
   text?: string | null | undefined;
 }
 
+/** A value of a definition. */
+export interface DefinitionValue {
+  /** Its path, such as `agents.desk.system`. */
+  path: string;
+  /** The value, as the definition has it. */
+  value: unknown;
+}
+
+/** Values of a definition. */
+export interface DefinitionValueList {
+  /** The values, by their paths. */
+  items: Array<DefinitionValue>;
+}
+
 /** The result of an erasure, or of one that is not carried out. */
 export interface Erased {
   /** True if it is erased. */
@@ -208,6 +222,8 @@ export type How =
 
 /** A job. */
 export interface Job {
+  /** Differences of its runs to the session: paths of the definition, and fields of the request such as `say`. */
+  changed?: Array<string> | null | undefined;
   /** Number of its runs that are done. */
   done: number;
   /** The problem by which it ended. */
@@ -1531,15 +1547,15 @@ export class QuestionsApi {
     session: string,
     question: string,
     body: Answer = {},
-    options: Pick<Options, "key" | "signal"> = {},
-  ): Promise<Receipt> {
+    options: Pick<Options, "key" | "wait" | "signal"> = {},
+  ): Promise<Turn | Receipt> {
     return this.send({
       verb: "POST",
       path: `/v1/sessions/${encodeURIComponent(session)}/questions/${encodeURIComponent(question)}/answer`,
       body,
       takesKey: true,
       options,
-    }) as Promise<Receipt>;
+    }) as Promise<Turn | Receipt>;
   }
 
   /**
@@ -1552,15 +1568,15 @@ export class QuestionsApi {
     session: string,
     question: string,
     body: Approve = {},
-    options: Pick<Options, "key" | "signal"> = {},
-  ): Promise<Receipt> {
+    options: Pick<Options, "key" | "wait" | "signal"> = {},
+  ): Promise<Turn | Receipt> {
     return this.send({
       verb: "POST",
       path: `/v1/sessions/${encodeURIComponent(session)}/questions/${encodeURIComponent(question)}/approve`,
       body,
       takesKey: true,
       options,
-    }) as Promise<Receipt>;
+    }) as Promise<Turn | Receipt>;
   }
 
   /** Lists what waits for people, events and times, in all sessions that the token sees, soonest due first. */
@@ -1602,15 +1618,15 @@ export class QuestionsApi {
     session: string,
     question: string,
     body: Reject = {},
-    options: Pick<Options, "key" | "signal"> = {},
-  ): Promise<Receipt> {
+    options: Pick<Options, "key" | "wait" | "signal"> = {},
+  ): Promise<Turn | Receipt> {
     return this.send({
       verb: "POST",
       path: `/v1/sessions/${encodeURIComponent(session)}/questions/${encodeURIComponent(question)}/reject`,
       body,
       takesKey: true,
       options,
-    }) as Promise<Receipt>;
+    }) as Promise<Turn | Receipt>;
   }
 
   /**
@@ -1623,15 +1639,15 @@ export class QuestionsApi {
     session: string,
     question: string,
     body: Resolve,
-    options: Pick<Options, "key" | "signal"> = {},
-  ): Promise<Receipt> {
+    options: Pick<Options, "key" | "wait" | "signal"> = {},
+  ): Promise<Turn | Receipt> {
     return this.send({
       verb: "POST",
       path: `/v1/sessions/${encodeURIComponent(session)}/questions/${encodeURIComponent(question)}/resolve`,
       body,
       takesKey: true,
       options,
-    }) as Promise<Receipt>;
+    }) as Promise<Turn | Receipt>;
   }
 }
 
@@ -1655,6 +1671,22 @@ export class RerunsApi {
       path: `/v1/jobs/${encodeURIComponent(job)}`,
       options,
     }) as Promise<Job>;
+  }
+
+  /**
+   * Lists the values of a session's definition that a rerun may set. Those that the definition does not declare may be set, too.
+   *
+   * @param session The id of the session
+   */
+  listRerunValues(
+    session: string,
+    options: Pick<Options, "signal"> = {},
+  ): Promise<DefinitionValueList> {
+    return this.send({
+      verb: "GET",
+      path: `/v1/sessions/${encodeURIComponent(session)}/reruns/values`,
+      options,
+    }) as Promise<DefinitionValueList>;
   }
 
   /**
@@ -2301,7 +2333,7 @@ export class ViewsApi {
    */
   story(
     session: string,
-    query: { branch?: string | undefined; from?: number | undefined; to?: number | undefined; last?: boolean | undefined; limit?: number | undefined; chars?: number | undefined } = {},
+    query: { branch?: string | undefined; from?: number | undefined; to?: number | undefined; last?: boolean | undefined; limit?: number | undefined; chars?: number | undefined; find?: string | undefined } = {},
     options: Pick<Options, "signal"> = {},
   ): Promise<StoryPage> {
     return this.send({

@@ -255,18 +255,18 @@ export class Session {
   }
 
   /** Allows a held call to run once, with the arguments that were shown, or with `args` in place of those that may be changed. */
-  approve(question: string, { key, ...body }: Deciding & { args?: Record<string, unknown> } = {}): Promise<Receipt> {
-    return this.client.api.questions.approve(this.id, question, body, { key });
+  async approve(question: string, { key, ...body }: Deciding & { args?: Record<string, unknown> } = {}): Promise<Receipt> {
+    return (await this.client.api.questions.approve(this.id, question, body, { key })) as Receipt;
   }
 
   /** Refuses a held call. The model reads the reason. */
-  reject(question: string, { key, ...body }: Deciding & { reason?: string } = {}): Promise<Receipt> {
-    return this.client.api.questions.reject(this.id, question, body, { key });
+  async reject(question: string, { key, ...body }: Deciding & { reason?: string } = {}): Promise<Receipt> {
+    return (await this.client.api.questions.reject(this.id, question, body, { key })) as Receipt;
   }
 
   /** Answers a question. */
-  answer(question: string, text: string, { key, ...body }: Deciding = {}): Promise<Receipt> {
-    return this.client.api.questions.answer(this.id, question, { ...body, text }, { key });
+  async answer(question: string, text: string, { key, ...body }: Deciding = {}): Promise<Receipt> {
+    return (await this.client.api.questions.answer(this.id, question, { ...body, text }, { key })) as Receipt;
   }
 
   /** Lists all versions of the artifacts of the current branch. */

@@ -155,6 +155,22 @@ pub struct DefinitionText {
     pub text: Option<String>,
 }
 
+/// A value of a definition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DefinitionValue {
+    /// Its path, such as `agents.desk.system`.
+    pub path: String,
+    /// The value, as the definition has it.
+    pub value: Value,
+}
+
+/// Values of a definition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DefinitionValueList {
+    /// The values, by their paths.
+    pub items: Vec<DefinitionValue>,
+}
+
 /// The result of an erasure, or of one that is not carried out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Erased {
@@ -269,6 +285,9 @@ pub enum How {
 /// A job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
+    /// Differences of its runs to the session: paths of the definition, and fields of the request such as `say`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Vec<String>>,
     /// Number of its runs that are done.
     pub done: u64,
     /// The problem by which it ended.
@@ -1430,34 +1449,44 @@ pub enum Where {
     Unknown,
 }
 
-/// The answer of `fork` of [`BranchesApi`].
+/// An answer that is one of several types.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub enum BranchesForkAnswer {
+pub enum OpenedOrReceipt {
     /// A [`Opened`].
     Opened(Box<Opened>),
     /// A [`Receipt`].
     Receipt(Box<Receipt>),
 }
 
-/// The answer of `rewind` of [`BranchesApi`].
+/// An answer that is one of several types.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub enum BranchesRewindAnswer {
-    /// A [`Opened`].
-    Opened(Box<Opened>),
+pub enum SearchBegunOrReceipt {
+    /// A [`SearchBegun`].
+    SearchBegun(Box<SearchBegun>),
     /// A [`Receipt`].
     Receipt(Box<Receipt>),
 }
 
-/// The answer of `say` of [`BranchesApi`].
+/// An answer that is one of several types.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub enum BranchesSayAnswer {
+pub enum TurnOrReceipt {
     /// A [`Turn`].
     Turn(Box<Turn>),
     /// A [`Receipt`].
     Receipt(Box<Receipt>),
+}
+
+/// An answer that is one of several types.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum TurnOrStarted {
+    /// A [`Turn`].
+    Turn(Box<Turn>),
+    /// A [`Started`].
+    Started(Box<Started>),
 }
 
 /// The operations of `branches`.
@@ -1541,7 +1570,7 @@ impl BranchesApi<'_> {
         session: &str,
         body: &NewBranch,
         given: &Given,
-    ) -> Result<BranchesForkAnswer, Error> {
+    ) -> Result<OpenedOrReceipt, Error> {
         let call = Call::new(reqwest::Method::POST)
             .text("/v1/sessions/")
             .part(&session)
@@ -1588,7 +1617,7 @@ impl BranchesApi<'_> {
         session: &str,
         body: &Rewind,
         given: &Given,
-    ) -> Result<BranchesRewindAnswer, Error> {
+    ) -> Result<OpenedOrReceipt, Error> {
         let call = Call::new(reqwest::Method::POST)
             .text("/v1/sessions/")
             .part(&session)
@@ -1609,7 +1638,7 @@ impl BranchesApi<'_> {
         branch: &str,
         body: &Say,
         given: &Given,
-    ) -> Result<BranchesSayAnswer, Error> {
+    ) -> Result<TurnOrReceipt, Error> {
         let call = Call::new(reqwest::Method::POST)
             .text("/v1/sessions/")
             .part(&session)
@@ -2107,7 +2136,7 @@ impl QuestionsApi<'_> {
         question: &str,
         body: &Answer,
         given: &Given,
-    ) -> Result<Receipt, Error> {
+    ) -> Result<TurnOrReceipt, Error> {
         let call = Call::new(reqwest::Method::POST)
             .text("/v1/sessions/")
             .part(&session)
@@ -2130,7 +2159,7 @@ impl QuestionsApi<'_> {
         question: &str,
         body: &Approve,
         given: &Given,
-    ) -> Result<Receipt, Error> {
+    ) -> Result<TurnOrReceipt, Error> {
         let call = Call::new(reqwest::Method::POST)
             .text("/v1/sessions/")
             .part(&session)
@@ -2176,7 +2205,7 @@ impl QuestionsApi<'_> {
         question: &str,
         body: &Reject,
         given: &Given,
-    ) -> Result<Receipt, Error> {
+    ) -> Result<TurnOrReceipt, Error> {
         let call = Call::new(reqwest::Method::POST)
             .text("/v1/sessions/")
             .part(&session)
@@ -2199,7 +2228,7 @@ impl QuestionsApi<'_> {
         question: &str,
         body: &Resolve,
         given: &Given,
-    ) -> Result<Receipt, Error> {
+    ) -> Result<TurnOrReceipt, Error> {
         let call = Call::new(reqwest::Method::POST)
             .text("/v1/sessions/")
             .part(&session)
@@ -2229,6 +2258,18 @@ impl RerunsApi<'_> {
             .text("/v1/jobs/")
             .part(&job)
             .given(given);
+        self.transport.json(call).await
+    }
+
+    /// Lists the values of a session's definition that a rerun may set. Those that the definition does not declare may be set, too.
+    ///
+    /// # Errors
+    /// As [`Error`] says.
+    pub async fn list_rerun_values(&self, session: &str) -> Result<DefinitionValueList, Error> {
+        let call = Call::new(reqwest::Method::GET)
+            .text("/v1/sessions/")
+            .part(&session)
+            .text("/reruns/values");
         self.transport.json(call).await
     }
 
@@ -2266,16 +2307,6 @@ impl RerunsApi<'_> {
     }
 }
 
-/// The answer of `begin_search` of [`SearchesApi`].
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
-pub enum SearchesBeginSearchAnswer {
-    /// A [`SearchBegun`].
-    SearchBegun(Box<SearchBegun>),
-    /// A [`Receipt`].
-    Receipt(Box<Receipt>),
-}
-
 /// The operations of `searches`.
 #[derive(Clone, Debug)]
 pub struct SearchesApi<'c> {
@@ -2292,7 +2323,7 @@ impl SearchesApi<'_> {
         session: &str,
         body: &NewSearch,
         given: &Given,
-    ) -> Result<SearchesBeginSearchAnswer, Error> {
+    ) -> Result<SearchBegunOrReceipt, Error> {
         let call = Call::new(reqwest::Method::POST)
             .text("/v1/sessions/")
             .part(&session)
@@ -2385,26 +2416,6 @@ pub struct SessionsPageQuery {
     /// The label or the id of a branch. Without one it is the current branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-}
-
-/// The answer of `say` of [`SessionsApi`].
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
-pub enum SessionsSayAnswer {
-    /// A [`Turn`].
-    Turn(Box<Turn>),
-    /// A [`Receipt`].
-    Receipt(Box<Receipt>),
-}
-
-/// The answer of `start` of [`SessionsApi`].
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
-pub enum SessionsStartAnswer {
-    /// A [`Turn`].
-    Turn(Box<Turn>),
-    /// A [`Started`].
-    Started(Box<Started>),
 }
 
 /// The operations of `sessions`.
@@ -2513,7 +2524,7 @@ impl SessionsApi<'_> {
         session: &str,
         body: &Say,
         given: &Given,
-    ) -> Result<SessionsSayAnswer, Error> {
+    ) -> Result<TurnOrReceipt, Error> {
         let call = Call::new(reqwest::Method::POST)
             .text("/v1/sessions/")
             .part(&session)
@@ -2531,7 +2542,7 @@ impl SessionsApi<'_> {
     ///
     /// # Errors
     /// As [`Error`] says.
-    pub async fn start(&self, body: &Start, given: &Given) -> Result<SessionsStartAnswer, Error> {
+    pub async fn start(&self, body: &Start, given: &Given) -> Result<TurnOrStarted, Error> {
         let call = Call::new(reqwest::Method::POST)
             .text("/v1/sessions")
             .body(body)?
@@ -2803,6 +2814,9 @@ pub struct ViewsStoryQuery {
     /// The most characters of a text. What is longer is cut, and has `cut`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chars: Option<u64>,
+    /// Only rows that have this in their text, actor or note, in upper or lower case. Secrets are not found by a token that may not see them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub find: Option<String>,
 }
 
 /// The conditions of `why` of [`ViewsApi`].

@@ -84,8 +84,8 @@ impl Client {
             ..Start::default()
         };
         let id = match self.sessions().start(&start, &Given::default()).await? {
-            SessionsStartAnswer::Turn(turn) => turn.session,
-            SessionsStartAnswer::Started(started) => started.session,
+            TurnOrStarted::Turn(turn) => turn.session,
+            TurnOrStarted::Started(started) => started.session,
         };
         Ok(self.session(&id))
     }

@@ -5,8 +5,8 @@ use crate::call::Given;
 use crate::error::Error;
 use crate::follow::{Events, Follow};
 use crate::generated::{
-    Answer, Approve, ArtifactRow, Problem, ProblemCode, Question, Receipt, Reject, Say,
-    SessionsSayAnswer, Turn, ViewsArtifactQuery, ViewsArtifactsQuery,
+    Answer, Approve, ArtifactRow, Problem, ProblemCode, Question, Receipt, Reject, Say, Turn,
+    TurnOrReceipt, ViewsArtifactQuery, ViewsArtifactsQuery,
 };
 use serde_json::Value;
 
@@ -52,16 +52,10 @@ impl Session {
             ..Say::default()
         };
         let sessions = self.client.sessions();
-        match sessions.say(&self.id, &say, &Given::default()).await? {
-            SessionsSayAnswer::Receipt(receipt) => Ok(*receipt),
-            // It comes only to a request that waits.
-            SessionsSayAnswer::Turn(turn) => Err(Error::invalid(
-                200,
-                "application/json",
-                "a receipt was expected",
-                turn.cursor.as_bytes(),
-            )),
-        }
+        sessions
+            .say(&self.id, &say, &Given::default())
+            .await?
+            .receipt()
     }
 
     /// Says something, and waits until the session settles after it, however long that takes.
@@ -154,7 +148,8 @@ impl Session {
         let given = Given::default();
         questions
             .approve(&self.id, question, &approve, &given)
-            .await
+            .await?
+            .receipt()
     }
 
     /// Refuses a held call. The model reads the reason.
@@ -168,7 +163,10 @@ impl Session {
         };
         let questions = self.client.questions();
         let given = Given::default();
-        questions.reject(&self.id, question, &reject, &given).await
+        questions
+            .reject(&self.id, question, &reject, &given)
+            .await?
+            .receipt()
     }
 
     /// Answers a question.
@@ -183,7 +181,10 @@ impl Session {
         };
         let questions = self.client.questions();
         let given = Given::default();
-        questions.answer(&self.id, question, &answer, &given).await
+        questions
+            .answer(&self.id, question, &answer, &given)
+            .await?
+            .receipt()
     }
 
     /// Lists all versions of the artifacts of the current branch.
@@ -205,5 +206,22 @@ impl Session {
             ..ViewsArtifactQuery::default()
         };
         self.client.views().artifact(&self.id, name, &query).await
+    }
+}
+
+impl TurnOrReceipt {
+    /// Returns the receipt. A turn comes only to a request that waits for one.
+    ///
+    /// # Errors
+    /// It is a turn.
+    pub fn receipt(self) -> Result<Receipt, Error> {
+        match self {
+            Self::Receipt(receipt) => Ok(*receipt),
+            Self::Turn(turn) => {
+                let why = "a receipt was expected";
+                let told = turn.cursor.as_bytes();
+                Err(Error::invalid(200, "application/json", why, told))
+            }
+        }
     }
 }

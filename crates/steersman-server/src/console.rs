@@ -61,6 +61,7 @@ files! {
     "parts/pane.mjs",
     "parts/question.mjs",
     "parts/rail.mjs",
+    "parts/rating.mjs",
     "parts/start.mjs",
     "parts/text.mjs",
     "screens/artifacts.mjs",

@@ -51,6 +51,9 @@ pub(crate) struct View {
     /// The session that it is about, if the job is not lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
+    /// Differences of its runs to the session: paths of the definition, and fields of the request such as `say`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) changed: Vec<String>,
     /// Number of its runs that are done.
     pub(crate) done: usize,
     /// Number of its runs.
@@ -142,7 +145,7 @@ impl Caller {
         key: Option<&str>,
         session: &str,
         request: blake3::Hash,
-        of: usize,
+        (changed, of): (Vec<String>, usize),
     ) -> Result<Begun, Problem> {
         let id = self.job_id(key, session).await?;
         let mut jobs = self.server.jobs().lock();
@@ -179,6 +182,7 @@ impl Caller {
                 job: id,
                 state: Stands::Running,
                 session: Some(session.to_owned()),
+                changed,
                 done: 0,
                 of,
                 runs: Vec::new(),
@@ -229,6 +233,7 @@ pub(crate) fn lost(id: &str) -> View {
         job: id.to_owned(),
         state: Stands::Lost,
         session: None,
+        changed: Vec::new(),
         done: 0,
         of: 0,
         runs: Vec::new(),

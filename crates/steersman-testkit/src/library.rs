@@ -45,6 +45,8 @@ pub struct Rules {
     pub life: Option<u64>,
     /// A refresh token is good for one renewal.
     pub rotates: bool,
+    /// Tokens are given, and the answer that has them is lost on its way.
+    pub loses: bool,
     /// Everything but a call of a tool needs no token.
     pub is_open: bool,
     /// Scope that calls of tools need.
@@ -249,7 +251,11 @@ fn serve(mut stream: TcpStream, origin: &str, shared: &Mutex<Shared>) {
         Some(Page::Elsewhere(to)) => Reply::empty(307, &format!("location: {to}\r\n")),
         None => now.answer(&method, path, query, (&authorization, &body), origin),
     };
+    let is_lost = now.rules.loses && path == "/token";
     drop(now);
+    if is_lost {
+        return;
+    }
     let Reply { status, head, body } = reply;
     let length = body.len();
     let answer = format!(

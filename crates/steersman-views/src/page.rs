@@ -11,11 +11,11 @@ use crate::words::{self, Word};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
-use steersman_machine::stored::commit::{Admitted, LogLine};
+use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine};
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Cause;
 use steersman_machine::trace;
@@ -206,6 +206,9 @@ pub struct BranchRow {
     pub cancelled: bool,
     /// True if it began with a rewind.
     pub rewound: bool,
+    /// The person or program that forked it or went back. `None` for an anonymous user, and for an agent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub by: Option<Name>,
     /// The line in which the call that waited for this branch received its result.
     #[serde(
         serialize_with = "shown::maybe_line",
@@ -589,9 +592,10 @@ impl<'a> Subject<'a> {
     }
 
     fn branches(&self) -> Vec<BranchRow> {
-        let (joined, rewound, way) = (joined(self.log), rewound(self.log), self.way());
+        let (joined, mut begun, way) = (joined(self.log), begun(self.log), self.way());
         let rows = self.seen.branches.iter().map(|branch| {
             let known = self.seen.ledger.branch(branch.id);
+            let (rewound, by) = begun.remove(&branch.id).unwrap_or_default();
             BranchRow {
                 id: branch.id,
                 label: branch.label.clone(),
@@ -604,7 +608,8 @@ impl<'a> Subject<'a> {
                     .and_then(|known| known.superseded)
                     .filter(|_| branch.superseded),
                 cancelled: is_cancelled(branch),
-                rewound: rewound.contains(&branch.id),
+                rewound,
+                by,
                 joined: joined.get(&branch.id).copied(),
                 adopted: known.and_then(|known| Some(known.adopted?.upto)),
                 of_agent: branch.snapshot.scope.is_some(),
@@ -746,13 +751,18 @@ fn floor_below(snapshot: &Snapshot, agent: &Agent) -> Option<Name> {
     floor_below(snapshot, member).or_else(|| Some(member.def.clone()))
 }
 
-/// Returns the branches that began with a rewind.
-fn rewound(log: &Log) -> BTreeSet<Id> {
-    let commits = log.lines.iter();
-    let commits = commits.filter_map(|line| Some((line.branch, line.commit.as_ref()?)));
-    let rewound = commits.filter(|(_, commit)| {
-        let mut admitted = commit.admitted.iter();
-        admitted.any(|a| a.kind == Admitted::Rewound)
+/// Returns how the branches began: true for a rewind, and the person whose message it was.
+fn begun(log: &Log) -> BTreeMap<Id, (bool, Option<Name>)> {
+    let begun = log.lines.iter().filter_map(|line| {
+        let commit = line.commit.as_ref()?;
+        let opening = |kind| matches!(kind, Admitted::Opened | Admitted::Rewound);
+        let opened = commit.admitted.iter().find(|a| opening(a.kind))?;
+        let by = line.ledger.iter().find_map(|entry| match entry {
+            LedgerEntry::Accepted { by, .. } => by.as_ref()?.shown(),
+            _ => None,
+        });
+        let by = by.map(|by| by.to_string().into());
+        Some((line.branch, (opened.kind == Admitted::Rewound, by)))
     });
-    rewound.map(|(branch, _)| branch).collect()
+    begun.collect()
 }

@@ -3,6 +3,7 @@
 use super::{
     Answer, Api, Field, Form, HEAD, IF_NONE_MATCH, KEY, Named, Operation, Type, about, pascal,
 };
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -27,10 +28,10 @@ pub(super) fn file(api: &Api) -> Result<String, String> {
     for (name, named) in &api.types {
         declare(&mut out, api, name, named);
     }
+    answers(&mut out, api.tags.values().flatten());
     for (tag, operations) in &api.tags {
         for operation in operations {
             question(&mut out, tag, operation);
-            answers(&mut out, tag, operation);
         }
         let _ = write!(
             out,
@@ -199,33 +200,33 @@ fn query(tag: &str, operation: &Operation) -> String {
     format!("{}{}Query", pascal(tag), pascal(&operation.name))
 }
 
-/// Declares the type of the answer of an operation that has several.
-fn answers(out: &mut String, tag: &str, operation: &Operation) {
+/// Returns the name of the type of an answer that is one of several types, and these. `None` if there is one only, or one without a name.
+fn several(operation: &Operation) -> Option<(String, Vec<&str>)> {
     let Answer::Json(kinds) = &operation.answer else {
-        return;
+        return None;
     };
-    let named: Vec<&String> = (kinds.iter())
-        .filter_map(|kind| match kind {
-            Type::Named(name) => Some(name),
-            _ => None,
-        })
-        .collect();
-    if named.len() != kinds.len() || named.len() < 2 {
-        return;
+    let named = kinds.iter().map(|kind| match kind {
+        Type::Named(name) => Some(&**name),
+        _ => None,
+    });
+    let named: Vec<&str> = named.collect::<Option<_>>()?;
+    (named.len() > 1).then(|| (named.join("Or"), named))
+}
+
+/// Declares the types of answers that are one of several types.
+fn answers<'a>(out: &mut String, operations: impl Iterator<Item = &'a Operation>) {
+    let all: BTreeMap<String, Vec<&str>> = operations.filter_map(several).collect();
+    for (name, kinds) in all {
+        // The types have fields of their own, so the first one that fits is the one that is meant.
+        let _ = writeln!(
+            out,
+            "/// An answer that is one of several types.\n#[derive(Clone, Debug, PartialEq, Deserialize)]\n#[serde(untagged)]\npub enum {name} {{"
+        );
+        for kind in kinds {
+            let _ = write!(out, "/// A [`{kind}`].\n{kind}(Box<{kind}>),\n");
+        }
+        out.push_str("}\n\n");
     }
-    // The types have fields of their own, so the first one that fits is the one that is meant.
-    let _ = writeln!(
-        out,
-        "/// The answer of `{}` of [`{}Api`].\n#[derive(Clone, Debug, PartialEq, Deserialize)]\n#[serde(untagged)]\npub enum {}{}Answer {{",
-        word(&operation.name),
-        pascal(tag),
-        pascal(tag),
-        pascal(&operation.name)
-    );
-    for name in named {
-        let _ = write!(out, "/// A [`{name}`].\n{name}(Box<{name}>),\n");
-    }
-    out.push_str("}\n\n");
 }
 
 fn method(out: &mut String, tag: &str, operation: &Operation) {
@@ -269,10 +270,7 @@ fn method(out: &mut String, tag: &str, operation: &Operation) {
         Answer::Json(kinds) => {
             let mut kind = match &kinds[..] {
                 [only] => only.rust(),
-                several if several.iter().all(|kind| matches!(kind, Type::Named(_))) => {
-                    format!("{}{}Answer", pascal(tag), pascal(&operation.name))
-                }
-                _ => "Value".to_owned(),
+                _ => several(operation).map_or_else(|| "Value".to_owned(), |(name, _)| name),
             };
             if operation.has(IF_NONE_MATCH) {
                 kind = format!("Option<{kind}>");

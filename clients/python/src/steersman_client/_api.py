@@ -15,6 +15,8 @@ __all__ = [
     "ConfigChange",
     "ConfigChanged",
     "DefinitionFaults",
+    "DefinitionValue",
+    "DefinitionValueList",
     "Erased",
     "ExchangedToken",
     "File",
@@ -353,6 +355,48 @@ class DefinitionFaults(_DefinitionFaultsRequired, _DefinitionFaultsOptional):
     """The faults of a definition."""
 
 
+_DefinitionValueRequired = TypedDict(
+    "_DefinitionValueRequired",
+    {
+        # Its path, such as `agents.desk.system`.
+        "path": "str",
+        # The value, as the definition has it.
+        "value": "Any",
+    },
+)
+
+_DefinitionValueOptional = TypedDict(
+    "_DefinitionValueOptional",
+    {
+    },
+    total=False,
+)
+
+
+class DefinitionValue(_DefinitionValueRequired, _DefinitionValueOptional):
+    """A value of a definition."""
+
+
+_DefinitionValueListRequired = TypedDict(
+    "_DefinitionValueListRequired",
+    {
+        # The values, by their paths.
+        "items": "List[DefinitionValue]",
+    },
+)
+
+_DefinitionValueListOptional = TypedDict(
+    "_DefinitionValueListOptional",
+    {
+    },
+    total=False,
+)
+
+
+class DefinitionValueList(_DefinitionValueListRequired, _DefinitionValueListOptional):
+    """Values of a definition."""
+
+
 _ErasedRequired = TypedDict(
     "_ErasedRequired",
     {
@@ -479,6 +523,8 @@ _JobRequired = TypedDict(
 _JobOptional = TypedDict(
     "_JobOptional",
     {
+        # Differences of its runs to the session: paths of the definition, and fields of the request such as `say`.
+        "changed": "Union[List[str], None]",
         # The problem by which it ended.
         "error": "Union[dict[str, Any], None]",
         # The session that it is about, if the job is not lost.
@@ -2809,7 +2855,8 @@ class Questions:
         option: str | None = None,
         text: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Receipt:
+        wait: int | None = None,
+    ) -> Turn | Receipt:
         """Answers a question, or gives a secret that was asked for.
 
         session: The id of the session
@@ -2818,6 +2865,7 @@ class Questions:
         option: One of the options of the question.
         text: The text. Where a secret is asked for, it is sealed before it is stored.
         idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
         """
         call = Call(
             "POST",
@@ -2830,9 +2878,10 @@ class Questions:
                 }
             ),
             idempotency_key=idempotency_key,
+            wait=wait,
             takes_key=True,
         )
-        return cast("Receipt", self._send(call))
+        return cast("Turn | Receipt", self._send(call))
 
     def approve(
         self,
@@ -2842,7 +2891,8 @@ class Questions:
         args: dict[str, Any] | None = None,
         as_: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Receipt:
+        wait: int | None = None,
+    ) -> Turn | Receipt:
         """Allows a held effect to run once, with exactly its arguments.
 
         session: The id of the session
@@ -2850,6 +2900,7 @@ class Questions:
         args: Arguments that replace those of the call, as far as the definition allows.
         as_: The role in which it is decided.
         idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
         """
         call = Call(
             "POST",
@@ -2861,9 +2912,10 @@ class Questions:
                 }
             ),
             idempotency_key=idempotency_key,
+            wait=wait,
             takes_key=True,
         )
-        return cast("Receipt", self._send(call))
+        return cast("Turn | Receipt", self._send(call))
 
     def list(
         self,
@@ -2916,7 +2968,8 @@ class Questions:
         as_: str | None = None,
         reason: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Receipt:
+        wait: int | None = None,
+    ) -> Turn | Receipt:
         """Refuses a held effect.
 
         session: The id of the session
@@ -2924,6 +2977,7 @@ class Questions:
         as_: The role in which it is decided.
         reason: The reason, which the model reads.
         idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
         """
         call = Call(
             "POST",
@@ -2935,9 +2989,10 @@ class Questions:
                 }
             ),
             idempotency_key=idempotency_key,
+            wait=wait,
             takes_key=True,
         )
-        return cast("Receipt", self._send(call))
+        return cast("Turn | Receipt", self._send(call))
 
     def resolve(
         self,
@@ -2948,7 +3003,8 @@ class Questions:
         as_: str | None = None,
         result: Any | None = None,
         idempotency_key: str | None = None,
-    ) -> Receipt:
+        wait: int | None = None,
+    ) -> Turn | Receipt:
         """Says whether an effect in doubt happened.
 
         session: The id of the session
@@ -2957,6 +3013,7 @@ class Questions:
         as_: The role in which it is decided.
         result: The result, if it happened, in the form that the tool would have returned.
         idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
         """
         call = Call(
             "POST",
@@ -2969,9 +3026,10 @@ class Questions:
                 }
             ),
             idempotency_key=idempotency_key,
+            wait=wait,
             takes_key=True,
         )
-        return cast("Receipt", self._send(call))
+        return cast("Turn | Receipt", self._send(call))
 
 
 class AsyncQuestions:
@@ -2990,7 +3048,8 @@ class AsyncQuestions:
         option: str | None = None,
         text: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Receipt:
+        wait: int | None = None,
+    ) -> Turn | Receipt:
         """Answers a question, or gives a secret that was asked for.
 
         session: The id of the session
@@ -2999,6 +3058,7 @@ class AsyncQuestions:
         option: One of the options of the question.
         text: The text. Where a secret is asked for, it is sealed before it is stored.
         idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
         """
         call = Call(
             "POST",
@@ -3011,9 +3071,10 @@ class AsyncQuestions:
                 }
             ),
             idempotency_key=idempotency_key,
+            wait=wait,
             takes_key=True,
         )
-        return cast("Receipt", await self._send(call))
+        return cast("Turn | Receipt", await self._send(call))
 
     async def approve(
         self,
@@ -3023,7 +3084,8 @@ class AsyncQuestions:
         args: dict[str, Any] | None = None,
         as_: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Receipt:
+        wait: int | None = None,
+    ) -> Turn | Receipt:
         """Allows a held effect to run once, with exactly its arguments.
 
         session: The id of the session
@@ -3031,6 +3093,7 @@ class AsyncQuestions:
         args: Arguments that replace those of the call, as far as the definition allows.
         as_: The role in which it is decided.
         idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
         """
         call = Call(
             "POST",
@@ -3042,9 +3105,10 @@ class AsyncQuestions:
                 }
             ),
             idempotency_key=idempotency_key,
+            wait=wait,
             takes_key=True,
         )
-        return cast("Receipt", await self._send(call))
+        return cast("Turn | Receipt", await self._send(call))
 
     async def list(
         self,
@@ -3097,7 +3161,8 @@ class AsyncQuestions:
         as_: str | None = None,
         reason: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Receipt:
+        wait: int | None = None,
+    ) -> Turn | Receipt:
         """Refuses a held effect.
 
         session: The id of the session
@@ -3105,6 +3170,7 @@ class AsyncQuestions:
         as_: The role in which it is decided.
         reason: The reason, which the model reads.
         idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
         """
         call = Call(
             "POST",
@@ -3116,9 +3182,10 @@ class AsyncQuestions:
                 }
             ),
             idempotency_key=idempotency_key,
+            wait=wait,
             takes_key=True,
         )
-        return cast("Receipt", await self._send(call))
+        return cast("Turn | Receipt", await self._send(call))
 
     async def resolve(
         self,
@@ -3129,7 +3196,8 @@ class AsyncQuestions:
         as_: str | None = None,
         result: Any | None = None,
         idempotency_key: str | None = None,
-    ) -> Receipt:
+        wait: int | None = None,
+    ) -> Turn | Receipt:
         """Says whether an effect in doubt happened.
 
         session: The id of the session
@@ -3138,6 +3206,7 @@ class AsyncQuestions:
         as_: The role in which it is decided.
         result: The result, if it happened, in the form that the tool would have returned.
         idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
+        wait: Seconds, at most 60, for which the request waits until the session settles.
         """
         call = Call(
             "POST",
@@ -3150,9 +3219,10 @@ class AsyncQuestions:
                 }
             ),
             idempotency_key=idempotency_key,
+            wait=wait,
             takes_key=True,
         )
-        return cast("Receipt", await self._send(call))
+        return cast("Turn | Receipt", await self._send(call))
 
 
 class Reruns:
@@ -3179,6 +3249,20 @@ class Reruns:
             wait=wait,
         )
         return cast("Job", self._send(call))
+
+    def list_rerun_values(
+        self,
+        session: str,
+    ) -> DefinitionValueList:
+        """Lists the values of a session's definition that a rerun may set. Those that the definition does not declare may be set, too.
+
+        session: The id of the session
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/reruns/values", session=session),
+        )
+        return cast("DefinitionValueList", self._send(call))
 
     def rerun_session(
         self,
@@ -3277,6 +3361,20 @@ class AsyncReruns:
             wait=wait,
         )
         return cast("Job", await self._send(call))
+
+    async def list_rerun_values(
+        self,
+        session: str,
+    ) -> DefinitionValueList:
+        """Lists the values of a session's definition that a rerun may set. Those that the definition does not declare may be set, too.
+
+        session: The id of the session
+        """
+        call = Call(
+            "GET",
+            path("/v1/sessions/{session}/reruns/values", session=session),
+        )
+        return cast("DefinitionValueList", await self._send(call))
 
     async def rerun_session(
         self,
@@ -4828,6 +4926,7 @@ class Views:
         last: bool | None = None,
         limit: int | None = None,
         chars: int | None = None,
+        find: str | None = None,
     ) -> StoryPage:
         """Tells what happened on a branch, row by row, in plain words, as `steersman show` does.
 
@@ -4840,6 +4939,7 @@ class Views:
         last: True to get the last rows of these lines, otherwise the first.
         limit: The most rows, at most 1000. The rows of a line stay together, so a page may have a few more.
         chars: The most characters of a text. What is longer is cut, and has `cut`.
+        find: Only rows that have this in their text, actor or note, in upper or lower case. Secrets are not found by a token that may not see them.
         """
         call = Call(
             "GET",
@@ -4852,6 +4952,7 @@ class Views:
                     "last": last,
                     "limit": limit,
                     "chars": chars,
+                    "find": find,
                 }
             ),
         )
@@ -5305,6 +5406,7 @@ class AsyncViews:
         last: bool | None = None,
         limit: int | None = None,
         chars: int | None = None,
+        find: str | None = None,
     ) -> StoryPage:
         """Tells what happened on a branch, row by row, in plain words, as `steersman show` does.
 
@@ -5317,6 +5419,7 @@ class AsyncViews:
         last: True to get the last rows of these lines, otherwise the first.
         limit: The most rows, at most 1000. The rows of a line stay together, so a page may have a few more.
         chars: The most characters of a text. What is longer is cut, and has `cut`.
+        find: Only rows that have this in their text, actor or note, in upper or lower case. Secrets are not found by a token that may not see them.
         """
         call = Call(
             "GET",
@@ -5329,6 +5432,7 @@ class AsyncViews:
                     "last": last,
                     "limit": limit,
                     "chars": chars,
+                    "find": find,
                 }
             ),
         )

@@ -208,7 +208,7 @@ class AsyncSession:
         idempotency_key: Union[str, None] = None,
     ) -> Receipt:
         """Allows a held call to run once, with the arguments that were shown, or with `args` in place of those that may be changed."""
-        return await self._client.api.questions.approve(self.id, question, args=args, as_=as_, idempotency_key=idempotency_key)
+        return cast(Receipt, await self._client.api.questions.approve(self.id, question, args=args, as_=as_, idempotency_key=idempotency_key))
 
     async def reject(
         self,
@@ -219,7 +219,7 @@ class AsyncSession:
         idempotency_key: Union[str, None] = None,
     ) -> Receipt:
         """Refuses a held call. The model reads the reason."""
-        return await self._client.api.questions.reject(self.id, question, reason=reason, as_=as_, idempotency_key=idempotency_key)
+        return cast(Receipt, await self._client.api.questions.reject(self.id, question, reason=reason, as_=as_, idempotency_key=idempotency_key))
 
     async def answer(
         self,
@@ -230,7 +230,7 @@ class AsyncSession:
         idempotency_key: Union[str, None] = None,
     ) -> Receipt:
         """Answers a question."""
-        return await self._client.api.questions.answer(self.id, question, text=text, as_=as_, idempotency_key=idempotency_key)
+        return cast(Receipt, await self._client.api.questions.answer(self.id, question, text=text, as_=as_, idempotency_key=idempotency_key))
 
     async def artifacts(self) -> list[ArtifactRow]:
         """Lists all versions of the artifacts of the current branch."""

@@ -153,4 +153,91 @@ mod tests {
         let list = |text: &str| super::scopes(text);
         assert_eq!(union(&list("b a"), &list("a c")), list("b a c"));
     }
+
+    /// Numbers that follow from one number.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            usize::try_from(self.0 % end as u64).expect("it is below a usize")
+        }
+
+        /// Makes a text of these pieces.
+        fn text(&mut self, pieces: &[&str], longest: usize) -> String {
+            let length = self.below(longest);
+            let pieces = (0..length).map(|_| pieces[self.below(pieces.len())]);
+            pieces.collect()
+        }
+    }
+
+    const PIECES: [&str; 24] = [
+        "Bearer",
+        "Basic",
+        " ",
+        "\t",
+        ",",
+        "=",
+        "==",
+        "\"",
+        "\\",
+        "\\\"",
+        "scope",
+        "SCOPE",
+        "error",
+        "insufficient_scope",
+        "resource_metadata",
+        "realm",
+        "https://a.example/x?y=z",
+        "a",
+        "-",
+        "*",
+        "é",
+        "\u{2028}",
+        "\0",
+        "read write",
+    ];
+
+    #[test]
+    fn any_text_is_read_within_bounds() {
+        let mut numbers = Numbers(7);
+        for _ in 0..50_000 {
+            let header = numbers.text(&PIECES, 40);
+            let read = Challenge::read(&header);
+            for scope in &read.scopes {
+                assert!(
+                    !scope.is_empty() && !scope.contains(char::is_whitespace),
+                    "{header:?}"
+                );
+            }
+            assert_eq!(union(&read.scopes, &read.scopes), read.scopes, "{header:?}");
+            let json = serde_json::to_string(&read).expect("it is data");
+            assert_eq!(
+                serde_json::from_str::<Challenge>(&json).expect("it was written"),
+                read
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_quoted_is_read_as_it_was() {
+        let mut numbers = Numbers(11);
+        for _ in 0..20_000 {
+            let [realm, metadata, error] = [(); 3].map(|()| numbers.text(&PIECES, 12));
+            let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+            let header = format!(
+                "Basic realm=\"{}\", Bearer resource_metadata=\"{}\" ,error = \"{}\"",
+                quoted(&realm),
+                quoted(&metadata),
+                quoted(&error)
+            );
+            assert_eq!(
+                read(&header),
+                (String::new(), Some(metadata), Some(error)),
+                "{header}"
+            );
+        }
+    }
 }

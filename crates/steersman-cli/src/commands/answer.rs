@@ -50,7 +50,10 @@ pub(crate) async fn run(
             option: None,
         };
         let given = Given::default();
-        let receipt = questions.answer(there.id(), &id, &answer, &given).await?;
+        let receipt = questions
+            .answer(there.id(), &id, &answer, &given)
+            .await?
+            .receipt()?;
         return there.report(&receipt, printer);
     }
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;

@@ -113,7 +113,10 @@ async fn at_server(
     let questions = there.remote.client.questions();
     let id = pending.id().to_string();
     let given = Given::default();
-    let receipt = questions.approve(there.id(), &id, &approve, &given).await?;
+    let receipt = questions
+        .approve(there.id(), &id, &approve, &given)
+        .await?
+        .receipt()?;
     there.report(&receipt, printer)
 }
 

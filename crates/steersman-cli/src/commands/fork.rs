@@ -6,7 +6,7 @@ use crate::commands::there::There;
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, typed};
 use steersman::{Act, Fork};
-use steersman_client::{BranchesForkAnswer, Given, NewBranch};
+use steersman_client::{Given, NewBranch, OpenedOrReceipt};
 
 pub(crate) const LISTED: &str =
     "Try something else from a line on, beside the session; dry unless --live";
@@ -44,11 +44,11 @@ pub(crate) async fn run(
         };
         let (branches, given) = (there.remote.client.branches(), Given::default());
         return match branches.fork(there.id(), &new, &given).await? {
-            BranchesForkAnswer::Opened(opened) => {
+            OpenedOrReceipt::Opened(opened) => {
                 let begun = Begun::at_server(&there, &opened, printer, true).await?;
                 report(&args, &there.seen.branch, &begun, printer)
             }
-            BranchesForkAnswer::Receipt(receipt) => there.report(&receipt, printer),
+            OpenedOrReceipt::Receipt(receipt) => there.report(&receipt, printer),
         };
     }
     let spot = Spot::find(&args.address, global, &args.own.drive).await?;

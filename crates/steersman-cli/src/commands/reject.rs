@@ -47,7 +47,10 @@ pub(crate) async fn run(
             reason: args.say.clone(),
         };
         let given = Given::default();
-        let receipt = questions.reject(there.id(), &id, &reject, &given).await?;
+        let receipt = questions
+            .reject(there.id(), &id, &reject, &given)
+            .await?
+            .receipt()?;
         return there.report(&receipt, printer);
     }
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;

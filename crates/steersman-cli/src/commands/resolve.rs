@@ -115,7 +115,10 @@ async fn at_server(
     let questions = there.remote.client.questions();
     let id = pending.id().to_string();
     let given = Given::default();
-    let receipt = questions.resolve(there.id(), &id, &resolve, &given).await?;
+    let receipt = questions
+        .resolve(there.id(), &id, &resolve, &given)
+        .await?
+        .receipt()?;
     there.report(&receipt, printer)
 }
 

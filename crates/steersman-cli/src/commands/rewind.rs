@@ -8,7 +8,7 @@ use crate::printer::{Printer, typed, yellow};
 use steersman::Act;
 use steersman::views::elsewhere::behind;
 use steersman::views::screen::{Ask, WaitsScreen};
-use steersman_client::{BranchesRewindAnswer, Given, Rewind};
+use steersman_client::{Given, OpenedOrReceipt, Rewind};
 use steersman_machine::stored::ids::Line;
 
 pub(crate) const LISTED: &str = "Go back to a line; what came after stays readable";
@@ -74,14 +74,14 @@ pub(crate) async fn run(
         let ahead = told(&there.seen.behind);
         let (branches, given) = (there.remote.client.branches(), Given::default());
         return match branches.rewind(there.id(), &rewind, &given).await? {
-            BranchesRewindAnswer::Opened(opened) => {
+            OpenedOrReceipt::Opened(opened) => {
                 for effect in &ahead {
                     printer.talk(yellow(&stays(effect)));
                 }
                 let begun = Begun::at_server(&there, &opened, printer, false).await?;
                 report(&args, (&*there.seen.branch, &ahead[..]), &begun, printer)
             }
-            BranchesRewindAnswer::Receipt(receipt) => there.report(&receipt, printer),
+            OpenedOrReceipt::Receipt(receipt) => there.report(&receipt, printer),
         };
     }
     let spot = Spot::find(&args.address, global, &args.own.drive).await?;

@@ -13,7 +13,7 @@ use crate::words;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
 use steersman::views::screen::{Ask, FollowScreen};
-use steersman_client::{Given, Say, SessionsSayAnswer, SessionsStartAnswer, Stands, Start};
+use steersman_client::{Given, Say, Stands, Start, TurnOrStarted};
 
 /// Begins a session, or goes on with one, and follows it until it rests.
 pub(crate) async fn run(
@@ -63,8 +63,8 @@ async fn begin(
     };
     let sessions = remote.client.sessions();
     let session = match sessions.start(&start, &Given::default()).await? {
-        SessionsStartAnswer::Started(started) => started.session,
-        SessionsStartAnswer::Turn(turn) => turn.session,
+        TurnOrStarted::Started(started) => started.session,
+        TurnOrStarted::Turn(turn) => turn.session,
     };
     finish(remote, printer, &session, (0, 0), true).await
 }
@@ -94,11 +94,10 @@ async fn resume(
         ..Say::default()
     };
     let sessions = remote.client.sessions();
-    let receipt = match sessions.say(&session, &say, &Given::default()).await? {
-        SessionsSayAnswer::Receipt(receipt) => receipt,
-        // It comes only to a request that waits.
-        SessionsSayAnswer::Turn(_) => return Ok(Exit::Answered),
-    };
+    let receipt = sessions
+        .say(&session, &say, &Given::default())
+        .await?
+        .receipt()?;
     let after = before.upto.0;
     // A message that waits is taken after what is open, so the session is reported as it stands.
     let least = match receipt.fate {

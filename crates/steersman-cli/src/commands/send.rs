@@ -17,7 +17,7 @@ use std::path::Path;
 use steersman::runtime::pending::PendingKind;
 use steersman::runtime::store::{SessionQuery, bounds};
 use steersman::{Act, By, Sent};
-use steersman_client::{Given, Post, Say, SessionsSayAnswer, Stands, Where};
+use steersman_client::{Given, Post, Say, Stands, Where};
 
 pub(crate) const LISTED: &str = "Send a message to a session, or an event to a network";
 
@@ -142,11 +142,11 @@ async fn said(
         key: args.id.clone(),
         ..Given::default()
     };
-    let receipt = match client.sessions().say(there.id(), say, &given).await? {
-        SessionsSayAnswer::Receipt(receipt) => receipt,
-        // It comes only to a request that waits.
-        SessionsSayAnswer::Turn(_) => return Ok(Exit::Answered),
-    };
+    let receipt = client
+        .sessions()
+        .say(there.id(), say, &given)
+        .await?
+        .receipt()?;
     there.taken_by(printer);
     if let Some(line) = receipt.line.filter(|_| !printer.is_json()) {
         let followed = Followed {

@@ -236,7 +236,9 @@ impl Screen<'_> {
             } else {
                 "forked at"
             };
-            marks.push(format!("{word} @{}", from.line));
+            let by = branch.by.as_ref();
+            let by = by.map_or_else(String::new, |by| format!(" by {by}"));
+            marks.push(format!("{word} @{}{by}", from.line));
         }
         if branch.dry {
             marks.push("dry".into());

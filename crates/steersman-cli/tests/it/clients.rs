@@ -173,8 +173,8 @@ mod rust_client {
     use std::path::Path;
     use std::time::Duration;
     use steersman_client::{
-        Client, Error, Follow, Given, Pieces, ProblemCode, SessionsListQuery, SessionsStartAnswer,
-        Start, TurnStatus, ViewsArtifactQuery,
+        Client, Error, Follow, Given, Pieces, ProblemCode, SessionsListQuery, Start, TurnOrStarted,
+        TurnStatus, ViewsArtifactQuery,
     };
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::task::spawn_blocking;
@@ -190,8 +190,8 @@ mod rust_client {
             ..Given::default()
         };
         match client.sessions().start(&start, &given).await? {
-            SessionsStartAnswer::Started(started) => Ok(started.session),
-            SessionsStartAnswer::Turn(turn) => Ok(turn.session),
+            TurnOrStarted::Started(started) => Ok(started.session),
+            TurnOrStarted::Turn(turn) => Ok(turn.session),
         }
     }
 

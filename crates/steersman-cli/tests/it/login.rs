@@ -214,3 +214,32 @@ fn what_cannot_be_signed_in_says_why() {
     assert_eq!(asked.len(), 1);
     assert!(fields(&asked[0].body).is_empty());
 }
+
+/// A refresh token that is good once was exchanged, and the process is killed before it has stored what it got for it. The stored one is worth
+/// nothing then: the call waits for a sign-in, and is carried out once.
+#[test]
+fn a_kill_between_a_renewal_and_its_storing_costs_a_sign_in_and_no_call() {
+    let library = Library::start();
+    library.rules(|rules| rules.rotates = true);
+    let world = world(&library);
+    let (signed, _) = signs_in(&world, &["login", "books"], false);
+    assert_eq!(signed.code, Some(0), "{signed:?}");
+    library.revoke(false);
+    library.rules(|rules| (rules.loses, rules.is_open) = (true, true));
+    let asked = library.came("POST /token").len();
+    let mut killed = world.command(&RUN).spawn().unwrap();
+    while library.came("POST /token").len() == asked {
+        std::thread::yield_now();
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    library.rules(|rules| rules.loses = false);
+    let waits = world.run(&RUN);
+    assert_eq!(waits.code, Some(5), "{waits:?}");
+    assert!(waits.all().contains("steersman login books"), "{waits:?}");
+    let (signed, _) = signs_in(&world, &["login", "books"], false);
+    assert_eq!(signed.code, Some(0), "{signed:?}");
+    let approved = world.run(&["approve", "last", "--script-all", "script.yaml"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert_eq!(library.calls(), 1);
+}

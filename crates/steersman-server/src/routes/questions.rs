@@ -6,9 +6,10 @@ use crate::ask::{Asked, At, Body, Params, question};
 use crate::caller::Caller;
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
-use crate::schemas::QuestionList;
+use crate::schemas::{QuestionList, Turn};
 use crate::{Permission, Server};
 use axum::Json;
+use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use steersman::views::elsewhere::beside;
@@ -149,15 +150,20 @@ struct Approve {
         ("session" = String, Path, description = "The id of the session"),
         ("question" = String, Path, description = "The id of the question"),
         ("Idempotency-Key" = Option<String>, Header, description = "Recognises a repetition of the request"),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: waits up to N seconds until the session settles"),
     ),
-    responses((status = 202, description = "The decision is on disk", body = Receipt), Problems)
+    responses(
+        (status = 202, description = "The decision is on disk", body = Receipt),
+        (status = 200, description = "The state in which the session settled", body = Turn),
+        Problems,
+    )
 )]
 async fn approve(
     caller: Caller,
     asked: Asked,
     At((session, question)): At<(String, String)>,
     Body(approve): Body<Approve>,
-) -> Result<Receipt, Problem> {
+) -> Result<Response, Problem> {
     decide(
         &caller,
         &asked,
@@ -192,15 +198,20 @@ struct Reject {
         ("session" = String, Path, description = "The id of the session"),
         ("question" = String, Path, description = "The id of the question"),
         ("Idempotency-Key" = Option<String>, Header, description = "Recognises a repetition of the request"),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: waits up to N seconds until the session settles"),
     ),
-    responses((status = 202, description = "The decision is on disk", body = Receipt), Problems)
+    responses(
+        (status = 202, description = "The decision is on disk", body = Receipt),
+        (status = 200, description = "The state in which the session settled", body = Turn),
+        Problems,
+    )
 )]
 async fn reject(
     caller: Caller,
     asked: Asked,
     At((session, question)): At<(String, String)>,
     Body(reject): Body<Reject>,
-) -> Result<Receipt, Problem> {
+) -> Result<Response, Problem> {
     decide(
         &caller,
         &asked,
@@ -232,15 +243,20 @@ struct Answer {
         ("session" = String, Path, description = "The id of the session"),
         ("question" = String, Path, description = "The id of the question"),
         ("Idempotency-Key" = Option<String>, Header, description = "Recognises a repetition of the request"),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: waits up to N seconds until the session settles"),
     ),
-    responses((status = 202, description = "The answer is on disk", body = Receipt), Problems)
+    responses(
+        (status = 202, description = "The answer is on disk", body = Receipt),
+        (status = 200, description = "The state in which the session settled", body = Turn),
+        Problems,
+    )
 )]
 async fn answer(
     caller: Caller,
     asked: Asked,
     At((session, question)): At<(String, String)>,
     Body(answer): Body<Answer>,
-) -> Result<Receipt, Problem> {
+) -> Result<Response, Problem> {
     decide(
         &caller,
         &asked,
@@ -305,15 +321,20 @@ struct Resolve {
         ("session" = String, Path, description = "The id of the session"),
         ("question" = String, Path, description = "The id of the question"),
         ("Idempotency-Key" = Option<String>, Header, description = "Recognises a repetition of the request"),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: waits up to N seconds until the session settles"),
     ),
-    responses((status = 202, description = "The statement is on disk", body = Receipt), Problems)
+    responses(
+        (status = 202, description = "The statement is on disk", body = Receipt),
+        (status = 200, description = "The state in which the session settled", body = Turn),
+        Problems,
+    )
 )]
 async fn resolve(
     caller: Caller,
     asked: Asked,
     At((session, question)): At<(String, String)>,
     Body(resolve): Body<Resolve>,
-) -> Result<Receipt, Problem> {
+) -> Result<Response, Problem> {
     decide(
         &caller,
         &asked,
@@ -328,7 +349,8 @@ async fn resolve(
     .await
 }
 
-/// Carries out a decision. The role is checked before the store is asked.
+/// Carries out a decision. The answer is a receipt; with `Prefer: wait=N` it is the state in which the session settles after it. The role is
+/// checked before the store is asked.
 async fn decide(
     caller: &Caller,
     asked: &Asked,
@@ -336,8 +358,12 @@ async fn decide(
     id: &str,
     role: Option<&str>,
     act: impl FnOnce(PendingId, By) -> Result<Act, Problem>,
-) -> Result<Receipt, Problem> {
+) -> Result<Response, Problem> {
     caller.needs(Permission::Decide)?;
+    if asked.wait.is_some() {
+        // The answer tells what the session said.
+        caller.needs(Permission::Read)?;
+    }
     let by = caller.by(role)?;
     let of = question(id)?;
     let info = caller.session(session).await?;
@@ -361,6 +387,9 @@ async fn decide(
             format!("the session does not ask `{of}`: it was decided, is over, or never was"),
         )
         .help("GET /v1/sessions/{session}/questions lists what is open")),
-        _ => caller.act(&info.id, act, asked).await,
+        _ => {
+            let receipt = caller.act(&info.id, act, asked).await?;
+            caller.answer(receipt, asked).await
+        }
     }
 }

@@ -25,6 +25,7 @@ use utoipa_axum::routes;
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new()
         .routes(routes!(begin))
+        .routes(routes!(values))
         .routes(routes!(look, stop))
 }
 
@@ -58,11 +59,90 @@ struct Changes {
     repeat: Option<u32>,
 }
 
+impl Changes {
+    /// Returns where the runs differ from the session.
+    fn changed(&self) -> Vec<String> {
+        let config = self.config.keys().map(|name| format!("config.{name}"));
+        let people = self.people.as_deref();
+        let people = people.is_some_and(|people| people != "recorded");
+        let own = [
+            ("definition", self.definition.is_some()),
+            ("say", self.say.is_some()),
+            ("people", people),
+            ("live", self.live),
+        ];
+        let own = own.into_iter().filter(|(_, is)| *is);
+        let own = own.map(|(field, _)| field.to_owned());
+        self.set.keys().cloned().chain(config).chain(own).collect()
+    }
+}
+
 /// Keys of an agent and of its modes that a client may set: what the model is told and how it is asked. The others name tools, files
 /// and decisions of the definition's author.
 const OF_AGENTS: &[&str] = &["model", "params", "prefill", "system", "tool_choice"];
 /// Keys of a model that a client may set. The others say to which address its keys are sent.
 const OF_MODELS: &[&str] = &["model", "params"];
+
+/// A value of a definition.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DefinitionValue)]
+struct SetValue {
+    /// Its path, such as `agents.desk.system`.
+    path: String,
+    /// The value, as the definition has it.
+    value: Value,
+}
+
+/// Values of a definition.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DefinitionValueList)]
+struct SetValues {
+    /// The values, by their paths.
+    items: Vec<SetValue>,
+}
+
+/// Lists the values of a session's definition that a rerun may set. Those that the definition does not declare may be set, too.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/reruns/values", tag = "reruns", operation_id = "list_rerun_values",
+    params(("session" = String, Path, description = "The id of the session")),
+    responses((status = 200, description = "The values", body = SetValues), Problems)
+)]
+async fn values(caller: Caller, At(session): At<String>) -> Result<Json<SetValues>, Problem> {
+    // Prompts are what models are told.
+    caller.needs(Permission::Context)?;
+    let info = caller.session(&session).await?;
+    let network = caller.steersman.definition_of(&info.id, &[]).await?;
+    let source: Value = serde_json::from_str(&network.checked().source)
+        .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+    let items = settable(&source["definition"]);
+    Ok(Json(SetValues { items }))
+}
+
+/// Returns the values that a client may set, as far as a definition declares them.
+fn settable(definition: &Value) -> Vec<SetValue> {
+    let mut all = Vec::new();
+    let mut add = |under: String, of: &Value, keys: &[&str]| {
+        let declared = keys.iter().filter(|key| !of[**key].is_null());
+        all.extend(declared.map(|key| SetValue {
+            path: format!("{under}.{key}"),
+            value: of[*key].clone(),
+        }));
+    };
+    for (name, agent) in fields(&definition["agents"]) {
+        add(format!("agents.{name}"), agent, OF_AGENTS);
+        for (mode, own) in fields(&agent["modes"]) {
+            add(format!("agents.{name}.modes.{mode}"), own, OF_AGENTS);
+        }
+    }
+    for (name, model) in fields(&definition["models"]) {
+        add(format!("models.{name}"), model, OF_MODELS);
+    }
+    all
+}
+
+fn fields(of: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    of.as_object().into_iter().flatten()
+}
 
 /// Returns true if a client may set the value at a path.
 fn may_set(path: &str) -> bool {
@@ -132,6 +212,7 @@ async fn begin(
         caller.may_begin(&info.network)?;
         None
     };
+    let changed = changes.changed();
     let values: Vec<(String, Value)> = changes.set.into_iter().collect();
     let has_config = !changes.config.is_empty();
     let steersman = caller.steersman.clone();
@@ -167,7 +248,7 @@ async fn begin(
     };
     let key = asked.key.as_deref();
     let (job, is_replay) = match caller
-        .begin_job(key, &info.id, request, repeat as usize)
+        .begin_job(key, &info.id, request, (changed, repeat as usize))
         .await?
     {
         Begun::Known(job) => (job, true),
@@ -271,6 +352,30 @@ async fn stop(caller: Caller, At(id): At<String>) -> Result<StatusCode, Problem>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_listed_may_be_set() {
+        let definition = json!({
+            "models": { "default": { "provider": "openai", "model": "gpt-x", "url": "u" }, "small": "openai/small" },
+            "agents": {
+                "desk": { "system": "You answer.", "tools": ["a"], "modes": { "plan": { "system": "You plan." } } },
+                "clerk": { "person": { "role": "clerk" } },
+            },
+        });
+        let all = settable(&definition);
+        assert!(all.iter().all(|one| may_set(&one.path)), "{all:?}");
+        let paths: Vec<&str> = all.iter().map(|one| &*one.path).collect();
+        assert_eq!(
+            paths,
+            [
+                "agents.desk.system",
+                "agents.desk.modes.plan.system",
+                "models.default.model"
+            ]
+        );
+        assert_eq!(settable(&json!({})).len(), 0);
+    }
 
     #[test]
     fn only_what_a_model_is_told_may_be_set() {

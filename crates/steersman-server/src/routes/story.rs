@@ -42,6 +42,8 @@ struct Part {
     limit: Option<usize>,
     /// The most characters of a text. What is longer is cut, and has `cut`.
     chars: Option<usize>,
+    /// Only rows that have this in their text, actor or note, in upper or lower case. Secrets are not found by a token that may not see them.
+    find: Option<String>,
 }
 
 /// Tells what happened on a branch, row by row, in plain words, as `steersman show` does.
@@ -72,7 +74,13 @@ async fn story(
         branch_of(&caller, &session, name).await?;
     }
     let sight = caller.look(&session, part.branch.as_deref()).await?;
-    let rows = sight.story();
+    let mut rows = sight.story();
+    if let Some(words) = part.find.as_deref().filter(|words| !words.is_empty()) {
+        let told = caller.shown(&rows, &sight.known)?;
+        let words = words.to_lowercase();
+        let mut told = told.as_array().into_iter().flatten();
+        rows.retain(|_| told.next().is_some_and(|row| has(row, &words)));
+    }
     let (first, end) = page(&rows, (Line(from), Line(to)), part.last, most);
     let items = &rows[first..end];
     let mut items = caller.shown(&items, &sight.known)?;
@@ -111,6 +119,13 @@ fn page(rows: &[Row], (from, to): (Line, Line), last: bool, most: usize) -> (usi
         }
     }
     (first, end)
+}
+
+/// Returns true if a row has these words, which are in lower case.
+fn has(row: &Value, words: &str) -> bool {
+    let texts = ["text", "who", "note"].into_iter();
+    let mut texts = texts.filter_map(|field| row[field].as_str());
+    texts.any(|text| text.to_lowercase().contains(words))
 }
 
 /// Cuts the text of a row.

@@ -1,6 +1,6 @@
 //! Messages, questions, orders and branches: each act goes into an inbox, and is answered with what became of it.
 
-use crate::world::{Answer, SCRIPT, World, names, whole};
+use crate::world::{Answer, Caller, SCRIPT, World, names, whole};
 use reqwest::Method;
 use serde_json::json;
 use steersman::{EventKind, SessionQuery};
@@ -71,6 +71,37 @@ async fn a_manager_decides_and_the_session_goes_on() {
         .post(&format!("{place}/approve"), json!({ "as": "manager" }))
         .await;
     again.fails(404, "question");
+}
+
+#[tokio::test]
+async fn a_decision_waits_for_what_the_session_says_then() {
+    let world = World::new(SCRIPT).await;
+    let all = world.all("").await;
+    let session = all.start("Broken.").await;
+    let question = all.question(&session).await;
+    let path = format!("/v1/sessions/{session}/questions/{question}/approve");
+    let approve = |caller: &Caller<'_>| {
+        let request = caller.request(Method::POST, &path);
+        let request = request.json(&json!({ "as": "manager" }));
+        request.header("prefer", "wait=30")
+    };
+    // The answer tells what the session said.
+    let decider = world.with(
+        world
+            .token(NewToken {
+                allows: vec![Permission::Decide],
+                roles: names(&["manager"]),
+                ..whole("")
+            })
+            .await,
+    );
+    Answer::of(approve(&decider)).await.fails(403, "scope");
+    let turn = Answer::of(approve(&all)).await.is(200);
+    assert_eq!(
+        (&turn["status"], &turn["answer"]),
+        (&json!("answered"), &json!("Paid.")),
+        "{turn:#}"
+    );
 }
 
 #[tokio::test]

@@ -206,3 +206,32 @@ async fn files_come_with_a_message_and_become_artifacts() {
         "{whole:#}"
     );
 }
+
+/// The rows of a story that have some words, over pages as without them; a secret is found by those alone who may see it.
+#[tokio::test]
+async fn the_rows_that_have_some_words_are_found() {
+    let world = World::new(SCRIPT).await;
+    let all = world.all("").await;
+    let session = all.start("My KETTLE is broken. Äpfel.").await;
+    let path = format!("/v1/sessions/{session}/story");
+    let whole = all.get(&path).await.is(200);
+    let find = |words: &str| format!("{path}?find={}", crate::world::encoded(words));
+    let found = all.get(&find("kettle")).await.is(200);
+    let items = found["items"].as_array().unwrap();
+    assert_eq!(items.len(), 1, "{found:#}");
+    assert_eq!(items[0]["text"], "My KETTLE is broken. Äpfel.");
+    assert_eq!(found["head"], whole["head"]);
+    assert_eq!(
+        all.get(&find("äPFEL")).await.is(200)["items"],
+        found["items"]
+    );
+    assert_eq!(all.get(&find("")).await.is(200)["items"], whole["items"]);
+    let nothing = all.get(&find("nowhere")).await.is(200);
+    assert_eq!(
+        (&nothing["items"], &nothing["next"]),
+        (&json!([]), &Json::Null)
+    );
+    // A page at a time.
+    let every = all.get(&format!("{}&limit=1", find("e"))).await.is(200);
+    assert!(every["next"].is_u64(), "{every:#}");
+}

@@ -37,12 +37,18 @@ async fn a_session_is_run_again_and_compared() {
     let made = job["runs"][0]["session"].as_str().unwrap();
     assert_eq!(all.passing("rerun = same").await, [made.to_owned()]);
 
-    // With another prompt, the model is asked again.
+    // With another prompt, the model is asked again. The present one is told.
+    let values = format!("/v1/sessions/{session}/reruns/values");
+    let values = all.get(&values).await.is(200);
+    let system = values["items"].as_array().unwrap().iter();
+    let mut system = system.filter(|one| one["path"] == "agents.desk.system");
+    assert!(system.next().unwrap()["value"].is_string(), "{values:#}");
     let set = json!({ "set": { "agents.desk.system": "You are brief." }, "repeat": 2 });
     let job = rerun(&all, &session, set).await;
     assert_eq!(job["state"], "done", "{job:#}");
     assert_eq!(job["runs"].as_array().unwrap().len(), 2);
     assert_eq!(job["runs"][0]["model_calls"]["live"], 1, "{job:#}");
+    assert_eq!(job["changed"], json!(["agents.desk.system"]));
     assert_eq!(all.passing(&format!("rerun_of = {session}")).await.len(), 3);
 
     // Another definition of the server.
