@@ -122,7 +122,7 @@ function Shell({ me }) {
       <div class="toast" role="status" aria-live="polite">${toast ? html`<span>${toast}</span>` : null}</div>
       ${leaves
         ? html`<${Dialog} title="Sign out?" close=${() => setLeaves(false)}>
-            <p>All tabs of this browser forget the token. It is shown nowhere again.</p>
+            <p>All tabs of this browser forget the token.</p>
             <div class="buttons"><button type="button" class="bad" onClick=${auth.leave}>Sign out</button><button type="button" class="quiet" autofocus onClick=${() => setLeaves(false)}>Stay</button></div>
           <//>`
         : null}

@@ -44,8 +44,7 @@ export function Rows({ items, keyOf, row, open, label, end, start, stick, estima
     for (const child of element.querySelectorAll(':scope > [data-key]')) {
       const height = child.getBoundingClientRect().height;
       const { key } = child.dataset;
-      const before = heights.current.get(key);
-      if (height > 0 && (before === undefined || Math.abs(before - height) > 0.5)) {
+      if (height > 0 && Math.abs((heights.current.get(key) ?? estimate) - height) > 0.5) {
         heights.current.set(key, height);
         changed = true;
       }
@@ -94,14 +93,19 @@ export function Rows({ items, keyOf, row, open, label, end, start, stick, estima
   }, [items.length]);
 
   const go = (wanted) => {
-    const at = Math.max(0, Math.min(items.length - 1, wanted));
-    setActive?.(keyOf(items[at]));
-    const element = box.current;
-    atEnd.current = Boolean(stick) && at === items.length - 1;
-    if (tops[at] < element.scrollTop) element.scrollTop = tops[at];
-    else if (tops[at + 1] > element.scrollTop + element.clientHeight) element.scrollTop = tops[at + 1] - element.clientHeight;
+    setActive?.(keyOf(items[Math.max(0, Math.min(items.length - 1, wanted))]));
   };
   const activeAt = active === undefined ? -1 : items.findIndex((item) => keyOf(item) === active);
+  // The active row is in sight once it is there, also if an address or another part of the screen chose it. What is far away is put into the middle.
+  useLayoutEffect(() => {
+    if (activeAt < 0) return;
+    const { scrollTop, clientHeight } = box.current;
+    const [above, below] = [scrollTop - tops[activeAt], tops[activeAt + 1] - scrollTop - clientHeight];
+    const far = Math.max(above, below);
+    if (far <= 0) return;
+    atEnd.current = Boolean(stick) && activeAt === items.length - 1;
+    to(far > clientHeight ? tops[activeAt] - clientHeight / 2 : above > 0 ? tops[activeAt] : scrollTop + below);
+  }, [active, activeAt < 0]);
 
   const pressed = (event) => {
     if (event.target !== box.current || event.ctrlKey || event.metaKey || event.altKey) return;

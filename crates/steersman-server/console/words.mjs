@@ -102,6 +102,13 @@ export function call(name, args) {
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 /** Returns a text in which characters without a shape, and those that turn the direction, are marks. */
+/** Returns a set with an item, or without it if it had it. */
+export function turned(set, item) {
+  const next = new Set(set);
+  if (!next.delete(item)) next.add(item);
+  return next;
+}
+
 export function plain(text) {
   return String(text).replace(HIDDEN, (one) => `⟨${one.charCodeAt(0).toString(16).padStart(4, '0')}⟩`);
 }

@@ -59,9 +59,28 @@ export function Head({ of }) {
   return html`<thead><tr>${of.map(cell)}</tr></thead>`;
 }
 
+/** The most rows of a table that are there before somebody asks for others. */
+const FEW = 60;
+
+/** Returns the first rows of a table, and a button that brings others; with `last` the last rows. */
+export function useFew(rows, last) {
+  const [most, set] = useState(FEW);
+  const more = rows.length > most && html`<button type="button" class="quiet small" onClick=${() => set(most * 4)}>${rows.length - most} more</button>`;
+  return [last ? rows.slice(-most) : rows.slice(0, most), more];
+}
+
 /** Facts with their names. One without a value is left out. */
 export function FactList({ of }) {
   return html`<dl class="facts-list">${of.filter(([, value]) => value).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+/** A field for words to look for. `go` gets them, and an empty text once the field is emptied. */
+export function Search({ name, hint, value = '', field, go, is = 'filter' }) {
+  const enter = (event) => {
+    event.preventDefault();
+    go(field.current.value.trim());
+  };
+  return html`<form class=${is} role="search" onSubmit=${enter}><input ref=${field} type="search" key=${value} defaultValue=${value} aria-label=${name} placeholder=${hint} onChange=${(event) => event.target.value === '' && value && go('')} /></form>`;
 }
 
 /** A screen without content: what would be here, and what makes it. */

@@ -10,7 +10,7 @@ const OVER = ['answered', 'failed', 'limit', 'cancelled'];
 
 /** Each order: its name, what it does, its body, and the sessions that it is of use to. */
 export const ORDERS = {
-  retry: ['Retry', 'What failed is tried again now: a call of a model from the line before it.', {}, (row) => row.status === 'failed' || row.status === 'waits'],
+  retry: ['Retry', 'What failed is tried again now: a call of a model from the line before it. What is done stays done.', {}, (row) => row.status === 'failed' || row.status === 'waits'],
   pause: ['Pause', 'Nothing new begins in them until they are resumed. What has begun goes on to its end.', {}, (row) => row.status !== 'paused'],
   resume: ['Resume', 'They go on where they were paused.', {}, (row) => row.status === 'paused'],
   cancel: ['Cancel', 'Everything that is open in them is cancelled. What has begun and cannot be stopped may still happen; it is then in doubt.', { what: 'session' }, (row) => !OVER.includes(row.status)],

@@ -17,7 +17,7 @@ export function Side({ title, close, children, label }) {
   `;
 }
 
-export function Pane({ session, branch, row, close, go }) {
+export function Pane({ session, branch, row, before, close, go }) {
   const { me } = useApp();
   const { line } = row;
   const whole = useApi(row.cut ? api.of(session, ['story'], { branch, from: line, to: line }) : null);
@@ -26,11 +26,12 @@ export function Pane({ session, branch, row, close, go }) {
   const why = useApi(isAct ? api.of(session, ['why', line], { branch }) : null);
   const [raw, showRaw] = useState(false);
   const [dialog, setDialog] = useState(null);
-  const place = Number(row.key.split('.')[1]);
-  const text = row.cut ? whole.data?.items[place]?.text : row.text;
+  const text = row.cut ? whole.data?.items.find((one) => one.text.startsWith(row.text))?.text : row.text;
   const [head, value] = result(row, text ?? '');
   const at = `${session.slice(0, 6)}@${line}`;
-  const rerun = link(['s', session, 'rerun'], { at: line, branch });
+  // What a model answered is asked again from the line before it.
+  const isAnswer = before && ['said', 'called'].includes(row.tone) && row.who && row.who !== 'you';
+  const rerun = link(['s', session, 'rerun'], { at: isAnswer ? before : line, branch });
   const may = me.allows.includes('time');
   useKeys({
     f: () => may && setDialog('fork'),
@@ -43,7 +44,7 @@ export function Pane({ session, branch, row, close, go }) {
       ${row.cut && !whole.data ? html`<${Loaded} of=${whole}>${() => null}<//>` : html`<${Text} text=${value} as=${row.tone === 'said' || row.tone === 'asked' ? 'markdown' : 'plain'} />`}
       <div class="buttons">
         ${me.allows.includes('context') && html`<a class="button small" href=${link(['s', session, 'contexts'], { branch, at: line })}>What the model saw</a>`}
-        ${may && html`<button type="button" class="small" onClick=${() => setDialog('fork')}>Fork here…</button><a class="button small" href=${rerun}>Rerun from here…</a><button type="button" class="small" onClick=${() => setDialog('rewind')}>Rewind…</button>`}
+        ${may && html`<button type="button" class="small" onClick=${() => setDialog('fork')}>Fork here…</button><a class="button small" href=${rerun}>${isAnswer ? 'Ask again…' : 'Rerun from here…'}</a><button type="button" class="small" onClick=${() => setDialog('rewind')}>Rewind…</button>`}
         <button type="button" class="small" aria-expanded=${raw} onClick=${() => showRaw(!raw)}>Log line</button>
         <${Copy} text=${`steersman why ${at}`} label="Copy command" />
       </div>

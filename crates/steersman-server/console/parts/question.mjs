@@ -2,22 +2,24 @@
 
 import { api, call, html, plain, Refused, rolesFor, Text, useAct, useApp, useEffect, useRef, useState, Value } from '../kit.mjs';
 
-const KINDS = {
-  approval: ['approval', 'A person decides on a call with exactly these arguments.'],
-  input: ['secret', 'The session needs a secret. It is sealed before it is stored, and no model sees it.'],
-  doubt: ['doubt', 'Nobody knows whether this happened.'],
-  budget: ['budget', 'The call may cost more than is left.'],
-  repeat: ['repetition', 'An equal effect was done or given up before.'],
-  question: ['question', 'An agent asks.'],
-  event: ['event', 'An event from outside is awaited.'],
-  timer: ['time', 'A time is awaited.'],
-  again: ['retry', 'A failed attempt is repeated at a time.'],
-  hold: ['hold', 'A person holds the tool.'],
-  outage: ['outage', 'The place of a model does not answer. The session goes on by itself.'],
+/** What ends the waits that nobody answers. */
+const ENDS = {
+  event: 'An event from outside is awaited.',
+  timer: 'A time is awaited.',
+  again: 'A failed attempt is repeated at a time.',
+  hold: 'A person holds the tool.',
+  outage: 'The place of a model does not answer. The session goes on by itself.',
 };
 
 export function kindWord(kind) {
-  return KINDS[kind]?.[0] ?? kind;
+  return { input: 'secret', repeat: 'repetition', timer: 'time', again: 'retry' }[kind] ?? kind;
+}
+
+/** The controls of what a person ends. */
+const PARTS = { approval: Approval, budget: Approval, repeat: Approval, question: Reply, input: Secret, doubt: Doubt };
+
+export function isDecided(question) {
+  return question.kind in PARTS;
 }
 
 /** The controls of a question. `done` is called with a sentence once an answer is on disk. */
@@ -29,20 +31,18 @@ export function Answer({ question, done, focus }) {
   useEffect(() => {
     if (focus) first.current?.querySelector('button, input, textarea')?.focus();
   }, [focus]);
-  if (!KINDS[question.kind] || ['event', 'timer', 'again', 'hold', 'outage'].includes(question.kind)) {
-    return html`<p class="help">${KINDS[question.kind]?.[1] ?? 'It ends by itself.'}</p>`;
-  }
+  const part = PARTS[question.kind];
+  if (!part) return html`<p class="help">${ENDS[question.kind] ?? 'It ends by itself.'}</p>`;
   if (roles.length === 0) {
     return html`<p class="help">${`For ${question.for.join(', ')}. This token acts as ${me.roles.join(', ') || 'user'}.`}</p>`;
   }
   if (!me.allows.includes('decide')) {
     return html`<p class="help">Answering needs the permission <code>decide</code>, which this token does not have.</p>`;
   }
-  const parts = { approval: Approval, budget: Approval, repeat: Approval, question: Reply, input: Secret, doubt: Doubt };
   return html`
     <div class="answer" ref=${first}>
       ${roles.length > 1 && html`<label class="as">decide as <select value=${role} onChange=${(event) => setRole(event.target.value)}>${roles.map((one) => html`<option>${one}</option>`)}</select></label>`}
-      <${parts[question.kind]} question=${question} role=${role} done=${done} />
+      <${part} question=${question} role=${role} done=${done} />
     </div>
   `;
 }

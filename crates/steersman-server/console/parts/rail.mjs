@@ -1,6 +1,7 @@
 // The rail at the side, which is a bar at the bottom of a small screen.
 
 import { html, rolesFor } from '../kit.mjs';
+import { isDecided } from './question.mjs';
 
 const ICONS = {
   sessions: 'M3 5h14M3 10h14M3 15h9',
@@ -18,7 +19,7 @@ export function Icon({ of }) {
 }
 
 export function Rail({ at, me, open, theme, setTheme, help, leave }) {
-  const mine = (open ?? []).filter((question) => DECIDED.has(question.kind) && rolesFor(me, question).length > 0).length;
+  const mine = (open ?? []).filter((question) => isDecided(question) && rolesFor(me, question).length > 0).length;
   const places = [
     ['sessions', '#/', 'Sessions', !at || at === 'sessions' || at === 's' || at === 'diff'],
     ['inbox', '#/inbox', 'Inbox', at === 'inbox'],
@@ -40,11 +41,8 @@ export function Rail({ at, me, open, theme, setTheme, help, leave }) {
         <button type="button" class="quiet" onClick=${() => setTheme(theme === 'dark' ? 'light' : 'dark')} aria-label=${theme === 'dark' ? 'Light theme' : 'Dark theme'}><${Icon} of="theme" /><span>${theme === 'dark' ? 'Light' : 'Dark'}</span></button>
         <button type="button" class="quiet keys-help" onClick=${help} aria-label="Keys"><${Icon} of="help" /><span>Keys</span></button>
         <button type="button" class="quiet" onClick=${leave} aria-label="Sign out" title=${`token ${me.name}${me.subject ? `, ${me.subject}` : ''}`}><${Icon} of="leave" /><span>Sign out</span></button>
-        <p class="who" title="the token, and the roles in which its owner acts">${me.subject ?? me.name}<br />${me.roles.join(', ') || 'user'}</p>
+        <p class="who">${me.subject ?? me.name}<br />${me.roles.join(', ') || 'user'}</p>
       </div>
     </nav>
   `;
 }
-
-/** The kinds of waits that a person ends. */
-export const DECIDED = new Set(['approval', 'input', 'doubt', 'budget', 'repeat', 'question']);

@@ -42,7 +42,7 @@ function Block({ of }) {
       return html`<blockquote><${Inline} of=${of.inline} /></blockquote>`;
     case 'list':
       return html`<div class="list">${of.items.map(
-        (item) => html`<div class=${`item depth${item.depth}`}><span class="mark" aria-hidden="true">${/\d/.test(item.mark) ? item.mark : '•'}</span><span><${Inline} of=${item.inline} /></span></div>`,
+        (item) => html`<div class="item" style=${{ '--depth': item.depth }}><span class="mark" aria-hidden="true">${/\d/.test(item.mark) ? item.mark : '•'}</span><span><${Inline} of=${item.inline} /></span></div>`,
       )}</div>`;
     default:
       return html`<p><${Inline} of=${of.inline} /></p>`;

@@ -1,7 +1,8 @@
 // What a session made: files with versions. Pictures and texts are shown, everything else is saved.
 
-import { api, bytes, Empty, html, Loaded, plain, Refused, Text, Trouble, useAct, useApi, useApp, useEffect, useState } from '../kit.mjs';
+import { api, bytes, Empty, html, Loaded, plain, Text, Trouble, useApi, useApp, useEffect, useState } from '../kit.mjs';
 import { usePicture } from '../parts/graph.mjs';
+import { Rating } from '../parts/rating.mjs';
 
 /** The most bytes that are shown. What is longer is saved as a file. */
 const MOST = 1 << 20;
@@ -9,7 +10,7 @@ const MOST = 1 << 20;
 export function Artifacts({ session, branch, live, query, to }) {
   const all = useApi(api.of(session, ['artifacts'], { branch }), live.head);
   return html`<${Loaded} of=${all}>${(data) => {
-    if (data.items.length === 0) return html`<div class="scroll"><${Empty} title="Nothing was made yet"><p>Reports, code and data that agents or people put into the session are here, each with its versions.</p><//></div>`;
+    if (data.items.length === 0) return html`<div class="scroll"><${Empty} title="Nothing was made yet"><p>What agents and people put into the session is here, with its versions.</p><//></div>`;
     const chosen = data.items.find((one) => one.name === query.name && String(one.version) === query.version)
       ?? data.items.filter((one) => one.name === query.name).at(-1)
       ?? data.items.at(-1);
@@ -44,7 +45,7 @@ function Shown({ session, branch, of, done }) {
   return html`
     <section class="file" aria-label=${of.name}>
       <header class="strip"><h2>${plain(of.name)}</h2><span class="meta">version ${of.version}, ${bytes(of.len)}, <code title="digest">${of.hash.slice(0, 12)}</code></span><span class="grow"></span>
-        ${me.allows.includes('decide') && html`<${Rate} session=${session} of=${of} done=${done} />`}
+        ${me.allows.includes('decide') && html`<${Rating} of=${of.rating} path=${api.of(session, ['artifacts', of.name, 'rating'])} version=${of.version} done=${done} />`}
         <button type="button" class="small" onClick=${save}>Save</button></header>
       <div class="scroll">
         ${problem && html`<${Trouble} problem=${problem} />`}
@@ -60,13 +61,4 @@ function Picture({ path, name }) {
   const picture = usePicture(path, 0);
   if (picture.problem) return html`<${Trouble} problem=${picture.problem} />`;
   return picture.address ? html`<img class="shown" src=${picture.address} alt=${name} />` : null;
-}
-
-function Rate({ session, of, done }) {
-  const act = useAct(done);
-  return html`
-    <label class="as">rating <select value=${of.rating ?? ''} disabled=${act.is === 'sent'} onChange=${(event) => event.target.value && act.run(api.of(session, ['artifacts', of.name, 'rating']), { rating: Number(event.target.value), version: of.version })}>
-      <option value="">none</option>${[1, 2, 3, 4, 5].map((n) => html`<option value=${n}>${n}</option>`)}</select></label>
-    <${Refused} act=${act} />
-  `;
 }

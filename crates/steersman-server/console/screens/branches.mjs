@@ -19,7 +19,7 @@ export function Branches({ session, page, reload }) {
           return html`
             <tr class=${branch.superseded ? 'left' : ''}>
               <th scope="row"><span class="indent" style=${{ width: `${depth * 1.25}rem` }}></span>${depth > 0 && html`<span class="elbow" aria-hidden="true">└</span> `}<a href=${link(['s', session], { branch: isCurrent ? undefined : name })}>${plain(name)}</a>${isCurrent && html` <b class="count">current</b>`}${branch.dry && html` <span class="class pure">dry</span>`}</th>
-              <td data-label=${branch.from ? 'left' : undefined}>${branch.from ? html`${branch.from.branch} <a href=${link(['s', session], { at: branch.from.line })}>@${branch.from.line}</a>` : '–'}</td>
+              <td data-label=${branch.from ? 'left' : undefined}>${branch.from ? html`${branch.from.branch} <a href=${link(['s', session], { at: branch.from.line })}>@${branch.from.line}</a>${branch.by && html`<p class="help">by ${plain(branch.by)}</p>`}` : '–'}</td>
               <td class="num" data-label="to"><a href=${link(['s', session], { branch: name, at: branch.head })}>@${branch.head}</a></td>
               <td>${fate(branch)}</td>
               <td class="acts">${isCurrent ? null : html`<a class="button small" href=${link(['diff'], { a: `${session}:${page.current}`, b: `${session}:${name}` })}>Compare</a>`}
@@ -31,7 +31,7 @@ export function Branches({ session, page, reload }) {
             </tr>`;
         })}</tbody>
       </table>
-      ${rows.length === 1 && html`<p class="help">Open a row of the story to fork the session there, or to go back.</p>`}
+      ${rows.length === 1 && html`<p class="help">A row of the story forks the session, or goes back.</p>`}
       ${wanted ? html`<${Act} ...${wanted} session=${session} close=${() => want(null)} done=${(text) => {
         told(text);
         reload();

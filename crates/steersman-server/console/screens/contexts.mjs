@@ -1,6 +1,6 @@
 // What each model call saw, to the byte: as it was sent, what is new since the call before, and what the provider had cached.
 
-import { api, bytes, Copy, count, Empty, Head, html, link, Loaded, money, number, percent, plain, Text, useApi, useKeys, useMemo, useState, Value } from '../kit.mjs';
+import { api, bytes, Copy, count, Empty, Head, html, link, Loaded, money, number, percent, plain, Text, useApi, useFew, useKeys, useMemo, useState, Value } from '../kit.mjs';
 import { words } from '../text/diff.mjs';
 
 export function Contexts({ session, branch, live, of, query, to }) {
@@ -10,6 +10,7 @@ export function Contexts({ session, branch, live, of, query, to }) {
   const agent = query.agent ?? '';
   const shown = items.filter((one) => !agent || one.name === agent);
   const chosen = items.find((one) => one.effect === of) ?? nearest(items, query.at) ?? shown.findLast((one) => one.answered !== null) ?? shown.at(-1);
+  const [few, more] = useFew(shown, true);
   const open = (one) => one && (location.hash = link(['s', session, 'contexts', one.effect], { branch, agent }));
   const beside = (step) => {
     const same = items.filter((one) => one.name === chosen?.name);
@@ -28,9 +29,10 @@ export function Contexts({ session, branch, live, of, query, to }) {
               : null}
             <span class="meta">${count(shown.length, 'call')}, ${number(input)} input tokens, ${percent(sum(shown, 'cached'), input)} cached, ${money(sum(shown, 'micros') / 1e6)}</span>
           </div>
+          ${more}
           <table class="grid calls-table">
             <${Head} of=${['#Asked', 'Agent', '#Input', '#Cached', '#Kept', 'What changed']} />
-            <tbody>${shown.map((one) => html`
+            <tbody>${few.map((one) => html`
               <tr class=${one === chosen ? 'active' : ''} onClick=${(event) => !event.target.closest('a') && open(one)}>
                 <td class="num"><a href=${link(['s', session, 'contexts', one.effect], { branch, agent })} aria-current=${one === chosen ? 'true' : undefined}>@${one.wished}</a></td>
                 <td>${plain(one.name)}</td>
@@ -88,7 +90,7 @@ function Call({ session, branch, call, items, back }) {
             <span class="grow"></span>
             <${Copy} text=${JSON.stringify(data, null, 2)} label="Copy JSON" />
           </header>
-          ${data.as_sent === false && html`<p class="bar warn">This version of the program renders the context in another way than it was sent.</p>`}
+          ${data.as_sent === false && html`<p class="bar warn">This version of the program renders it in another way.</p>`}
           <div class="shares" aria-hidden="true">${rows.map((row) => html`<i class=${row.is} style=${{ flexGrow: row.bytes }} title=${`${row.part}, ${bytes(row.bytes)}`}></i>`)}${cached > 0 && html`<b style=${{ left: `${(100 * cached) / data.bytes}%` }}></b>`}</div>
           <p class="meta legend"><span><i class="kept"></i>${bytes(Math.min(prefix, data.bytes))} kept from ${before ? html`the call <a href=${link(['s', session, 'contexts', before.effect], { branch })}>@${before.wished}</a>` : 'before'}</span><span><i class="new"></i>${bytes(Math.max(0, data.bytes - prefix))} new</span>${usage ? html`<span>${number(usage.cached)} of ${number(usage.input)} tokens were cached by the provider</span>` : null}${change.data?.broke ? html`<span class="badly">${plain(change.data.broke)} changed</span>` : null}</p>
           <ol class="segments">${rows.map((row) => html`<${Segment} key=${row.at} row=${row} old=${replaced(row, rows, earlier.data)} session=${session} branch=${branch} />`)}</ol>

@@ -56,7 +56,7 @@ function Found({ data, query }) {
     <p class="verdict"><span class=${`status ${verdict[0]}`}><span class="sign" aria-hidden="true">${verdict[1]}</span>${verdict[2]}</span></p>
     <table class="grid diff">
       <thead>${head}</thead>
-      <tbody>${figures.map(([name, one, other]) => html`<tr class=${same(one, other) ? '' : 'differs'}><th scope="row">${name}</th><td>${one}</td><td>${other}</td></tr>`)}</tbody>
+      <tbody>${figures.map(([name, one, other]) => html`<tr class=${one === other ? '' : 'differs'}><th scope="row">${name}</th><td>${one}</td><td>${other}</td></tr>`)}</tbody>
     </table>
     ${data.first.length > 0 && html`<h3>Where they went apart</h3><table class="grid diff">
       <thead>${head}</thead>
@@ -95,8 +95,4 @@ function deed({ agent, tool, args, how }) {
 
 function shown(value) {
   return value === undefined || value === null ? '–' : plain(typeof value === 'string' ? value : JSON.stringify(value));
-}
-
-function same(one, other) {
-  return one === other;
 }

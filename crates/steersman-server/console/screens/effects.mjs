@@ -1,6 +1,6 @@
 // What a session did to the world, or may have done.
 
-import { api, call, count, Empty, Head, html, link, Loaded, plain, useApi, useApp, useState, Value } from '../kit.mjs';
+import { api, call, Empty, Head, html, link, Loaded, plain, turned, useApi, useApp, useFew, useState, Value } from '../kit.mjs';
 import { Card } from './inbox.mjs';
 
 const CLASSES = ['unsafe', 'idempotent', 'read', 'pure'];
@@ -15,11 +15,8 @@ export function Effects({ session, branch, live, asked, query, to, reload, page 
   const [open, show] = useState(new Set());
   const doubts = asked.filter((one) => one.kind === 'doubt' && (!branch || one.branch === branch));
   const of = query.class ?? '';
-  const turn = (id) => {
-    const next = new Set(open);
-    if (!next.delete(id)) next.add(id);
-    show(next);
-  };
+  const shown = (all.data?.items ?? []).filter((one) => !of || (of === 'touched' ? touches(one) : one.class === of));
+  const [few, more] = useFew(shown);
   return html`
     <div class="scroll">
       ${doubts.map((one) => html`<${Card} key=${one.id} question=${one} alone done=${(text) => {
@@ -27,8 +24,7 @@ export function Effects({ session, branch, live, asked, query, to, reload, page 
         reload();
       }} />`)}
       <${Loaded} of=${all}>${(data) => {
-        if (data.items.length === 0) return html`<${Empty} title="No call yet"><p>Here is every call of a tool: what it was for, its class, and what became of it.</p><//>`;
-        const shown = data.items.filter((one) => !of || (of === 'touched' ? touches(one) : one.class === of));
+        if (data.items.length === 0) return html`<${Empty} title="No call yet"><p>Calls of tools are here, and what became of each.</p><//>`;
         const names = new Map((page?.branches ?? []).map((one) => [one.id, one.label ?? one.id]));
         const touched = data.items.filter(touches).length;
         const sums = Object.entries(data.sums);
@@ -40,15 +36,15 @@ export function Effects({ session, branch, live, asked, query, to, reload, page 
               ${CLASSES.map((one) => [one, data.items.filter((effect) => effect.class === one).length]).filter(([, n]) => n > 0).map(([one, n]) => html`<a class="chip" href=${to('effects', { class: one })} aria-current=${of === one ? 'true' : undefined}>${one} ${n}</a>`)}
             </div>
             ${sums.length > 0
-              ? html`<ul class="sums">${sums.map(([tool, sum]) => html`<li><b>${plain(tool)}</b> ${sum.intended} intended, ${sum.done} done, <span class=${sum.repeated > 0 ? 'badly' : ''}>${sum.repeated} repeated</span>${sum.intended - sum.done > 0 ? html`, <span class="open">${sum.intended - sum.done} not done</span>` : ''}</li>`)}</ul>`
+              ? html`<ul class="sums">${sums.map(([tool, sum]) => html`<li><b>${plain(tool)}</b> ${sum.intended} intended, ${sum.done} done, <span class=${sum.repeated > 0 ? 'badly' : ''}>${sum.repeated} repeated</span>${sum.intended - sum.done > 0 ? `, ${sum.intended - sum.done} not done` : ''}</li>`)}</ul>`
               : html`<p class="help">Nothing has touched the world.</p>`}
           </div>
           <table class="grid stacks effects">
             <${Head} of=${['#Line', 'Call', 'Class', 'Standing', '#Attempts', 'Branch']} />
-            <tbody>${shown.map((effect) => html`
+            <tbody>${few.map((effect) => html`
               <tr class=${tone(effect)}>
                 <td class="num"><a href=${link(['s', session], { at: effect.line, branch })}>@${effect.line}</a></td>
-                <td class="main"><button type="button" class="quiet fold" aria-expanded=${open.has(effect.effect)} onClick=${() => turn(effect.effect)}><code>${plain(call(effect.tool, effect.args)).slice(0, 220)}</code></button>
+                <td class="main"><button type="button" class="quiet fold" aria-expanded=${open.has(effect.effect)} onClick=${() => show(turned(open, effect.effect))}><code>${plain(call(effect.tool, effect.args)).slice(0, 220)}</code></button>
                   ${open.has(effect.effect) && html`<${Value} value=${effect.args} />`}</td>
                 <td><span class=${`class ${effect.class}`}>${effect.class}</span></td>
                 <td><span class="standing">${plain(effect.standing)}</span>${effect.by ? ` by ${plain(effect.by)}` : ''}${effect.repeats ? html`<br /><span class="badly">repeats ${effect.repeats}${effect.allowed ? `, allowed by ${plain(effect.allowed)}` : ''}</span>` : ''}</td>
@@ -56,7 +52,7 @@ export function Effects({ session, branch, live, asked, query, to, reload, page 
                 <td class="of-branch">${effect.branch === 'main' ? 'main' : html`<code>${plain(names.get(effect.branch) ?? effect.branch)}</code>`}</td>
               </tr>`)}</tbody>
           </table>
-          ${shown.length < data.items.length && html`<p class="help">${count(data.items.length - shown.length, 'effect')} of other classes.</p>`}
+          ${more}
         `;
       }}<//>
     </div>

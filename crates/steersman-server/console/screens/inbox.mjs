@@ -2,8 +2,7 @@
 
 import { Ago, api, Bars, Due, Empty, html, Line, link, plain, rolesFor, Trouble, useApi, useApp, useCalm, useEffect, useKeys, useMemo, useRef, useState, useStream } from '../kit.mjs';
 import { Live } from '../parts/live.mjs';
-import { Answer, Facts, kindWord } from '../parts/question.mjs';
-import { DECIDED } from '../parts/rail.mjs';
+import { Answer, Facts, isDecided, kindWord } from '../parts/question.mjs';
 
 const ALL = api.path(['questions'], { limit: 200 });
 const WAITING = 'status = waits or status = doubt';
@@ -41,7 +40,7 @@ export function Inbox({ query }) {
       <div class=${settling ? 'scroll settling' : 'scroll'} onClickCapture=${settling ? holds : undefined}>
         ${asked.problem && html`<${Trouble} problem=${asked.problem} again=${asked.reload} />`}
         ${!asked.data && !asked.problem && html`<${Bars} />`}
-        ${asked.data && mine.length + others.length + waits.length === 0 && html`<${Empty} title="Nobody is asked"><p>What waits for a person is here, from all sessions, soonest due first.</p><//>`}
+        ${asked.data && mine.length + others.length + waits.length === 0 && html`<${Empty} title="Nobody is asked"><p>What waits for people is here, from all sessions.</p><//>`}
         ${shown.map((one, at) => (over.has(keyOf(one))
           ? html`<${Over} key=${keyOf(one)} question=${one} text=${over.get(keyOf(one)).text} />`
           : html`<${Card} key=${keyOf(one)} question=${one} focus=${at === 0 ? focused : 0} done=${(text) => {
@@ -54,14 +53,14 @@ export function Inbox({ query }) {
         ${others.map((one) => html`<${Card} key=${one.session + one.id} question=${one} />`)}
         ${waits.length > 0 && html`<h2 class="section">Waits without a person</h2>`}
         ${waits.map((one) => html`<${Card} key=${one.session + one.id} question=${one} />`)}
-        ${asked.data?.items.length === 200 ? html`<p class="help">These are the 200 that are due first. Answer some to see others.</p>` : null}
+        ${asked.data?.items.length === 200 ? html`<p class="help">The 200 that are due first.</p>` : null}
       </div>
     </main>
   `;
 }
 
 /** Milliseconds for which a question that was answered here keeps its place. */
-const KEPT = 8_000;
+const KEPT = 60_000;
 /** Milliseconds after a change of the list in which nothing is decided: a press may have been meant for what was there before. */
 const SETTLES = 700;
 
@@ -134,10 +133,10 @@ export function Card({ question, focus, done, alone }) {
 
 function sorted(me, items, kind) {
   const wanted = items.filter((one) => !kind || one.kind === kind);
-  const asked = wanted.filter((one) => DECIDED.has(one.kind));
+  const asked = wanted.filter((one) => isDecided(one));
   return {
     mine: asked.filter((one) => rolesFor(me, one).length > 0),
     others: asked.filter((one) => rolesFor(me, one).length === 0),
-    waits: wanted.filter((one) => !DECIDED.has(one.kind)),
+    waits: wanted.filter((one) => !isDecided(one)),
   };
 }

@@ -1,6 +1,6 @@
 // A session over its lines: a lane for each branch and agent, from the first entry to the last, and the same as an outline.
 
-import { api, Bars, clock, count, Empty, focusOn, html, Loaded, plain, Trouble, useApi, useApp, useEffect, useKeys, useLayoutEffect, useMemo, useRef, useState } from '../kit.mjs';
+import { api, Bars, clock, count, Empty, focusOn, html, Loaded, plain, Trouble, turned, useApi, useApp, useEffect, useKeys, useLayoutEffect, useMemo, useRef, useState } from '../kit.mjs';
 import { colours, paint } from '../map/paint.mjs';
 import * as scale from '../map/scale.mjs';
 import { Pane } from '../parts/pane.mjs';
@@ -214,7 +214,7 @@ function Lanes({ model, laid, branch, show, timed, at }) {
     <div class="under">
       <p class="told" role="status">${now
         ? html`<code>@${now.line}</code> <b>${plain(words.who || words.branch)}</b> ${words.what}${words.notes.length > 0 ? html` <em>${words.notes.join(', ')}</em>` : ''} <span class="meta">${plain(words.branch)}, ${clock(now.at)}</span>`
-        : html`<span class="meta">Point at an entry, or move with the arrows. Enter opens it.</span>`}</p>
+        : html`<span class="meta">Point at an entry, or use the arrows.</span>`}</p>
       <div class="buttons zoom" role="group" aria-label="Scale"><button type="button" class="small" disabled=${nth === 0} aria-label="Smaller" onClick=${() => setZoom(nth - 1)}>−</button><button type="button" class="small" disabled=${nth === STEPS.length - 1} aria-label="Larger" onClick=${() => setZoom(nth + 1)}>+</button><button type="button" class="small" onClick=${() => setZoom(null)} disabled=${zoom === null}>Fit</button></div>
     </div>
     <ul class="legend signs" aria-label="Signs">${LEGEND.map(([is, word, sign]) => html`<li><i class=${is}>${sign}</i>${word}</li>`)}${timed && html`<li>A gap of more than 20 s is cut.</li>`}</ul>
@@ -225,11 +225,6 @@ function Outline({ model, laid, show, at }) {
   const [folded, fold] = useState(() => new Set());
   const [active, setActive] = useState(at === null ? undefined : `e${scale.atLine(model.all, at)}`);
   const rows = useMemo(() => scale.outline(model, laid, folded), [model, laid, folded]);
-  const turn = (key) => {
-    const next = new Set(folded);
-    if (!next.delete(key)) next.add(key);
-    fold(next);
-  };
   return html`
     <${Rows}
       label="Outline of the map"
@@ -238,7 +233,7 @@ function Outline({ model, laid, show, at }) {
       keyOf=${(row) => row.key}
       active=${active}
       setActive=${setActive}
-      open=${(row) => (row.lane ? turn(row.key) : show(row.n))}
+      open=${(row) => (row.lane ? fold(turned(folded, row.key)) : show(row.n))}
       estimate=${31}
       classOf=${(row) => `entry ${row.lane ? 'lane' : ''}`}
       row=${(row) => (row.lane

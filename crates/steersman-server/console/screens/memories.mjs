@@ -1,7 +1,8 @@
 // What agents keep across sessions: by scope, or by the words in it.
 
-import { Ago, api, bytes, Empty, FactList, html, link, Loaded, plain, Refused, Text, useAct, useApi, useApp, useRef, useState } from '../kit.mjs';
+import { Ago, api, bytes, Empty, FactList, html, link, Loaded, plain, Search, Text, useApi, useApp, useRef, useState } from '../kit.mjs';
 import { Confirm } from '../parts/confirm.mjs';
+import { Rating } from '../parts/rating.mjs';
 
 const PAGE = 200;
 
@@ -20,10 +21,7 @@ export function Memories({ query }) {
       <header class="top">
         <h1>Memories</h1>
         ${may && html`
-          <form class="filter" role="search" onSubmit=${(event) => {
-            event.preventDefault();
-            go(['memories'], { scope, words: field.current.value.trim() });
-          }}><input ref=${field} type="search" key=${words} defaultValue=${words ?? ''} aria-label="Words in them" placeholder="Words in them, as an agent would look" onChange=${(event) => event.target.value === '' && go(['memories'], { scope })} /></form>
+          <${Search} name="Words in them" hint="Words in them, as an agent would look" value=${words} field=${field} go=${(text) => go(['memories'], { scope, words: text })} />
           <label class="as">of <select value=${scope ?? ''} onChange=${(event) => go(['memories'], { words, scope: event.target.value })}><option value="">all scopes</option>${scopes.map((one) => html`<option>${one}</option>`)}</select></label>`}
       </header>
       ${may ? html`<${Loaded} of=${list}>${() => (chosen
@@ -39,7 +37,7 @@ export function Memories({ query }) {
         : words || scope
           ? html`<${Empty} title="Nothing is remembered there"><p><a href="#/memories">All memories</a></p><//>`
           : html`<${Empty} title="Nothing is remembered yet"><p>What agents save with the tool set <code>memory</code>, to find it in later sessions, is here.</p><//>`)}<//>`
-        : html`<${Empty} title="This token may not look at memories"><p>It needs the permission <code>memory</code>. Whoever administers the server makes such a token.</p><//>`}
+        : html`<${Empty} title="This token may not look at memories"><p>It needs the permission <code>memory</code>. </p><//>`}
     </main>
   `;
 }
@@ -52,19 +50,16 @@ function stars(row) {
 function One({ row, reload, back }) {
   const { told } = useApp();
   const whole = useApi(api.path(['memories', String(row.memory)]));
-  const rate = useAct(reload);
   const [forgets, forget] = useState(false);
   const rated = row.rated_by_people;
   return html`
     <section class="file" aria-label=${plain(row.name)}>
       <header class="strip">
         <h2>${plain(row.name)}</h2><span class="meta">${row.memory}, ${bytes(row.bytes)}</span><span class="grow"></span>
-        <label class="as">rating <select value=${rated?.rating ?? ''} disabled=${rate.is === 'sent'} onChange=${(event) => event.target.value && rate.run(api.path(['memories', String(row.memory), 'rating']), { rating: Number(event.target.value) })}>
-          <option value="">none</option>${[1, 2, 3, 4, 5].map((n) => html`<option value=${n}>${n}</option>`)}</select></label>
+        <${Rating} of=${rated?.rating} path=${api.path(['memories', String(row.memory), 'rating'])} done=${reload} />
         <button type="button" class="small" onClick=${() => forget(true)}>Forget…</button>
       </header>
       <div class="scroll">
-        <${Refused} act=${rate} />
         <${Loaded} of=${whole}>${(data) => html`<${Text} text=${data.text} as=${/markdown/.test(row.media_type) ? 'markdown' : 'plain'} />`}<//>
         <${FactList} of=${[
           ['scope', html`<a href=${link(['memories'], { scope: row.scope })}>${plain(row.scope)}</a>`],

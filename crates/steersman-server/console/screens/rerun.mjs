@@ -32,11 +32,17 @@ export function Rerun({ session, query }) {
   `;
 }
 
+/** What was run last, to change something else of it. */
+let kept = {};
+
 function Begin({ session, branch, line, begun }) {
+  const { me } = useApp();
   const known = useApi(api.path(['definitions']));
+  const now = useApi(me.allows.includes('context') ? api.of(session, ['reruns', 'values']) : null);
+  const present = new Map((now.data?.items ?? []).map((one) => [one.path, typeof one.value === 'string' ? one.value : JSON.stringify(one.value)]));
   const act = useAct((job) => begun(job.job));
-  const [fields, set] = useState({ say: '', definition: '', people: 'recorded', name: '', repeat: 1, live: false, typed: '' });
-  const [values, setValues] = useState([['', '']]);
+  const [fields, set] = useState(kept.of === session ? kept.fields : { say: '', definition: '', people: 'recorded', repeat: 1, live: false, typed: '' });
+  const [values, setValues] = useState(kept.of === session ? kept.values : [['', '']]);
   const field = (name) => ({ value: fields[name], onInput: (event) => set({ ...fields, [name]: event.target.value }) });
   const times = Math.max(1, Math.min(MOST, Number(fields.repeat) || 1));
   const isEmpty = values.some(([path, text]) => path.trim() && !text.trim());
@@ -44,13 +50,13 @@ function Begin({ session, branch, line, begun }) {
   const send = (event) => {
     event.preventDefault();
     const changed = values.filter(([path]) => path.trim());
+    kept = { of: session, fields: { ...fields, live: false }, values };
     act.run(api.of(session, ['reruns']), {
       branch,
       at: line,
       say: fields.say || undefined,
       definition: fields.definition || undefined,
       people: fields.people,
-      name: fields.name || undefined,
       repeat: times,
       live: fields.live,
       set: changed.length > 0 ? Object.fromEntries(changed.map(([path, text]) => [path.trim(), valueOf(text)])) : undefined,
@@ -58,6 +64,8 @@ function Begin({ session, branch, line, begun }) {
   };
   const change = (at, side, text) => {
     const next = values.map((pair, n) => (n === at ? pair.map((old, s) => (s === side ? text : old)) : pair));
+    // A path that is chosen brings its present value, to be changed.
+    if (side === 0 && (!next[at][1] || next[at][1] === present.get(values[at][0]))) next[at][1] = present.get(text) ?? '';
     setValues(next.at(-1)[0] ? [...next, ['', '']] : next);
   };
   return html`
@@ -66,20 +74,20 @@ function Begin({ session, branch, line, begun }) {
         ['Touches', fields.live
           ? html`<b class="badly">The world.</b> Effects that are not on record happen, as in a session of its own.`
           : html`<b>Nothing.</b> Effects on record have their recorded results, others are simulated.`],
-        ['May cost', html`<${Cost} session=${session} branch=${branch} line=${line} times=${times} /> What is asked as it was recorded is answered from the recording, for nothing.`],
-        ['Makes', html`${count(times, 'session')} of its own, with the label <code>rerun_of</code>. This session stays as it is.`],
+        ['May cost', html`<${Cost} session=${session} branch=${branch} line=${line} times=${times} /> What is on record costs nothing.`],
+        ['Makes', html`${count(times, 'session')} of its own.`],
       ]} /></div>
       <label>Say${line === undefined ? ' at its beginning' : ` at @${line}`}, in place of the next recorded message<textarea rows="2" ...${field('say')} placeholder="as recorded"></textarea></label>
       <fieldset class="stack"><legend>Values of the definition</legend>
         ${values.map(([path, text], at) => html`<div class="pair"><input aria-label="Path" list="paths" placeholder="agents.desk.system" value=${path} onInput=${(event) => change(at, 0, event.target.value)} /><textarea rows=${text.length > 60 ? 6 : 1} aria-label="Value" placeholder="value" value=${text} onInput=${(event) => change(at, 1, event.target.value)}></textarea></div>`)}
-        ${isEmpty ? html`<p class="says">A path without a value changes nothing: give it one, or clear the path.</p>` : null}
-        <p class="help">Model, <code>params</code> and prompts: <code>models.NAME.model</code>, <code>models.NAME.params</code>, <code>agents.NAME.system</code>.</p>
+        ${isEmpty ? html`<p class="says">A path needs a value.</p>` : null}
+        <datalist id="paths">${[...present.keys()].map((path) => html`<option value=${path} />`)}</datalist>
+        <p class="help">A path that is chosen brings its present value.</p>
       </fieldset>
       <div class="fields">
         <label>Definition<select value=${fields.definition} onChange=${(event) => set({ ...fields, definition: event.target.value })}><option value="">as recorded</option>${(known.data?.items ?? []).map((one) => html`<option value=${one.name}>${plain(one.name)}, as it is now</option>`)}</select></label>
         <label>Questions to people<select value=${fields.people} onChange=${(event) => set({ ...fields, people: event.target.value })}><option value="recorded">as recorded</option><option value="stop">end the run</option></select></label>
         <label>Runs<input type="number" min="1" max=${MOST} ...${field('repeat')} /></label>
-        <label>Name<input ...${field('name')} placeholder="none" /></label>
       </div>
       <label class="check"><input type="checkbox" checked=${fields.live} onChange=${(event) => set({ ...fields, live: event.target.checked })} /> Live: effects that are not on record touch the world</label>
       ${fields.live && html`<label>Type <code>${session.slice(0, 6)}</code> to allow it<input ...${field('typed')} autocomplete="off" spellcheck="false" /></label>`}
@@ -134,6 +142,7 @@ function Job({ id, session, branch, again }) {
     <div class="strip" role="status">
       <b>${{ running: `Run ${data.done + 1} of ${data.of}`, done: count(data.done, 'run'), stopped: `Stopped after ${count(data.done, 'run')}`, failed: `Ended after ${count(data.done, 'run')}` }[data.state]}</b>
       ${data.state === 'running' && html`<progress max=${data.of} value=${data.done} aria-label="Runs that are done"></progress><button type="button" class="small" onClick=${stop}>Stop</button>`}
+      ${data.changed && html`<span>with another <code>${plain(data.changed.join(', '))}</code></span>`}
       <ul class="sums">${[...sums].map(([result, n]) => html`<li><b>${n}</b> ${RESULTS[result]?.[2] ?? result}</li>`)}</ul>
       <span class="grow"></span><a href=${again}>Change something else</a>
     </div>

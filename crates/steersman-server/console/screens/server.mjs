@@ -1,6 +1,6 @@
 // The server itself: whether it works, this token, and for administrators the tokens and webhooks of the tenant.
 
-import { Ago, api, Copy, count, Dialog, FactList, Head, html, Loaded, plain, Refused, Trouble, useAct, useApi, useApp, useState } from '../kit.mjs';
+import { Ago, api, Copy, count, Dialog, FactList, Head, html, Loaded, plain, Refused, Trouble, turned, useAct, useApi, useApp, useState } from '../kit.mjs';
 import { Confirm } from '../parts/confirm.mjs';
 
 const HOUR = 3_600_000;
@@ -11,7 +11,6 @@ const used = (at) => {
   return Date.now() - Date.parse(at) < HOUR ? 'this hour' : html`<${Ago} at=${at} /> ago`;
 };
 
-const PERMISSIONS = ['read', 'context', 'write', 'decide', 'operate', 'time', 'memory', 'admin'];
 const HOOKS = ['session.settled', 'session.failed', 'question.asked', 'effect.in_doubt', 'artifact.made'];
 
 export function Server() {
@@ -77,13 +76,13 @@ function Tokens() {
             </tr>`;
           })}</tbody>
         </table>
-        ${data.next ? html`<p class="help">These are the first 200. <code>steersman token list</code> has all.</p>` : null}`}<//>
+        ${data.next ? html`<p class="help">The first 200. <code>steersman token list</code> has all.</p>` : null}`}<//>
       ${dialog === 'new' && html`<${NewToken} close=${close} />`}
       ${dialog?.name && html`
         <${Confirm} title=${`Revoke ${dialog.name}?`} verb=${`Revoke ${dialog.name}`} path=${api.path(['tokens', dialog.name])} send=${api.remove} close=${() => show(null)} done=${() => {
           told('Revoked.');
           close();
-        }}><p>${dialog.name === me.name ? 'This is the token of this page: you are signed out at once. ' : ''}Whoever uses it loses access at once, and streams that it opened end. It cannot be taken back.</p><//>`}
+        }}><p>${dialog.name === me.name ? 'This is the token of this page: you are signed out at once. ' : ''}Whoever uses it loses access at once. It cannot be taken back.</p><//>`}
     </section>
   `;
 }
@@ -94,6 +93,7 @@ function names(text) {
 }
 
 function NewToken({ close }) {
+  const { me } = useApp();
   const act = useAct();
   const [fields, set] = useState({ note: '', subject: '', roles: '', definitions: '', expires: '' });
   const [allows, allow] = useState(new Set(['read', 'write', 'decide']));
@@ -106,7 +106,7 @@ function NewToken({ close }) {
       roles: names(fields.roles),
       definitions: names(fields.definitions),
       expires: fields.expires ? new Date(`${fields.expires}T23:59:59`).toISOString() : undefined,
-      allows: PERMISSIONS.filter((one) => allows.has(one)),
+      allows: [...allows],
     });
   };
   if (act.is === 'taken') return html`<${Secret} title="The new token" name=${act.receipt.name} text=${act.receipt.token} close=${close} />`;
@@ -114,15 +114,14 @@ function NewToken({ close }) {
     <${Dialog} title="New token" close=${close}>
       <form class="stack" onSubmit=${send}>
         <label>Note, for you<input ...${field('note')} autofocus placeholder="the desk in Oslo" /></label>
-        <${Choices} legend="Allows" all=${PERMISSIONS} of=${allows} set=${allow} />
+        <${Choices} legend="Allows" all=${me.allows} of=${allows} set=${allow} />
         <div class="fields">
           <label>Only sessions of<input ...${field('subject')} placeholder="everybody" /></label>
-          <label>Acts as<input ...${field('roles')} placeholder="user" /></label>
-          <label>Starts only<input ...${field('definitions')} placeholder="all definitions" /></label>
+          <label>Acts as<input ...${field('roles')} placeholder="user, or clerk, boss" /></label>
+          <label>Starts only<input ...${field('definitions')} placeholder="all, or refund, desk" /></label>
           <label>Expires after<input type="date" ...${field('expires')} /></label>
         </div>
-        <p class="help">Several roles or definitions have commas between them.</p>
-        <div class="buttons"><button type="submit" class="primary" disabled=${act.is === 'sent' || allows.size === 0}>Make a token that may ${PERMISSIONS.filter((one) => allows.has(one)).join(', ') || 'do nothing'}</button></div>
+        <div class="buttons"><button type="submit" class="primary" disabled=${act.is === 'sent' || allows.size === 0}>Make a token that may ${me.allows.filter((one) => allows.has(one)).join(', ') || 'do nothing'}</button></div>
         <${Refused} act=${act} />
       </form>
     <//>
@@ -130,12 +129,7 @@ function NewToken({ close }) {
 }
 
 function Choices({ legend, all, of, set }) {
-  const turn = (one) => {
-    const next = new Set(of);
-    if (!next.delete(one)) next.add(one);
-    set(next);
-  };
-  return html`<fieldset><legend>${legend}</legend><div class="choices">${all.map((one) => html`<label class="check"><input type="checkbox" checked=${of.has(one)} onChange=${() => turn(one)} /> ${one}</label>`)}</div></fieldset>`;
+  return html`<fieldset><legend>${legend}</legend><div class="choices">${all.map((one) => html`<label class="check"><input type="checkbox" checked=${of.has(one)} onChange=${() => set(turned(of, one))} /> ${one}</label>`)}</div></fieldset>`;
 }
 
 /** A secret that is shown once. Nothing keeps it when the dialog closes. */
@@ -163,7 +157,7 @@ function Webhooks() {
       <header><h2 id="webhooks">Webhooks</h2><button type="button" class="small" onClick=${() => show('new')}>New webhook…</button></header>
       <${Refused} act=${act} />
       <${Loaded} of=${all}>${(data) => (data.items.length === 0
-        ? html`<p class="help">None. A webhook tells a program what happens, without texts of people, models or tools.</p>`
+        ? html`<p class="help">None. A webhook tells a program what happens, without texts.</p>`
         : html`<table class="grid stacks">
           <${Head} of=${['Name', 'Address', 'Told of', 'State', '-Acts']} />
           <tbody>${data.items.map((one) => html`<tr class=${one.failing ? 'wrong' : ''}>

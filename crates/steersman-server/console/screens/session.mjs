@@ -1,9 +1,10 @@
 // One session: what is above its tabs, and the tabs.
 
-import { api, count, Dialog, Head, html, link, money, number, plain, Status, Trouble, useApi, useApp, useCalm, useEffect, useKeys, useReducer, useRef, useState, useStream } from '../kit.mjs';
+import { api, count, Dialog, Head, html, link, money, number, plain, Search, Status, Trouble, useApi, useApp, useCalm, useEffect, useKeys, useReducer, useRef, useState, useStream } from '../kit.mjs';
 import { begin, caughtUp, fold } from '../model.mjs';
 import { Confirm } from '../parts/confirm.mjs';
 import { Live } from '../parts/live.mjs';
+import { ORDERS } from '../parts/many.mjs';
 import { Artifacts } from './artifacts.mjs';
 import { Branches } from './branches.mjs';
 import { Contexts } from './contexts.mjs';
@@ -33,6 +34,7 @@ export function Session({ session, tab, of, query }) {
   const [retries, retry] = useState(false);
   const [sums, sum] = useState(false);
   const composer = useRef(null);
+  const words = useRef(null);
   const reload = useCalm(() => {
     page.reload();
     asked.reload();
@@ -50,6 +52,7 @@ export function Session({ session, tab, of, query }) {
     ...Object.fromEntries(tabs.map(([name], at) => [String(at + 1), () => (location.hash = to(name))])),
     s: () => me.allows.includes('write') && stop(true),
     c: () => composer.current?.focus(),
+    '/': () => words.current?.focus(),
   });
 
   useEffect(() => {
@@ -79,7 +82,7 @@ export function Session({ session, tab, of, query }) {
         ${row && html`<${Status} of=${row.status} note=${row.holds?.length ? `for ${row.holds[0].by.join(', ')}` : ''} />`}
         ${row && html`<${Chooser} row=${row} branch=${branch} to=${(name) => go(['s', session, ...(tab === 'story' ? [] : [tab])], { branch: name })} />`}
         <span class="grow"></span>
-        ${row && html`<button type="button" class="quiet sums-of" title="what it cost, by model" onClick=${() => sum(true)}><dl class="facts-line"><div class="less"><dt>line</dt><dd>@${row.line}</dd></div><div class="less"><dd>${number(row.model_calls)}</dd><dt>model calls</dt></div><div><dd>${number(row.tokens)}</dd><dt>tokens</dt></div>${row.cost ? html`<div><dd>${money(row.cost)}</dd><dt>cost</dt></div>` : null}</dl></button>`}
+        ${row && html`<button type="button" class="quiet sums-of" title="what it cost" onClick=${() => sum(true)}><dl class="facts-line"><div class="less"><dt>line</dt><dd>@${row.line}</dd></div><div class="less"><dd>${number(row.model_calls)}</dd><dt>model calls</dt></div><div><dd>${number(row.tokens)}</dd><dt>tokens</dt></div>${row.cost ? html`<div><dd>${money(row.cost)}</dd><dt>cost</dt></div>` : null}</dl></button>`}
         <${Live} of=${stream} />
         ${row?.status === 'failed' && me.allows.includes('operate') && html`<button type="button" class="primary" onClick=${() => retry(true)}>Retry…</button>`}
         ${me.allows.includes('write') && html`<button type="button" disabled=${!isOpen} onClick=${() => stop(true)}>Stop…</button>`}
@@ -88,7 +91,7 @@ export function Session({ session, tab, of, query }) {
       ${row?.orders?.length ? html`<p class="bar warn">${row.orders.join('; ')}</p>` : null}
       ${row?.status === 'interrupted' ? html`<p class="bar warn">Nobody drives this session. <code>steersman serve</code> or <code>steersman run --all</code> goes on with it.</p>` : null}
       ${rerunOf(row)}
-      <nav class="tabs" aria-label="Parts of the session">${tabs.map(([name, word], at) => html`<a href=${to(name)} aria-current=${tab === name ? 'page' : undefined} title=${`key ${at + 1}`}>${word}${badge(name, row)}</a>`)}</nav>
+      <nav class="tabs" aria-label="Parts of the session">${tabs.map(([name, word], at) => html`<a href=${to(name)} aria-current=${tab === name ? 'page' : undefined}>${word}${badge(name, row)}</a>`)}<${Search} is="find" name="Find in the texts" hint="Find in the texts" value=${query.find} field=${words} go=${(find) => go(['s', session], { branch, find })} /></nav>
       ${screens[tab] && tabs.some(([name]) => name === tab) ? screens[tab] : html`<div class="empty"><h2>There is no such part</h2><p>${TABS.some(([name]) => name === tab) ? 'This token does not allow it.' : ''} <a href=${to('story')}>The story</a></p></div>`}
       ${sums && row
         ? html`<${Dialog} title="What it cost" close=${() => sum(false)}>
@@ -102,7 +105,7 @@ export function Session({ session, tab, of, query }) {
             told('It is tried again.');
             retry(false);
             reload();
-          }}><p>What failed is tried again now: a call of a model from the line before it. What is done stays done.</p><//>`
+          }}><p>${ORDERS.retry[1]}</p><//>`
         : null}
       ${stops && html`<${Stop} session=${session} row=${row} close=${() => stop(false)} done=${() => {
         told('Cancelled what was open.');

@@ -1,6 +1,6 @@
 // All sessions that the token sees.
 
-import { Ago, api, Bars, Command, count, Empty, html, link, money, number, plain, Status, Trouble, useApi, useApp, useCalm, useEffect, useKeys, useMemo, useRef, useState, useStream } from '../kit.mjs';
+import { Ago, api, Bars, Command, count, Empty, html, link, money, number, plain, Search, Status, Trouble, turned, useApp, useCalm, useEffect, useKeys, useMemo, useRef, useState, useStream } from '../kit.mjs';
 import { Live } from '../parts/live.mjs';
 import { Many, ORDERS } from '../parts/many.mjs';
 import { Start } from '../parts/start.mjs';
@@ -67,11 +67,7 @@ export function Sessions({ query }) {
     } else reload();
   });
 
-  const turn = ({ session }) => {
-    const next = new Set(chosen);
-    if (!next.delete(session)) next.add(session);
-    choose(next);
-  };
+  const turn = ({ session }) => choose(turned(chosen, session));
   useKeys({
     '/': () => field.current?.focus(),
     n: () => start(true),
@@ -85,12 +81,7 @@ export function Sessions({ query }) {
     <main id="content" class=${chosen ? 'screen selecting' : 'screen'} tabindex="-1">
       <header class="top">
         <h1>Sessions</h1>
-        <form class="filter" role="search" onSubmit=${(event) => {
-          event.preventDefault();
-          go([], { where: field.current.value.trim() });
-        }}>
-          <input ref=${field} type="search" defaultValue=${where} key=${where} aria-label="Filter" placeholder="status = waits and definition = refund" onChange=${(event) => event.target.value === '' && go([])} />
-        </form>
+        <${Search} name="Filter" hint="status = waits and definition = refund" value=${where} field=${field} go=${(text) => go([], { where: text })} />
         <div class="chips" role="group" aria-label="Filters">${QUICK.map(([name, filter]) => html`<a class="chip" href=${link([], { where: filter })} aria-current=${where === filter ? 'true' : undefined}>${name}</a>`)}</div>
         <span class="grow"></span>
         <${Live} of=${stream} />
@@ -105,7 +96,7 @@ export function Sessions({ query }) {
             ? null
             : where
             ? html`<${Empty} title="No session matches"><p><a href="#/">Show all sessions</a></p><//>`
-            : html`<${Empty} title="There is no session yet"><p>Here is every session of the store, as it goes on. Begin one here, or in a terminal:</p><${Command} text='steersman run --input "Hello"' /><//>`
+            : html`<${Empty} title="There is no session yet"><p>Begin one here, or in a terminal:</p><${Command} text='steersman run --input "Hello"' /><//>`
           : html`<${Rows}
               label="Sessions"
               items=${list.items}
@@ -115,7 +106,7 @@ export function Sessions({ query }) {
               setActive=${setActive}
               open=${(row) => (chosen ? turn(row) : go(['s', row.session]))}
               end=${() => list.next && load(list.next)}
-              estimate=${41}
+              estimate=${36}
               classOf=${() => 'session'}
               head=${html`<div class="row session header" role="row"><span role="columnheader">State</span><span role="columnheader">Definition</span><span role="columnheader">Session</span><span role="columnheader">Waits for, or why</span><span role="columnheader" class="num">Lines</span><span role="columnheader" class="num">Tokens</span><span role="columnheader" class="num">Cost</span><span role="columnheader" class="num">Last</span></div>`}
               row=${(row) => html`<${Row} row=${row} asks=${asks.get(row.session)} isChosen=${chosen?.has(row.session)} turn=${() => turn(row)} />`}

@@ -26,7 +26,7 @@ export function SignIn({ why, again }) {
         </div>
         <p class="help">It is kept until this tab is closed, in no file and in no address.</p>
       </form>
-      <p>On the computer of the server, this opens the console without typing:</p>
+      <p>On the server's computer, this opens the console:</p>
       <${Command} text="steersman ui" />
       <p>This makes a token:</p>
       <${Command} text="steersman token new --allow read,write,decide" />

@@ -1,6 +1,6 @@
 // What happened in a session, row by row, live.
 
-import { api, Bars, clock, Empty, focusOn, html, link, number, plain, Refused, span, Trouble, useAct, useApp, useCallback, useEffect, useKeys, useMemo, useRef, useState } from '../kit.mjs';
+import { api, Bars, clock, count, Empty, focusOn, html, link, number, plain, Refused, span, Trouble, useAct, useApp, useCallback, useEffect, useKeys, useMemo, useRef, useState } from '../kit.mjs';
 import { appended, prepended } from '../model.mjs';
 import { Pane } from '../parts/pane.mjs';
 import { Rows } from '../rows.mjs';
@@ -9,6 +9,8 @@ import { Card } from './inbox.mjs';
 /** Rows of a page, and the most characters of a text that a row shows. */
 const PAGE = 200;
 const CHARS = 1200;
+/** Rows that are read at once further up. */
+const MANY = 1000;
 const NOTED = new Set(['asked', 'doubt', 'wrong']);
 
 export function Story({ session, branch, live, asked, query, reload, hear, composer, page: about }) {
@@ -17,14 +19,17 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
   const [before, setBefore] = useState(null);
   const [problem, setProblem] = useState(null);
   const [head, setHead] = useState(0);
-  const [active, setActive] = useState(query.at ? `${query.at}.0` : undefined);
-  const [pane, openPane] = useState(query.at ? `${query.at}.0` : null);
+  // An address names a line, or one of its rows: `2.1` is the second row of line 2.
+  const wanted = query.at && `${query.at}.0`.split('.', 2).join('.');
+  const [active, setActive] = useState(wanted);
+  const [pane, openPane] = useState(wanted);
   const [atEnd, setAtEnd] = useState(true);
   const [seen, setSeen] = useState(0);
   const busy = useRef(false);
   const reading = useRef(0);
   const [turn, next] = useState(0);
-  const path = (more) => api.of(session, ['story'], { branch, limit: PAGE, chars: CHARS, ...more });
+  const { find } = query;
+  const path = (more) => api.of(session, ['story'], { branch, find, limit: PAGE, chars: CHARS, ...more });
 
   const read = useCallback(async (more, join) => {
     if (busy.current) return;
@@ -41,7 +46,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
     } finally {
       if (mine === reading.current) busy.current = false;
     }
-  }, [session, branch]);
+  }, [session, branch, find]);
 
   const whole = () =>
     read({ last: true }, (part) => {
@@ -56,7 +61,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
     busy.current = false;
     set(null);
     whole();
-  }, [session, branch]);
+  }, [session, branch, find]);
 
   // The stream says that there are lines behind those that were read. It may say so while something else is read, so it is looked at after each.
   useEffect(() => {
@@ -76,19 +81,22 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
 
   const earlier = () =>
     before !== null &&
-    read({ last: true, to: before }, (part) => {
+    read({ last: true, to: before, limit: MANY }, (part) => {
       set((old) => numbered(prepended(old ?? [], part.items)));
       setBefore(part.before);
     });
 
-  // A link leads to a line of the story that is on the screen already.
+  // A link leads to a line of the story that is on the screen already, or to one far up.
   useEffect(() => {
-    if (!query.at) return;
-    setActive(`${query.at}.0`);
-    openPane(`${query.at}.0`);
-  }, [query.at]);
+    if (!wanted) return;
+    setActive(wanted);
+    openPane(wanted);
+  }, [wanted]);
+  useEffect(() => {
+    if (Number(query.at) <= before) earlier();
+  }, [query.at, before, turn]);
 
-  const writing = Object.values(live.writing).filter((one) => !branch || one.branch === branch);
+  const writing = Object.values(live.writing).filter((one) => !find && (!branch || one.branch === branch));
   const items = rows ?? [];
   const open = useMemo(() => new Map(asked.map((one) => [Number((one.id.split('@')[1] ?? one.id.split('.')[0])), one])), [asked]);
   useEffect(() => {
@@ -96,10 +104,10 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
   }, [items.length, atEnd]);
 
   // The address names the line, without a step in the history for each row.
-  const named = (line) => history.replaceState(null, '', link(['s', session], { branch, at: line }));
+  const named = (at) => history.replaceState(null, '', link(['s', session], { branch, find, at }));
   const show = (row) => {
     openPane(row.key);
-    named(row.line);
+    named(find || row.key.endsWith('.0') ? row.line : row.key);
   };
   const close = () => {
     openPane(null);
@@ -108,14 +116,11 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
   };
   const jump = (step) => {
     const at = items.findIndex((row) => row.key === active);
-    for (let n = at < 0 ? (step > 0 ? 0 : items.length - 1) : at + step; n >= 0 && n < items.length; n += step) {
-      if (NOTED.has(items[n].tone)) {
-        setActive(items[n].key);
-        show(items[n]);
-        return;
-      }
-    }
-    told('There is no other question, failure or doubt in the rows that were read.');
+    const isNoted = (row) => NOTED.has(row.tone);
+    const found = step > 0 ? items.slice(at + 1).find(isNoted) : items.slice(0, at < 0 ? undefined : at).findLast(isNoted);
+    if (!found) return told('No other in the rows that were read.');
+    setActive(found.key);
+    show(found);
   };
   useKeys({
     '.': () => {
@@ -135,7 +140,8 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
     <div class=${chosen ? 'split open' : 'split'}>
       <div class="story">
         ${problem && html`<${Trouble} problem=${problem} again=${whole} />`}
-        ${items.length === 0 && writing.length === 0 ? html`<${Empty} title="Nothing has happened yet"><p>Rows come as soon as a process drives the session.</p><//>` : html`
+        ${find && html`<p class="bar" role="status">${count(items.length, 'row')}${before === null ? '' : ' or more'} with “${plain(find)}”. <a href=${link(['s', session], { branch, at: chosen?.line })}>${chosen ? `@${chosen.line} in the story` : 'All rows'}</a></p>`}
+        ${items.length === 0 && writing.length === 0 ? find ? null : html`<${Empty} title="Nothing has happened yet"><p>Rows come as soon as a process drives the session.</p><//>` : html`
           <${Rows}
             label="Story"
             items=${items}
@@ -164,7 +170,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
           : null}
         <${Say} session=${session} branch=${branch} field=${composer} about=${about} done=${reload} />
       </div>
-      ${chosen && html`<${Pane} key=${chosen.key} session=${session} branch=${branch} row=${chosen} question=${open.get(chosen.line)} close=${close} go=${go} />`}
+      ${chosen && html`<${Pane} key=${chosen.key} session=${session} branch=${branch} row=${chosen} before=${items.findLast((one) => one.line < chosen.line)?.line} question=${open.get(chosen.line)} close=${close} go=${go} />`}
     </div>
   `;
 }
