@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 20] = [
+const ALL: [Counterpart; 21] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -193,6 +193,15 @@ const ALL: [Counterpart; 20] = [
         },
         tests: Tests::Ignored("chromium::"),
         budget: Duration::from_mins(5),
+    },
+    Counterpart {
+        name: "firefox",
+        kind: Kind::Folder {
+            script: "scripts/firefox.sh",
+            variable: "STEERSMAN_FIREFOX",
+        },
+        tests: Tests::Ignored("firefox::"),
+        budget: Duration::from_mins(2),
     },
     Counterpart {
         name: "schemathesis",

@@ -1,6 +1,7 @@
-//! A person acts in the console, in Chromium (`scripts/chromium.sh`): by keys alone, over several sessions, and with texts that would harm
+//! A person acts in the console, in Chromium (`scripts/chromium.sh`) and Firefox (`scripts/firefox.sh`): by keys alone, over several sessions, and with texts that would harm
 //! a page.
 
+use crate::browser::Browser;
 use crate::console::{Desk, SCRIPT};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
@@ -11,8 +12,13 @@ const HOSTILE: &str = "<img src=x onerror=\"document.title='hit'\"><script>docum
 impl Desk {
     /// Moves the focus with the tabulator until a condition on the element `it` holds.
     fn tabs_to(&mut self, condition: &str) {
+        self.moves_to(condition, |page| page.presses("Tab"));
+    }
+
+    /// Moves the focus with a key until a condition on the element `it` holds.
+    fn moves_to(&mut self, condition: &str, moves: impl Fn(&mut Browser)) {
         for _ in 0..120 {
-            self.page.presses("Tab");
+            moves(&mut self.page);
             let look = format!("((it) => {condition})(document.activeElement)");
             if self.page.value(&look) == json!(true) {
                 return;
@@ -39,7 +45,84 @@ impl Desk {
     /// Types a text where the focus is, in place of what is there.
     fn writes(&mut self, text: &str) {
         self.page.value("document.activeElement.select()");
-        self.page.call("Input.insertText", json!({ "text": text }));
+        self.page.inserts(text);
+    }
+
+    /// A session is begun, decided, forked, compared and adopted by keys alone.
+    fn does_all_by_keys(&mut self) {
+        self.keys("n");
+        self.page
+            .wait("document.activeElement.matches('dialog textarea')");
+        self.writes("My kettle (order 4711) is broken.");
+        self.enters("Begin refund");
+        self.page.wait("location.hash.startsWith('#/s/')");
+        let session = self.page.value("location.hash.split('/')[2]");
+        let session = session.as_str().unwrap().to_owned();
+        self.page
+            .wait("document.querySelector('.questions .fields input')");
+        self.keys("a");
+        self.writes("2500");
+        self.page.presses("Enter");
+        self.page.sees(
+            ".toast",
+            "Approved with cents: 2500 in place of cents: 3990.",
+        );
+        self.page
+            .sees(".story-row.said .clamp", "It is on its way.");
+        self.page.wait("!document.querySelector('.questions')");
+        self.has_focus();
+        // A doubt is resolved in the inbox.
+        self.keys("g i");
+        self.page
+            .wait("document.querySelector('.card.doubt .answer')");
+        self.enters("Give up…");
+        self.enters("End the call as failed");
+        self.page.sees(".toast", "Resolved.");
+        self.has_focus();
+        // The newest session is the first in the list. A fork begins at one of its lines.
+        self.keys("g s");
+        self.page.wait("document.querySelector('.row.session')");
+        self.goes(&format!("#/s/{session}"));
+        self.page
+            .wait("document.querySelectorAll('.story-row').length > 8");
+        self.tabs_to("it.matches('.rows')");
+        self.keys("End Enter");
+        self.page.wait("document.querySelector('.pane .chain li')");
+        self.keys("f");
+        self.page
+            .wait("document.activeElement.matches('dialog textarea')");
+        self.writes("And now?");
+        self.tabs_to("it.matches('dialog input')");
+        self.writes("other");
+        self.enters("Fork dry");
+        self.page
+            .wait("location.hash.includes('branch=') && !document.querySelector('dialog')");
+        self.page.wait("document.querySelector('.story-row')");
+        self.keys("7");
+        self.page.wait("document.querySelector('.branches .acts')");
+        self.enters("Compare");
+        self.page.wait("document.querySelector('.verdict')");
+        self.tabs_to("it.matches('.diff th:last-child a')");
+        self.page.presses("Enter");
+        self.page.wait("document.querySelector('.tabs')");
+        self.page.wait("document.querySelector('.story-row')");
+        self.keys("7");
+        self.page
+            .wait("document.querySelector('.branches .acts button')");
+        self.enters("Adopt…");
+        // The focus is on the button that leaves everything as it is.
+        self.moves_to(
+            "it.textContent.trim() === 'Adopt other'",
+            Browser::tabs_back,
+        );
+        self.page.presses("Enter");
+        self.page.sees(".toast", "Adopted.");
+        self.has_focus();
+        let branches = self.asks(&format!("/v1/sessions/{session}/branches"));
+        let adopted = branches["items"].as_array().unwrap().iter();
+        let mut adopted = adopted.filter(|branch| branch["adopted"].is_u64());
+        assert!(adopted.next().is_some(), "{branches:#}");
+        self.stays_clean();
     }
 
     fn statuses(&self) -> Vec<Json> {
@@ -55,75 +138,7 @@ mod chromium {
     #[test]
     #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
     fn a_session_is_begun_decided_forked_compared_and_adopted_by_keys_alone() {
-        let mut desk = Desk::open();
-        desk.keys("n");
-        desk.page
-            .wait("document.activeElement.matches('dialog textarea')");
-        desk.writes("My kettle (order 4711) is broken.");
-        desk.enters("Begin refund");
-        desk.page.wait("location.hash.startsWith('#/s/')");
-        let session = desk.page.value("location.hash.split('/')[2]");
-        let session = session.as_str().unwrap().to_owned();
-        desk.page
-            .wait("document.querySelector('.questions .fields input')");
-        desk.keys("a");
-        desk.writes("2500");
-        desk.page.presses("Enter");
-        desk.page.sees(
-            ".toast",
-            "Approved with cents: 2500 in place of cents: 3990.",
-        );
-        desk.page
-            .sees(".story-row.said .clamp", "It is on its way.");
-        desk.page.wait("!document.querySelector('.questions')");
-        desk.has_focus();
-        // A doubt is resolved in the inbox.
-        desk.keys("g i");
-        desk.page
-            .wait("document.querySelector('.card.doubt .answer')");
-        desk.enters("Give up…");
-        desk.enters("End the call as failed");
-        desk.page.sees(".toast", "Resolved.");
-        desk.has_focus();
-        // The newest session is the first in the list. A fork begins at one of its lines.
-        desk.keys("g s");
-        desk.page.wait("document.querySelector('.row.session')");
-        desk.goes(&format!("#/s/{session}"));
-        desk.page
-            .wait("document.querySelectorAll('.story-row').length > 8");
-        desk.tabs_to("it.matches('.rows')");
-        desk.keys("End Enter");
-        desk.page.wait("document.querySelector('.pane .chain li')");
-        desk.keys("f");
-        desk.page
-            .wait("document.activeElement.matches('dialog textarea')");
-        desk.writes("And now?");
-        desk.tabs_to("it.matches('dialog input')");
-        desk.writes("other");
-        desk.enters("Fork dry");
-        desk.page
-            .wait("location.hash.includes('branch=') && !document.querySelector('dialog')");
-        desk.page.wait("document.querySelector('.story-row')");
-        desk.keys("7");
-        desk.page.wait("document.querySelector('.branches .acts')");
-        desk.enters("Compare");
-        desk.page.wait("document.querySelector('.verdict')");
-        desk.tabs_to("it.matches('.diff th:last-child a')");
-        desk.page.presses("Enter");
-        desk.page.wait("document.querySelector('.tabs')");
-        desk.page.wait("document.querySelector('.story-row')");
-        desk.keys("7");
-        desk.page
-            .wait("document.querySelector('.branches .acts button')");
-        desk.enters("Adopt…");
-        desk.enters("Adopt other");
-        desk.page.sees(".toast", "Adopted.");
-        desk.has_focus();
-        let branches = desk.asks(&format!("/v1/sessions/{session}/branches"));
-        let adopted = branches["items"].as_array().unwrap().iter();
-        let mut adopted = adopted.filter(|branch| branch["adopted"].is_u64());
-        assert!(adopted.next().is_some(), "{branches:#}");
-        desk.stays_clean();
+        Desk::open().does_all_by_keys();
     }
 
     #[test]
@@ -214,6 +229,63 @@ mod chromium {
         desk.page
             .value("document.querySelector('.diff th:last-child a').click()");
         desk.page.sees(".bar", "A rerun of");
+        desk.stays_clean();
+    }
+
+    /// The rows of a session that have some words, and the way from one of them to its place in the story.
+    #[test]
+    #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+    fn words_are_found_in_a_session() {
+        let mut desk = Desk::open();
+        let session = desk.session(0).to_owned();
+        desk.goes(&format!("#/s/{session}"));
+        desk.page
+            .wait("document.querySelectorAll('.story-row').length > 5");
+        desk.keys("/");
+        desk.page
+            .wait("document.activeElement.matches('.find input')");
+        desk.page.inserts("A KETTLE");
+        desk.page.presses("Enter");
+        desk.page.sees(".bar", "1 row with “A KETTLE”");
+        desk.page
+            .wait("document.querySelectorAll('.story-row').length === 1");
+        desk.page
+            .value("document.querySelector('.story-row').click()");
+        desk.page.wait("document.querySelector('.pane .chain li')");
+        desk.page
+            .value("[...document.querySelectorAll('.bar a')].find((one) => one.textContent.endsWith('in the story')).click()");
+        desk.page.wait("document.querySelectorAll('.story-row').length > 5 && document.querySelector('.row.active')");
+        let (line, at) = (
+            desk.page
+                .value("document.querySelector('.row.active .line').textContent"),
+            desk.page
+                .value("new URLSearchParams(location.hash.split('?')[1]).get('at')"),
+        );
+        assert_eq!(line, at);
+        desk.stays_clean();
+    }
+
+    /// A session that failed is found by its filter, says why, and is tried again.
+    #[test]
+    #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+    fn what_failed_is_found_and_tried_again() {
+        let fails = SCRIPT.replace(
+            "chooser:\n",
+            "\"chooser@100.1\": [ It works now. ]\nchooser:\n  - { error: bad_request }\n",
+        );
+        let mut desk = Desk::with(&fails);
+        desk.goes("#/?where=status+%3D+failed");
+        let session = desk.session(3).to_owned();
+        let row = format!(".row.session[data-key='{session}']");
+        desk.page.sees(&format!("{row} .badly"), "bad_request");
+        desk.page
+            .value(&format!("document.querySelector({}).click()", json!(row)));
+        desk.page.sees(".bar.warn b", "bad_request");
+        desk.opens("Retry…");
+        desk.activates("Try it again");
+        desk.page.sees(".toast", "It is tried again.");
+        desk.page.sees(".story-row.said .clamp", "It works now.");
+        desk.page.wait("!document.querySelector('.bar.warn')");
         desk.stays_clean();
     }
 
@@ -326,7 +398,7 @@ mod chromium {
         }
         let screens = desk.screens();
         for size in [(1280, 800), (390, 844)] {
-            desk.looks(size, "light");
+            desk.page.looks(size, "light");
             for (route, selector) in &screens {
                 desk.goes(route);
                 desk.shows(route, selector);
@@ -338,5 +410,15 @@ mod chromium {
             }
         }
         desk.stays_clean();
+    }
+}
+
+mod firefox {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs Firefox: STEERSMAN_FIREFOX=$(scripts/firefox.sh)"]
+    fn a_session_is_begun_decided_forked_compared_and_adopted_by_keys_alone() {
+        Desk::firefox("light").does_all_by_keys();
     }
 }

@@ -194,7 +194,7 @@ mod chromium {
         let path = format!("/v1/tokens/{name}");
         let revoked = asks_no_body(&desk, &path);
         assert!(revoked.is_success(), "{revoked}");
-        desk.page.load("Page.reload", json!({}));
+        desk.page.reloads();
         desk.page.wait("document.querySelector('.signin input')");
         let text = desk.page.value("document.documentElement.outerHTML");
         assert!(!text.as_str().unwrap().contains("4711"), "{text}");
@@ -214,7 +214,7 @@ mod chromium {
         desk.goes(&format!("#/s/{}", desk.session(0)));
         desk.page.wait("document.querySelector('.story-row')");
         // The tab still has it after it loads again.
-        desk.page.load("Page.reload", json!({}));
+        desk.page.reloads();
         desk.page.wait("document.querySelector('.story-row')");
         let token = desk.served.token().to_owned();
         let world = desk.closes();
@@ -240,7 +240,7 @@ mod chromium {
                 json!([{ "name": "forced-colors", "value": "active" }]),
             ),
         ] {
-            desk.looks(size, "light");
+            desk.page.looks(size, "light");
             desk.page.call(
                 "Emulation.setEmulatedMedia",
                 json!({ "features": features }),

@@ -1,7 +1,7 @@
 //! The pictures of the console in the documents, made in Chromium (`scripts/chromium.sh`) from the sessions of `demo --ui`. `UPDATE=1` writes
 //! them again.
 
-use crate::chromium::Browser;
+use crate::browser::Browser;
 use crate::served::provider;
 use crate::world::{self, World};
 use base64::Engine as _;
@@ -58,18 +58,15 @@ mod chromium {
         let mut url = String::new();
         let mut told = BufReader::new(demo.stdout.take().unwrap());
         told.read_line(&mut url).unwrap();
-        let mut page = Browser::start(&world);
-        let size = json!({ "width": 1280, "height": 760, "deviceScaleFactor": 1, "mobile": false });
-        page.call("Emulation.setDeviceMetricsOverride", size);
-        page.load("Page.navigate", json!({ "url": url.trim() }));
+        let mut page = Browser::chromium(&world);
+        page.goes_to(url.trim());
         page.wait("document.querySelectorAll('.row.session').length === 8");
         // The oldest one.
         let session =
             page.value("[...document.querySelectorAll('.row.session')].at(-1).dataset.key");
         let session = session.as_str().unwrap();
         let pictures = PICTURES.map(|(name, theme, screen, ready, click)| {
-            let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] });
-            page.call("Emulation.setEmulatedMedia", media);
+            page.looks((1280, 760), theme);
             let route = match screen.strip_prefix('#') {
                 Some(_) => screen.to_owned(),
                 None => format!("#/s/{session}{screen}"),
@@ -83,8 +80,7 @@ mod chromium {
             page.value(
                 "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))",
             );
-            let picture = page.call("Page.captureScreenshot", json!({}));
-            (name, picture["data"].as_str().unwrap().to_owned())
+            (name, page.picture())
         });
         demo.kill().unwrap();
         demo.wait().unwrap();
@@ -95,11 +91,14 @@ mod chromium {
         for (name, now) in pictures {
             let file = folder.join(format!("{name}.png"));
             if std::env::var_os("UPDATE").is_some() {
-                std::fs::write(&file, STANDARD.decode(&now).unwrap()).unwrap();
+                std::fs::write(&file, &now).unwrap();
             }
             let before = STANDARD.encode(std::fs::read(&file).unwrap_or_default());
             let differs = DIFFERS.replace("drawn(A)", &format!("drawn({})", json!(before)));
-            let differs = differs.replace("drawn(B)", &format!("drawn({})", json!(now)));
+            let differs = differs.replace(
+                "drawn(B)",
+                &format!("drawn({})", json!(STANDARD.encode(&now))),
+            );
             let differs = page.value(&differs).as_f64().unwrap_or(1.0);
             if differs > MAY_DIFFER {
                 stale.push(format!("{} ({:.1} %)", file.display(), differs * 100.0));

@@ -1,7 +1,7 @@
 //! The console in Chromium (`scripts/chromium.sh`) next to what is true: contexts as a model's server received them, and effects as the
 //! program tells them.
 
-use crate::chromium::Browser;
+use crate::browser::Browser;
 use crate::console::{Desk, asks};
 use crate::killed::{answer, chats};
 use crate::served::{Served, provider};
@@ -166,9 +166,9 @@ mod chromium {
         let world = World::new();
         world.write("steersman.yaml", &OFFICE.replace("URL", &url));
         let served = Served::with(&world, &["--quiet", "--listen", "127.0.0.1:0"]);
-        let mut page = Browser::start(&world);
+        let mut page = Browser::chromium(&world);
         let opened = world.run(&["--server", &served.at, "ui", "--print"]);
-        page.load("Page.navigate", json!({ "url": opened.out.trim() }));
+        page.goes_to(opened.out.trim());
         page.wait("document.querySelector('.rail')");
         // The page keeps the copied text: a browser without a window has no clipboard.
         page.value("navigator.clipboard.writeText = async (text) => { window.copied = text; }");

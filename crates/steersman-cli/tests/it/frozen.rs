@@ -25,7 +25,7 @@ fn kept() -> PathBuf {
 }
 
 /// A copy of the kept store, with its definition.
-fn world() -> World {
+pub(crate) fn world() -> World {
     let mut world = World::new();
     let store = world.folder.join(".steersman");
     copy(&kept().join("store"), &store);
