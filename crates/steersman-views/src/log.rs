@@ -78,7 +78,7 @@ impl Drop for Log {
     fn drop(&mut self) {
         if self.lines.len() > MANY {
             let log = (mem::take(&mut self.lines), mem::take(&mut self.texts));
-            // Where no thread can begin, it is freed here.
+            // It is freed here where no thread can begin.
             let _ = thread::Builder::new().spawn(move || drop(log));
         }
     }

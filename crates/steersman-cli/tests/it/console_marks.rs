@@ -1,4 +1,4 @@
-//! How fast the console is in Chromium (`scripts/chromium.sh`), next to a bare page in the same browser that shows the same: a list of the rows
+//! The speed of the console in Chromium (`scripts/chromium.sh`), next to a bare page in the same browser that shows the same: a list of the rows
 //! in sight, rectangles on a canvas, blocks of text. A slow machine makes both slow, so what is bounded is how they compare. What is no time, such
 //! as the number of elements, is bounded itself.
 //!
@@ -206,7 +206,7 @@ struct Bench {
     served: Served,
     console: String,
     bare: String,
-    /// What the address of the bare page ends with: the server, and a token.
+    /// The end of the address of the bare page: the server, and a token.
     server: String,
     session: String,
     long: String,

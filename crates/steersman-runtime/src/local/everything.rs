@@ -321,7 +321,7 @@ impl All<'_> {
                 }
             }
         }
-        // What they write last goes to the disk together.
+        // Their last lines go to the disk together.
         futures::future::join_all(stops).await;
     }
 }

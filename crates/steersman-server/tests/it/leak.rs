@@ -150,7 +150,7 @@ async fn what_a_token_does_not_see_is_answered_like_what_does_not_exist() {
     let owner = world.with(world.token(ann()).await);
     let session = owner.start("My kettle is broken.").await;
     let question = owner.question(&session).await;
-    // What the session writes of itself is on disk once nobody drives it.
+    // The lines that the session writes of itself are on disk once nobody drives it.
     let page = format!("/v1/sessions/{session}");
     while world.steersman.engine().driven(&session).is_some() {
         owner.get(&page).await;
