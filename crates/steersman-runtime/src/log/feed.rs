@@ -243,6 +243,8 @@ pub struct Feed {
     owners: Arc<dyn Owners>,
     /// Notified when this process begins to drive the session. `None` until it was waited for.
     begins: Option<Arc<Notify>>,
+    /// True if the owner has let go, which is told after the last of its lines.
+    ends: bool,
     /// Streamed items, oldest first. The owner may run ahead of its disk, so each waits until the line of its effect was read.
     streamed: VecDeque<FeedItem>,
     /// True if there may be lines on disk that were not read. The owner in this process reports new ones.
@@ -269,6 +271,7 @@ impl Feed {
             live: None,
             owners,
             begins: None,
+            ends: false,
             streamed: VecDeque::new(),
             look: true,
             load: None,
@@ -304,6 +307,11 @@ impl Feed {
                     continue;
                 }
                 self.look = self.live.is_none();
+            }
+            if std::mem::take(&mut self.ends) {
+                // Pieces ahead of the disk belong to lines that may never come.
+                self.streamed.clear();
+                return Ok(FeedItem::Closed);
             }
             let cursor = self.cursor;
             let follows = |item: &mut FeedItem| item.effect().is_none_or(|of| of.line() <= cursor);
@@ -348,13 +356,7 @@ impl Feed {
                 }
             }
             Ok(Notice::Item(FeedItem::Closed)) | Err(broadcast::error::RecvError::Closed) => {
-                self.live = None;
-                // From here on nobody reports new lines.
-                self.look = true;
-                while self.read().await? {}
-                // Pieces ahead of the disk belong to lines that may never come.
-                self.streamed.clear();
-                self.ready.push_back(FeedItem::Closed);
+                self.leaves();
             }
             Ok(Notice::Item(item)) => self.streamed.push_back(item),
             Err(broadcast::error::RecvError::Lagged(n)) => {
@@ -379,14 +381,42 @@ impl Feed {
             return;
         }
         tokio::select! {
-            () = begun => {}
+            () = begun => {
+                self.meets_owner();
+            }
             () = self.clock.sleep(LOOK) => {}
+        }
+    }
+
+    /// Stops listening to an owner that has let go. From here on nobody reports new lines.
+    fn leaves(&mut self) {
+        self.live = None;
+        self.look = true;
+        self.ends = true;
+    }
+
+    /// Takes what the owner told so far. Rows that are about to be taken may end answers whose pieces are still on their way.
+    fn hears(&mut self) {
+        use broadcast::error::TryRecvError;
+        while let Some(live) = &mut self.live {
+            match live.try_recv() {
+                Ok(Notice::Item(FeedItem::Closed)) | Err(TryRecvError::Closed) => self.leaves(),
+                Ok(Notice::Item(item)) => self.streamed.push_back(item),
+                // There may be rows behind those that were read.
+                Ok(Notice::Durable(_)) => self.look = true,
+                Err(TryRecvError::Lagged(n)) => {
+                    self.look = true;
+                    self.streamed.push_back(FeedItem::Skipped(n));
+                }
+                Err(TryRecvError::Empty) => return,
+            }
         }
     }
 
     /// Listens to the owner in this process, if there is one by now. Returns true if it does.
     fn meets_owner(&mut self) -> bool {
         if self.live.is_none()
+            && !self.ends
             && let Some(follower) = self.owners.follower(&self.session)
         {
             self.attach(follower);
@@ -402,6 +432,7 @@ impl Feed {
         }
         let from = self.cursor.next();
         let rows = self.store.rows(&self.session, from, head, PAGE).await?;
+        self.hears();
         self.take(&rows).await?;
         // A line of an owner that began meanwhile is given out after the owner is listened to, so that no piece behind it is missed.
         if !rows.is_empty() {
