@@ -281,16 +281,36 @@ fn what_is_told_live_is_what_is_told_later() {
     }
 }
 
+fn owner() -> EventKind {
+    EventKind::Owner {
+        epoch: 2,
+        owner: "other".into(),
+        build: "1".into(),
+    }
+}
+
+#[test]
+fn a_turn_that_goes_on_ends_after_something_happened() {
+    let mut turn = turn();
+    for event in &events() {
+        turn.event(event);
+    }
+    let (settled, ended) = (events().pop().unwrap(), turn.end.clone());
+    turn.goes_on();
+    for event in [&settled, &event("7.1", owner()), &settled] {
+        turn.event(event);
+        assert_eq!(turn.end, None, "{event:?}");
+    }
+    turn.event(&event("8.1", said("7.0", "More.")));
+    turn.event(&settled);
+    assert_eq!(turn.end, ended);
+}
+
 #[test]
 fn a_turn_ends_where_the_next_message_is_taken() {
     let mut all = events();
     all.pop();
-    let owner = EventKind::Owner {
-        epoch: 2,
-        owner: "other".into(),
-        build: "1".into(),
-    };
-    all.push(event("7.1", owner));
+    all.push(event("7.1", owner()));
     all.push(event("7.2", accepted("openai/2")));
     all.push(event("7.3", said("7.0", "Not of this turn.")));
     let mut response = response();

@@ -277,6 +277,8 @@ pub(crate) struct Turn {
     own: Vec<Name>,
     /// The line that took another message last.
     accepted: Line,
+    /// True if nothing but other owners came since the turn went on. Then a settled state is the one from which it went on.
+    is_as_before: bool,
 }
 
 /// Code and message of a failure.
@@ -301,6 +303,7 @@ impl Turn {
             rested: None,
             own: Vec::new(),
             accepted: Line::NONE,
+            is_as_before: false,
         }
     }
 
@@ -320,9 +323,11 @@ impl Turn {
         })
     }
 
-    /// Lets a turn that asks or waits go on: what comes later is told, too.
+    /// Lets a turn that asks or waits go on: what comes later is told, too. A new owner of the session, which settles in the same state
+    /// before it takes what came for it, does not end the turn again.
     pub(crate) fn goes_on(&mut self) {
         self.end = None;
+        self.is_as_before = true;
     }
 
     /// Returns the branch of the turn, once its line was told.
@@ -337,6 +342,7 @@ impl Turn {
             return told;
         }
         if let Some(line) = event.line {
+            self.is_as_before &= matches!(event.kind, EventKind::Owner { .. });
             if self.branch.is_none() {
                 self.branch = Some(event.branch);
                 self.began = event.at;
@@ -356,6 +362,7 @@ impl Turn {
             }
         }
         match &event.kind {
+            EventKind::Settled(_) if self.is_as_before => {}
             EventKind::Settled(settled) => self.settled(settled, &mut told),
             EventKind::Used {
                 input,

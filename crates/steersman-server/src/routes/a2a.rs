@@ -340,14 +340,11 @@ impl Agent {
             ));
         }
         let ready = VecDeque::from([json!({ "task": task.document() })]);
-        let mut after = line;
         if task.turn().end.is_some() {
             // Somebody else may decide the question: then the task goes on without a message.
-            after = Line(from.line().0 + 1);
             task.goes_on();
         }
         let events = self.caller.steersman.events(session, from);
-        let events = events.settled_after(after).until_settled();
         let events = if self.caller.may(Permission::Context) {
             events
         } else {
