@@ -432,21 +432,23 @@ export interface OrderMany {
   as?: string | null | undefined;
   /** Of `migrate`: the values of `config`. */
   config?: Record<string, unknown> | null | undefined;
+  /** The sessions by their ids. */
+  sessions?: Array<string> | null | undefined;
   /** Of `edit`: the entries with their new values. `null` unsets one. */
   state?: Record<string, unknown> | null | undefined;
   /** Of `hold` and `release`: the tool. Without one all tools that may change the world are meant. */
   tool?: string | null | undefined;
-  /** The sessions: `status = waits and vendor = Acme`. */
-  where: string;
+  /** The sessions by a filter: `status = waits and vendor = Acme`. A request has this or `sessions`. */
+  where?: string | null | undefined;
 }
 
 /** The sessions of an act, and what became of it. */
 export interface OrdersGiven {
   /** True if the act was given. */
   applied: boolean;
-  /** Number of sessions that the filter lets through. */
+  /** Number of sessions that are meant. */
   count: number;
-  /** The sessions, newest first. */
+  /** The sessions: those that a filter lets through are newest first, those that were named are in the order of their ids. */
   items: Array<OrderGiven>;
 }
 
@@ -1437,7 +1439,7 @@ export class OrdersApi {
   }
 
   /**
-   * Gives an act to all sessions that a filter lets through. Without `apply` it only says which they are.
+   * Gives an act to all sessions that a filter lets through, or to those that are named. Without `apply` it only says which they are.
    *
    * An act that one session refuses is still given to the others. With an idempotency key, each session takes it once.
    */

@@ -614,15 +614,19 @@ pub struct OrderMany {
     /// Of `migrate`: the values of `config`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Map<String, Value>>,
+    /// The sessions by their ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Vec<String>>,
     /// Of `edit`: the entries with their new values. `null` unsets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Map<String, Value>>,
     /// Of `hold` and `release`: the tool. Without one all tools that may change the world are meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The sessions: `status = waits and vendor = Acme`.
+    /// The sessions by a filter: `status = waits and vendor = Acme`. A request has this or `sessions`.
     #[serde(rename = "where")]
-    pub where_: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub where_: Option<String>,
 }
 
 /// The sessions of an act, and what became of it.
@@ -630,9 +634,9 @@ pub struct OrderMany {
 pub struct OrdersGiven {
     /// True if the act was given.
     pub applied: bool,
-    /// Number of sessions that the filter lets through.
+    /// Number of sessions that are meant.
     pub count: u64,
-    /// The sessions, newest first.
+    /// The sessions: those that a filter lets through are newest first, those that were named are in the order of their ids.
     pub items: Vec<OrderGiven>,
 }
 
@@ -2006,7 +2010,7 @@ impl OrdersApi<'_> {
         self.transport.json(call).await
     }
 
-    /// Gives an act to all sessions that a filter lets through. Without `apply` it only says which they are.
+    /// Gives an act to all sessions that a filter lets through, or to those that are named. Without `apply` it only says which they are.
     ///
     /// An act that one session refuses is still given to the others. With an idempotency key, each session takes it once.
     ///

@@ -656,9 +656,9 @@ _OrdersGivenRequired = TypedDict(
     {
         # True if the act was given.
         "applied": "bool",
-        # Number of sessions that the filter lets through.
+        # Number of sessions that are meant.
         "count": "int",
-        # The sessions, newest first.
+        # The sessions: those that a filter lets through are newest first, those that were named are in the order of their ids.
         "items": "List[OrderGiven]",
     },
 )
@@ -2465,25 +2465,27 @@ class Orders:
         self,
         *,
         act: OrderAct,
-        where: str,
         apply: bool | None = None,
         as_: str | None = None,
         config: dict[str, Any] | None = None,
+        sessions: List[str] | None = None,
         state: dict[str, Any] | None = None,
         tool: str | None = None,
+        where: str | None = None,
         idempotency_key: str | None = None,
     ) -> OrdersGiven:
-        """Gives an act to all sessions that a filter lets through. Without `apply` it only says which they are.
+        """Gives an act to all sessions that a filter lets through, or to those that are named. Without `apply` it only says which they are.
 
         An act that one session refuses is still given to the others. With an idempotency key, each session takes it once.
 
         act: The act.
-        where: The sessions: `status = waits and vendor = Acme`.
         apply: True to do it. Otherwise the answer says which sessions are meant, and nothing is done.
         as_: The role in which it is given.
         config: Of `migrate`: the values of `config`.
+        sessions: The sessions by their ids.
         state: Of `edit`: the entries with their new values. `null` unsets one.
         tool: Of `hold` and `release`: the tool. Without one all tools that may change the world are meant.
+        where: The sessions by a filter: `status = waits and vendor = Acme`. A request has this or `sessions`.
         idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
         """
         call = Call(
@@ -2492,12 +2494,13 @@ class Orders:
             body=given(
                 {
                     "act": act,
-                    "where": where,
                     "apply": apply,
                     "as": as_,
                     "config": config,
+                    "sessions": sessions,
                     "state": state,
                     "tool": tool,
+                    "where": where,
                 }
             ),
             idempotency_key=idempotency_key,
@@ -2688,25 +2691,27 @@ class AsyncOrders:
         self,
         *,
         act: OrderAct,
-        where: str,
         apply: bool | None = None,
         as_: str | None = None,
         config: dict[str, Any] | None = None,
+        sessions: List[str] | None = None,
         state: dict[str, Any] | None = None,
         tool: str | None = None,
+        where: str | None = None,
         idempotency_key: str | None = None,
     ) -> OrdersGiven:
-        """Gives an act to all sessions that a filter lets through. Without `apply` it only says which they are.
+        """Gives an act to all sessions that a filter lets through, or to those that are named. Without `apply` it only says which they are.
 
         An act that one session refuses is still given to the others. With an idempotency key, each session takes it once.
 
         act: The act.
-        where: The sessions: `status = waits and vendor = Acme`.
         apply: True to do it. Otherwise the answer says which sessions are meant, and nothing is done.
         as_: The role in which it is given.
         config: Of `migrate`: the values of `config`.
+        sessions: The sessions by their ids.
         state: Of `edit`: the entries with their new values. `null` unsets one.
         tool: Of `hold` and `release`: the tool. Without one all tools that may change the world are meant.
+        where: The sessions by a filter: `status = waits and vendor = Acme`. A request has this or `sessions`.
         idempotency_key: The key under which a repetition is carried out once. Without one the client makes one.
         """
         call = Call(
@@ -2715,12 +2720,13 @@ class AsyncOrders:
             body=given(
                 {
                     "act": act,
-                    "where": where,
                     "apply": apply,
                     "as": as_,
                     "config": config,
+                    "sessions": sessions,
                     "state": state,
                     "tool": tool,
+                    "where": where,
                 }
             ),
             idempotency_key=idempotency_key,

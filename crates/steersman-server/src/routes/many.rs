@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use steersman::runtime::store::SessionId;
 use steersman::views::filter::{self, Filter, SelectError};
 use steersman::{Act, By, CancelWhat, SessionQuery};
@@ -58,9 +59,12 @@ enum Given {
 struct Many {
     /// The act.
     act: Given,
-    /// The sessions: `status = waits and vendor = Acme`.
-    #[serde(rename = "where")]
-    filter: String,
+    /// The sessions by a filter: `status = waits and vendor = Acme`. A request has this or `sessions`.
+    #[serde(rename = "where", default)]
+    filter: Option<String>,
+    /// The sessions by their ids.
+    #[serde(default)]
+    sessions: Option<BTreeSet<String>>,
     /// Of `hold` and `release`: the tool. Without one all tools that may change the world are meant.
     #[serde(default)]
     tool: Option<String>,
@@ -84,11 +88,11 @@ struct Many {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OrdersGiven)]
 struct Gave {
-    /// Number of sessions that the filter lets through.
+    /// Number of sessions that are meant.
     count: usize,
     /// True if the act was given.
     applied: bool,
-    /// The sessions, newest first.
+    /// The sessions: those that a filter lets through are newest first, those that were named are in the order of their ids.
     items: Vec<One>,
 }
 
@@ -178,7 +182,7 @@ impl Many {
     }
 }
 
-/// Gives an act to all sessions that a filter lets through. Without `apply` it only says which they are.
+/// Gives an act to all sessions that a filter lets through, or to those that are named. Without `apply` it only says which they are.
 ///
 /// An act that one session refuses is still given to the others. With an idempotency key, each session takes it once.
 #[utoipa::path(
@@ -189,21 +193,19 @@ impl Many {
 async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Response, Problem> {
     caller.needs(Permission::Operate)?;
     let act = many.act(caller.by(many.role.as_deref())?)?;
-    let in_body = |error| Problem::of_filter(Code::Body, error);
-    let filter = Filter::parse(Some(&many.filter)).map_err(in_body)?;
-    let engine = caller.steersman.engine();
-    let place = caller.room().await?;
-    let found = filter::select(engine, &filter, &SessionQuery::default()).await;
-    let found = found.map_err(|error| match error {
-        SelectError::Filter(error) => in_body(error),
-        error @ SelectError::Engine(_) => error.into(),
-    })?;
+    let found = match (&many.filter, &many.sessions) {
+        (Some(filter), None) => let_through(&caller, filter).await?,
+        (None, Some(ids)) => ids.iter().map(|id| id.as_str().into()).collect(),
+        _ => {
+            let why = "a request has either `where` or `sessions`";
+            return Err(Problem::new(Code::Body, why));
+        }
+    };
     let count = found.len();
     if count > MOST {
-        let why = format!("{count} sessions match, and a request is for at most {MOST}");
+        let why = format!("{count} sessions are meant, and a request is for at most {MOST}");
         return Err(Problem::new(Code::TooLarge, why).help("narrow the filter"));
     }
-    drop(place);
     let until = caller.deadline();
     // A session changes while the others are given the act, so no line of it is expected.
     let asked = Asked {
@@ -212,11 +214,13 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
     };
     let apply = many.apply;
     let config = many.config.as_ref();
+    let is_named = many.sessions.is_some();
     let one = |id: SessionId| {
         let (caller, asked, act) = (&caller, &asked, act.clone());
         async move {
             let may = match config {
                 Some(config) => caller.may_configure_session(&id, config.keys()).await,
+                None if is_named => caller.session(&id).await.map(drop),
                 None => Ok(()),
             };
             match may {
@@ -229,7 +233,7 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
             }
         }
     };
-    let items: Vec<One> = stream::iter(found.into_iter().map(|info| one(info.id)))
+    let items: Vec<One> = stream::iter(found.into_iter().map(one))
         .buffered(AT_ONCE)
         .collect()
         .await;
@@ -240,6 +244,20 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
         items,
     };
     Ok(replayed(Json(gave).into_response(), is_replay))
+}
+
+/// Returns the sessions that a filter lets through, newest first.
+async fn let_through(caller: &Caller, filter: &str) -> Result<Vec<SessionId>, Problem> {
+    let in_body = |error| Problem::of_filter(Code::Body, error);
+    let filter = Filter::parse(Some(filter)).map_err(in_body)?;
+    let _place = caller.room().await?;
+    let engine = caller.steersman.engine();
+    let found = filter::select(engine, &filter, &SessionQuery::default()).await;
+    let found = found.map_err(|error| match error {
+        SelectError::Filter(error) => in_body(error),
+        error @ SelectError::Engine(_) => error.into(),
+    })?;
+    Ok(found.into_iter().map(|info| info.id).collect())
 }
 
 impl One {

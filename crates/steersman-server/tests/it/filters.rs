@@ -1,4 +1,4 @@
-//! Filters on lists, and acts over all sessions that a filter lets through.
+//! Filters on lists, and acts over the sessions that a filter lets through, or that are named.
 
 use crate::world::{Answer, SCRIPT, World, encoded, whole};
 use reqwest::Method;
@@ -131,6 +131,40 @@ async fn an_act_over_many_is_told_first_and_then_given() {
 }
 
 #[tokio::test]
+async fn an_act_is_for_the_sessions_that_are_named() {
+    let world = World::new(SCRIPT).await;
+    let all = world.all("").await;
+    let (one, other) = (all.start("Broken.").await, all.start("Broken.").await);
+    let pause = |apply: bool| json!({ "act": "pause", "sessions": [one, "nobody", one], "as": "user", "apply": apply });
+    for (apply, fate) in [(false, None), (true, Some("taken"))] {
+        let told = all.post("/v1/orders", pause(apply)).await.is(200);
+        assert_eq!(told["count"], 2, "{told:#}");
+        let items = told["items"].as_array().unwrap();
+        let of = |session: &str| {
+            items
+                .iter()
+                .find(|item| item["session"] == session)
+                .unwrap()
+        };
+        assert_eq!(of(&one)["fate"].as_str(), fate, "{told:#}");
+        assert_eq!(of("nobody")["fate"], "refused", "{told:#}");
+        assert!(of("nobody")["why"].as_str().unwrap().contains("session"));
+    }
+    assert_eq!(all.passing("status = paused").await, [&*one]);
+    // Those of somebody else are named like those that are not there.
+    let stranger = world.all("other").await;
+    let told = stranger
+        .post(
+            "/v1/orders",
+            json!({ "act": "pause", "sessions": [other], "as": "user", "apply": true }),
+        )
+        .await
+        .is(200);
+    assert_eq!(told["items"][0]["fate"], "refused", "{told:#}");
+    assert_eq!(all.passing("status = paused").await.len(), 1);
+}
+
+#[tokio::test]
 async fn an_act_over_many_happens_once_under_its_key() {
     let world = World::new(SCRIPT).await;
     let all = world.all("").await;
@@ -188,6 +222,7 @@ async fn an_act_over_many_has_a_form_and_needs_a_permission() {
         json!({ "act": "approve", "where": "network = desk" }),
         json!({ "act": "pause" }),
         json!({ "act": "pause", "where": "" }),
+        json!({ "act": "pause", "where": "network = desk", "sessions": [] }),
     ] {
         all.post("/v1/orders", body).await.fails(400, "body");
     }
