@@ -7,7 +7,8 @@ use crate::problem::{Code, Problem};
 use crate::token;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use steersman::machine::network as checked;
@@ -26,10 +27,8 @@ pub(crate) struct Caller {
     /// The store as far as the token sees it.
     pub(crate) steersman: Steersman,
     pub(crate) token: Arc<Token>,
-    /// The version of the store when the request began.
-    pub(crate) version: Option<u64>,
-    /// The address under which the client reached the server; `None` without HTTP.
-    at: Option<Arc<str>>,
+    /// The way in which the client reached the server; `None` without HTTP.
+    at: Option<Reached>,
     held: Held,
 }
 
@@ -38,9 +37,9 @@ impl FromRequestParts<Server> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Self, Problem> {
         let from = parts.extensions.get::<From>().map(|from| from.0.ip());
-        let version = server.steersman().engine().store().version();
-        let token = known(server, version, &parts.headers, from).await?;
         let held = parts.extensions.get::<Held>().cloned().unwrap_or_default();
+        let version = held.version();
+        let token = known(server, version, &parts.headers, from).await?;
         held.is_of(&token);
         let limits = &server.options().limits;
         held.takes(server.used().request(&token.name, limits)?);
@@ -51,8 +50,7 @@ impl FromRequestParts<Server> for Caller {
             steersman: server.steersman().scoped(token.scope.clone()),
             server: server.clone(),
             token,
-            version,
-            at: Some(at(&parts.headers).into()),
+            at: Some(Reached::of(&parts.headers)),
             held,
         })
     }
@@ -64,17 +62,39 @@ impl Caller {
         self.server.options().console.as_ref()?;
         Some(format!("{}/#/s/{session}", self.at.as_ref()?))
     }
+
+    /// Returns the version of the store when the request began, if the store tells it.
+    pub(crate) fn version(&self) -> Option<u64> {
+        self.held.version()
+    }
 }
 
 /// The header in which a proxy says how it was reached.
 const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Returns the address under which the client reached the server.
-pub(crate) fn at(headers: &HeaderMap) -> String {
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let scheme = text(FORWARDED).filter(|scheme| *scheme == "https");
-    let host = text(header::HOST).unwrap_or("localhost");
-    format!("{}://{host}", scheme.unwrap_or("http"))
+/// The address under which a client reached the server, such as `https://desk.example`.
+#[derive(Clone, Debug)]
+pub(crate) struct Reached {
+    is_secure: bool,
+    host: Option<HeaderValue>,
+}
+
+impl Reached {
+    /// Reads it from the headers of a request.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        Self {
+            is_secure: headers.get(FORWARDED).is_some_and(|value| value == "https"),
+            host: headers.get(header::HOST).cloned(),
+        }
+    }
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_secure { "https" } else { "http" };
+        let host = self.host.as_ref().and_then(|host| host.to_str().ok());
+        write!(f, "{scheme}://{}", host.unwrap_or("localhost"))
+    }
 }
 
 /// Returns the length of a body, if the request declares it.
@@ -165,7 +185,6 @@ impl Caller {
             steersman: server.steersman().scoped(token.scope.clone()),
             server: server.clone(),
             token,
-            version: None,
             at: None,
             held,
         })

@@ -3,10 +3,11 @@
 
 use crate::caller::Caller;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use steersman::Scope;
 use steersman::machine::stored::ids::Line;
-use steersman::runtime::store::{SessionId, Token};
+use steersman::runtime::store::{SessionId, Store, Token};
 
 /// Maximum number of tokens, and of sessions.
 const KEPT: usize = 10_000;
@@ -56,18 +57,43 @@ impl Fresh {
     }
 }
 
+/// The looks at the version of a store. Requests that have come are answered with one look.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    /// Number of looks that have begun.
+    begun: AtomicU64,
+    /// The version that the last one found.
+    found: Mutex<Option<u64>>,
+}
+
+impl Looks {
+    /// Returns the version of a store as of now or later, if the store tells it.
+    pub(crate) async fn now(&self, store: &dyn Store) -> Option<u64> {
+        let before = self.begun.load(Ordering::SeqCst);
+        // What has come meanwhile gets here before anybody looks.
+        tokio::task::yield_now().await;
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        // The number grows only while the lock is held, so a look that began since has ended.
+        if self.begun.load(Ordering::SeqCst) == before {
+            self.begun.store(before + 1, Ordering::SeqCst);
+            *found = store.version();
+        }
+        *found
+    }
+}
+
 impl Caller {
     /// Returns the last line of a session that the token sees, if it was read and held when the request began.
     pub(crate) fn kept_head(&self, session: &str) -> Option<Line> {
         let key: (Scope, SessionId) = (self.token.scope.clone(), session.into());
         let fresh = self.server.fresh();
-        fresh.at(self.version, |kept| kept.heads.get(&key).copied())
+        fresh.at(self.version(), |kept| kept.heads.get(&key).copied())
     }
 
     /// Keeps the last line of a session that the token sees.
     pub(crate) fn keep_head(&self, session: &SessionId, head: Line) {
         let key = (self.token.scope.clone(), session.clone());
-        self.server.fresh().at(self.version, |kept| {
+        self.server.fresh().at(self.version(), |kept| {
             if kept.heads.len() >= KEPT {
                 kept.heads.clear();
             }

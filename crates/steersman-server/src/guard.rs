@@ -5,7 +5,6 @@ use crate::caller::length;
 use crate::held::Held;
 use crate::problem::{Code, Problem, Told};
 use crate::serve::HEAD;
-use crate::token::random;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::http::uri::Authority;
@@ -17,7 +16,6 @@ use serde_json::json;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
-use steersman::machine::stored::ids::Name;
 
 /// Puts the guard around routes.
 pub(crate) fn around(routes: Router<Server>, server: &Server) -> Router<Server> {
@@ -27,7 +25,6 @@ pub(crate) fn around(routes: Router<Server>, server: &Server) -> Router<Server> 
             Problem::new(Code::Method, "the path does not have this method")
                 .help("GET /v1/openapi.json lists the methods of each path")
         })
-        .route_layer(from_fn_with_state(server.clone(), held))
         .layer(DefaultBodyLimit::max(server.options().limits.body))
         .layer(from_fn_with_state(server.clone(), guarded))
 }
@@ -53,31 +50,6 @@ async fn nowhere(uri: Uri) -> Response {
     problem.help(all).into_response()
 }
 
-/// The name of the token of a request, for the log.
-#[derive(Clone)]
-struct OfToken(Name);
-
-/// Carries out a request for as long as its token is valid. Remembers the pattern of the route and the token, for the log.
-async fn held(
-    State(server): State<Server>,
-    path: Option<MatchedPath>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let held = Held::default();
-    request.extensions_mut().insert(held.clone());
-    let mut response = held.clone().during(&server, next.run(request)).await;
-    if let Some(token) = held.token() {
-        response
-            .extensions_mut()
-            .insert(OfToken(token.name.clone()));
-    }
-    if let Some(path) = path {
-        response.extensions_mut().insert(path);
-    }
-    response
-}
-
 /// Returns the length of the path and the headers of a request, in bytes.
 fn head_len(request: &Request) -> usize {
     let path = request.uri().path_and_query();
@@ -87,9 +59,16 @@ fn head_len(request: &Request) -> usize {
 }
 
 /// Checks a request, carries it out within its time, and adds the headers that all responses have.
-async fn guarded(State(server): State<Server>, request: Request, next: Next) -> Response {
+async fn guarded(
+    State(server): State<Server>,
+    path: Option<MatchedPath>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let began = Instant::now();
-    let id = random::<16>();
+    let id = server.numbers().next();
+    let held = Held::new(server.version().await);
+    request.extensions_mut().insert(held.clone());
     let method = request.method().clone();
     let origin = request.headers().get(header::ORIGIN).cloned();
     let is_openai = request.uri().path().starts_with("/openai/");
@@ -97,7 +76,7 @@ async fn guarded(State(server): State<Server>, request: Request, next: Next) -> 
     let mut response = if head_len(&request) > HEAD {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response()
     } else {
-        answered(&server, request, next).await
+        answered(&server, &held, request, next).await
     };
     if is_openai && let Some(Told(problem)) = response.extensions().get().cloned() {
         let told = std::mem::take(response.extensions_mut());
@@ -125,15 +104,26 @@ async fn guarded(State(server): State<Server>, request: Request, next: Next) -> 
         cross_origin(headers, origin);
     }
     if let Some(metrics) = &server.options().metrics {
-        let route = response.extensions().get::<MatchedPath>();
-        let route = route.map(MatchedPath::as_str);
+        let route = path.as_ref().map(MatchedPath::as_str);
         metrics.request(route, response.status(), began.elapsed());
     }
-    log(&server, &method, &response, &id, began);
+    if let Some(log) = &server.options().log {
+        // No texts, no queries, no bodies.
+        log(&json!({
+            "request": id,
+            "method": method.as_str(),
+            "route": path.as_ref().map(MatchedPath::as_str),
+            "status": response.status().as_u16(),
+            "code": response.extensions().get::<Told>().map(|told| told.0.code()),
+            "token": held.token().map(|token| &*token.name),
+            "ms": began.elapsed().as_millis() as u64,
+        }));
+    }
     response
 }
 
-async fn answered(server: &Server, request: Request, next: Next) -> Response {
+/// Carries out a request within its time, and for as long as its token is valid.
+async fn answered(server: &Server, held: &Held, request: Request, next: Next) -> Response {
     if let Err(problem) = checked(server, &request) {
         return problem.into_response();
     }
@@ -146,7 +136,8 @@ async fn answered(server: &Server, request: Request, next: Next) -> Response {
         return Problem::new(Code::TooLarge, why).into_response();
     }
     // A request that meets a fault is answered like all others, and no other request notices it.
-    let carried_out = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let carried_out = held.clone().during(server, next.run(request));
+    let carried_out = AssertUnwindSafe(carried_out).catch_unwind();
     match tokio::time::timeout(limits.request, carried_out).await {
         Ok(Ok(response)) => response,
         Ok(Err(_)) => {
@@ -240,23 +231,6 @@ fn cross_origin(headers: &mut HeaderMap, origin: HeaderValue) {
     }
     let name = HeaderName::from_static("cross-origin-resource-policy");
     headers.insert(name, HeaderValue::from_static("cross-origin"));
-}
-
-/// Logs a request: no texts, no queries, no bodies.
-fn log(server: &Server, method: &Method, response: &Response, id: &str, began: Instant) {
-    let Some(log) = &server.options().log else {
-        return;
-    };
-    let told = response.extensions();
-    log(&json!({
-        "request": id,
-        "method": method.as_str(),
-        "route": told.get::<MatchedPath>().map(MatchedPath::as_str),
-        "status": response.status().as_u16(),
-        "code": told.get::<Told>().map(|told| told.0.code()),
-        "token": told.get::<OfToken>().map(|token| &*token.0),
-        "ms": began.elapsed().as_millis() as u64,
-    }));
 }
 
 #[cfg(test)]

@@ -26,10 +26,25 @@ pub(crate) struct Held(Arc<Holding>);
 struct Holding {
     /// The token, once it is known.
     token: OnceLock<Arc<Token>>,
+    /// The version of the store when the request began, if the store tells it.
+    version: Option<u64>,
     places: Mutex<Vec<Using>>,
 }
 
 impl Held {
+    /// Makes the means of a request that began with this version of the store.
+    pub(crate) fn new(version: Option<u64>) -> Self {
+        Self(Arc::new(Holding {
+            version,
+            ..Holding::default()
+        }))
+    }
+
+    /// Returns the version of the store when the request began.
+    pub(crate) fn version(&self) -> Option<u64> {
+        self.0.version
+    }
+
     /// Returns the token of the request, once it is known.
     pub(crate) fn token(&self) -> Option<&Arc<Token>> {
         self.0.token.get()

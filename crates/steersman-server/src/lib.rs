@@ -136,6 +136,8 @@ struct Inner {
     definitions: RwLock<Definitions>,
     used: Arc<Used>,
     fresh: fresh::Fresh,
+    looks: fresh::Looks,
+    numbers: token::Numbers,
     codes: codes::Codes,
     mcp: routes::mcp::Connections,
     watch: watch::Watch,
@@ -174,6 +176,8 @@ impl Server {
             definitions: RwLock::default(),
             used: Arc::default(),
             fresh: fresh::Fresh::default(),
+            looks: fresh::Looks::default(),
+            numbers: token::Numbers::new(),
             codes: codes::Codes::default(),
             mcp: routes::mcp::Connections::default(),
             watch: watch::Watch::default(),
@@ -260,6 +264,15 @@ impl Server {
 
     fn fresh(&self) -> &fresh::Fresh {
         &self.0.fresh
+    }
+
+    /// Returns the version of the store as of now or later, if the store tells it.
+    async fn version(&self) -> Option<u64> {
+        self.0.looks.now(&**self.steersman().engine().store()).await
+    }
+
+    fn numbers(&self) -> &token::Numbers {
+        &self.0.numbers
     }
 
     fn codes(&self) -> &codes::Codes {

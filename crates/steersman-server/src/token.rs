@@ -2,6 +2,7 @@
 
 use crate::permission::Permission;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use steersman::Scope;
 use steersman::machine::stored::ids::{Name, Time};
 use steersman::runtime::store::{Store, StoreError, Token};
@@ -112,6 +113,27 @@ fn parts(text: &str) -> Option<(&str, &str)> {
 
 fn hash(key: &[u8; 32], secret: &str) -> blake3::Hash {
     blake3::keyed_hash(key, secret.as_bytes())
+}
+
+/// Gives requests numbers that no other process gives: a random text and a count.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    of: String,
+    given: AtomicU64,
+}
+
+impl Numbers {
+    pub(crate) fn new() -> Self {
+        Self {
+            of: random::<10>(),
+            given: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn next(&self) -> String {
+        let n = self.given.fetch_add(1, Ordering::Relaxed);
+        format!("{}{n:06x}", self.of)
+    }
 }
 
 /// Returns a random text of the alphabet.

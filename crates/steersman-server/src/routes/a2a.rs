@@ -5,7 +5,7 @@ mod list;
 mod message;
 
 use crate::ask::{AnyJson, Asked, At};
-use crate::caller::{Caller, at};
+use crate::caller::{Caller, Reached};
 use crate::openapi::Problems;
 use crate::problem::{Code, Problem};
 use crate::protocol::a2a::{Form, Task};
@@ -204,7 +204,7 @@ async fn call(
         return Ok(Json(error(&id, Fault::Version, &why)).into_response());
     }
     let agent = Agent {
-        at: at(&headers),
+        at: Reached::of(&headers).to_string(),
         caller,
         network,
         asked,
@@ -515,7 +515,7 @@ fn described(network: &Network, headers: &HeaderMap) -> Value {
         "description": about(""),
         "version": checked.digest.to_string(),
         "supportedInterfaces": [{
-            "url": format!("{}/a2a/{name}", at(headers)),
+            "url": format!("{}/a2a/{name}", Reached::of(headers)),
             "protocolBinding": "JSONRPC",
             "protocolVersion": VERSION,
         }],
