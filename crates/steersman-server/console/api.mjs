@@ -87,6 +87,9 @@ export function key() {
 const PAUSES = [1, 2, 4, 8, 16, 30];
 /** Milliseconds without a sign of life after which a stream is opened again. The server sends a comment every 15 seconds. */
 const SILENCE = 40_000;
+/** Milliseconds between two looks at the clock, and a jump of it that shows that the computer slept. What was open then may be dead. */
+const LOOK = 1000;
+const SLEPT = 10_000;
 
 /**
  * Follows a stream until `close` is called. `hear` gets each event; `state` gets `{ live: true }`, or `{ live: false, since, again }`.
@@ -109,6 +112,11 @@ export function follow(where, hear, state) {
       clearTimeout(timer);
       timer = setTimeout(cut, SILENCE);
     };
+    let seen = Date.now();
+    const clock = setInterval(() => {
+      if (Date.now() - seen > SLEPT) cut();
+      seen = Date.now();
+    }, LOOK);
     try {
       alive();
       const response = await send('GET', where, { headers, signal: lost.signal });
@@ -130,6 +138,7 @@ export function follow(where, hear, state) {
       }
     } finally {
       clearTimeout(timer);
+      clearInterval(clock);
       stop.signal.removeEventListener('abort', cut);
     }
   }
@@ -164,6 +173,5 @@ export function follow(where, hear, state) {
       stop.abort();
       wake?.();
     },
-    retry: () => wake?.(),
   };
 }

@@ -40,29 +40,18 @@ function useTheme() {
   return [theme ?? system, set];
 }
 
-function Screen({ route, me }) {
-  const [first, second, third, fourth] = route.parts;
-  switch (first) {
-    case undefined:
-    case 'sessions':
-      return html`<${Sessions} query=${route.query} />`;
-    case 'inbox':
-      return html`<${Inbox} query=${route.query} />`;
-    case 's':
-      if (third === 'q') return html`<${QuestionPage} key=${`${second}/${fourth}`} session=${second} question=${fourth} />`;
-      if (third === 'rerun') return html`<${Rerun} key=${second} session=${second} query=${route.query} />`;
-      return html`<${Session} key=${second} session=${second} tab=${third ?? 'story'} of=${fourth} query=${route.query} me=${me} />`;
-    case 'diff':
-      return html`<${Diff} query=${route.query} />`;
-    case 'memories':
-      return html`<${Memories} query=${route.query} />`;
-    case 'server':
-      return html`<${Server} />`;
-    case 'definitions':
-      return html`<${Definitions} definition=${second} />`;
-    default:
-      return html`<main class="page"><div class="empty"><h1>There is no such page</h1><p><a href="#/">All sessions</a></p></div></main>`;
+const SCREENS = { sessions: Sessions, inbox: Inbox, diff: Diff, memories: Memories, server: Server, definitions: Definitions };
+
+function Screen({ route: { parts: [first = 'sessions', second, third = 'story', of], query } }) {
+  const its = { session: second, query };
+  if (first === 's') {
+    if (third === 'q') return html`<${QuestionPage} key=${`${second}/${of}`} session=${second} question=${of} />`;
+    if (third === 'rerun') return html`<${Rerun} key=${second} ...${its} />`;
+    return html`<${Session} key=${second} ...${its} tab=${third} of=${of} />`;
   }
+  return Object.hasOwn(SCREENS, first)
+    ? html`<${SCREENS[first]} query=${query} definition=${second} />`
+    : html`<main class="page"><div class="empty"><h1>There is no such page</h1><p><a href="#/">All sessions</a></p></div></main>`;
 }
 
 function Shell({ me }) {
@@ -117,7 +106,7 @@ function Shell({ me }) {
       }}>Skip to the content</a>
       <div class="frame">
         <${Rail} at=${route.parts[0]} me=${me} open=${open.data?.items} theme=${theme} setTheme=${setTheme} help=${() => showHelp(true)} leave=${() => setLeaves(true)} />
-        <${Screen} route=${route} me=${me} />
+        <${Screen} route=${route} />
       </div>
       <div class="toast" role="status" aria-live="polite">${toast ? html`<span>${toast}</span>` : null}</div>
       ${leaves

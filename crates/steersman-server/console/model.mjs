@@ -4,30 +4,25 @@
 // the server alone, so what is on the screen is what `steersman show` prints.
 
 export function begin() {
-  return { head: 0, driven: null, writing: {}, settled: null, stale: false };
+  return { head: 0, writing: {}, stale: false };
 }
 
 /** Returns the state after an event: `hello`, or an event of the session. */
 export function fold(live, event) {
   if (event.event === undefined) {
-    return { ...live, head: Math.max(live.head, event.head ?? 0), driven: event.driven ?? null, writing: {}, stale: true };
+    return { ...live, head: Math.max(live.head, event.head ?? 0), writing: {}, stale: true };
   }
   const next = event.line === undefined ? provisional(live, event) : { ...live, head: Math.max(live.head, event.line), stale: true };
   switch (event.event) {
     case 'said':
-      return { ...next, settled: null, writing: whole(next.writing, event) };
+      return { ...next, writing: whole(next.writing, event) };
     case 'ended':
-      return { ...next, settled: null, writing: without(next.writing, event.call) };
+      return { ...next, writing: without(next.writing, event.call) };
     case 'finished':
       return { ...next, writing: ofOthers(next.writing, event.agent_id) };
     case 'owner':
-      return { ...next, driven: event.owner ?? next.driven, writing: {}, settled: null };
     case 'settled':
-      return { ...next, settled: event, writing: {} };
-    case 'heard':
-    case 'called':
-    case 'decided':
-      return { ...next, settled: null };
+      return { ...next, writing: {} };
     default:
       return next;
   }

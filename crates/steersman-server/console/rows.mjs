@@ -2,6 +2,7 @@
 // it is. The list itself has the focus, so recycling a row never loses it.
 
 import { html, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from './ui.mjs';
+import { low } from './words.mjs';
 
 /** Pixels above and below the part in sight whose rows are there, too. */
 const OVER = 400;
@@ -169,12 +170,5 @@ export function Rows({ items, keyOf, row, open, label, end, start, stick, estima
 
 /** Returns the index of the last row that begins at or above a place. */
 function below(tops, place) {
-  let low = 0;
-  let high = tops.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (tops[middle] <= place) low = middle;
-    else high = middle - 1;
-  }
-  return low;
+  return Math.max(0, low(tops.length, (at) => tops[at] > place) - 1);
 }

@@ -18,13 +18,12 @@ export class Frames {
 
 /** Reads one frame. A comment is none. */
 function frame(text) {
-  const event = { event: 'message', data: null, id: null, retry: null };
+  const event = { event: 'message', data: null, id: null };
   for (const row of text.split(/\r\n|\n|\r/)) {
     const [, field, value] = /^([^:]*)(?:: ?(.*))?$/s.exec(row);
     if (field === 'data') event.data = event.data === null ? (value ?? '') : `${event.data}\n${value ?? ''}`;
     else if (field === 'event') event.event = value ?? '';
     else if (field === 'id') event.id = value ?? '';
-    else if (field === 'retry') event.retry = Number(value);
   }
   return event.data === null ? null : event;
 }

@@ -101,7 +101,17 @@ export function call(name, args) {
 /** The signs in which characters are shown that would change how the text around them reads. */
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
-/** Returns a text in which characters without a shape, and those that turn the direction, are marks. */
+/** Returns the first number below a length that fits; the numbers behind it fit, too. */
+export function low(length, fits) {
+  let [from, to] = [0, length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (fits(middle)) to = middle;
+    else from = middle + 1;
+  }
+  return from;
+}
+
 /** Returns a set with an item, or without it if it had it. */
 export function turned(set, item) {
   const next = new Set(set);
@@ -109,6 +119,7 @@ export function turned(set, item) {
   return next;
 }
 
+/** Returns a text in which characters without a shape, and those that turn the direction, are marks. */
 export function plain(text) {
   return String(text).replace(HIDDEN, (one) => `⟨${one.charCodeAt(0).toString(16).padStart(4, '0')}⟩`);
 }

@@ -232,6 +232,47 @@ mod chromium {
         desk.stays_clean();
     }
 
+    /// A run with another prompt: what was changed, and both sessions in one scale.
+    #[test]
+    #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+    fn differences_show_what_was_changed_and_both_maps() {
+        let mut desk = Desk::open();
+        let session = desk.session(0).to_owned();
+        desk.goes(&format!("#/s/{session}/rerun?at=1"));
+        desk.page.sees(".before b", "nothing");
+        desk.page.types(".again .pair input", "agents.desk.system");
+        desk.page
+            .wait("document.querySelector('.again .pair textarea').value.startsWith('Order ')");
+        desk.page.types(".again .pair textarea", "You are kind.");
+        desk.activates("Run it once");
+        desk.page.wait("document.querySelector('.runs .acts a')");
+        desk.page
+            .value("document.querySelector('.runs .acts a').click()");
+        desk.page
+            .wait("document.querySelector('h3')?.textContent === 'Changed: agents.desk.system'");
+        let sides = "['INS', 'DEL'].map((not) => [...document.querySelector('h3 + pre').childNodes].filter((one) => one.nodeName !== not).map((one) => one.textContent).join(''))";
+        let prompts = [
+            "Order {{ state.order | default('unknown') }}.",
+            "You are kind.",
+        ];
+        assert_eq!(desk.page.value(sides), json!(prompts));
+        let maps = "[...document.querySelectorAll('.maps canvas')].map((one) => one.getAttribute('aria-label').split(':')[1])";
+        desk.page.wait(&format!("{maps}.length === 2"));
+        desk.page.pictured("console-differences");
+        assert_eq!(
+            desk.page.value(maps),
+            json!([" main desk, try desk ended", " main desk"])
+        );
+        // An entry leads to its place in the map of its session.
+        desk.page
+            .value("document.querySelector('.maps .lanes').focus()");
+        desk.page.presses("End");
+        desk.page.presses("Enter");
+        desk.page
+            .wait("location.hash.includes('/map?') && document.querySelector('.pane')");
+        desk.stays_clean();
+    }
+
     /// The rows of a session that have some words, and the way from one of them to its place in the story.
     #[test]
     #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
@@ -282,8 +323,7 @@ mod chromium {
             .value(&format!("document.querySelector({}).click()", json!(row)));
         desk.page.sees(".bar.warn b", "bad_request");
         desk.opens("Retry…");
-        desk.activates("Try it again");
-        desk.page.sees(".toast", "It is tried again.");
+        desk.activates("Retry 1 session");
         desk.page.sees(".story-row.said .clamp", "It works now.");
         desk.page.wait("!document.querySelector('.bar.warn')");
         desk.stays_clean();

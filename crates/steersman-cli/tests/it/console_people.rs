@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value as Json, json};
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Makes each answer to an act get lost once, after the server has carried it out.
 const LOSES: &str = "{
@@ -97,6 +98,66 @@ mod chromium {
             .page
             .value("[...document.querySelectorAll('.toast')].map((one) => one.textContent.trim())");
         assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+        desk.stays_clean();
+    }
+
+    /// A browser has six connections to a server. A tab that is not in sight gives its own back, and hears what it missed when it is.
+    #[test]
+    #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+    fn seven_tabs_work_at_once() {
+        let mut desk = Desk::open();
+        let route = format!("#/s/{}", desk.session(0));
+        desk.goes(&route);
+        let is_live = "document.querySelectorAll('.story-row').length > 5 && document.querySelector('.live.is')";
+        desk.page.wait(is_live);
+        let first = desk.page.tab();
+        // Half a minute after a tab was left, nobody has come back.
+        let turns = |to: &str| {
+            format!(
+                "{{ const later = setTimeout;
+                    window.setTimeout = (act, ms, ...more) => later(act, ms === 30000 ? 0 : ms, ...more);
+                    Object.defineProperty(document, 'visibilityState', {{ configurable: true, value: '{to}' }});
+                    document.dispatchEvent(new Event('visibilitychange'));
+                    window.setTimeout = later; }}"
+            )
+        };
+        for _ in 1..7 {
+            desk.page.value(&turns("hidden"));
+            desk.tab(&route);
+            desk.page.wait(is_live);
+        }
+        desk.activates("Approve pay");
+        desk.page
+            .sees(".story-row.said .clamp", "It is on its way.⟨202e⟩");
+        desk.page.turns_to(&first);
+        desk.page.value(&turns("visible"));
+        desk.page
+            .sees(".story-row.said .clamp", "It is on its way.⟨202e⟩");
+        desk.page.wait("document.querySelector('.live.is')");
+        desk.stays_clean();
+    }
+
+    /// A computer that slept does not know that its connections are dead. Its clock tells.
+    #[test]
+    #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+    fn a_computer_that_slept_is_live_again() {
+        let mut desk = Desk::open();
+        desk.goes(&format!("#/s/{}", desk.session(0)));
+        desk.page.wait("document.querySelector('.live.is')");
+        desk.page.value(
+            "{ const [now, sent] = [Date.now, fetch];
+               window.opened = 0;
+               window.fetch = (where, ...more) => { window.opened += String(where).includes('/events') ? 1 : 0; return sent(where, ...more); };
+               Date.now = () => now() + 3600000; }",
+        );
+        let slept = Instant::now();
+        desk.page
+            .wait("opened === 1 && document.querySelector('.live.is')");
+        let took = slept.elapsed();
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        desk.activates("Approve pay");
+        desk.page
+            .sees(".story-row.said .clamp", "It is on its way.⟨202e⟩");
         desk.stays_clean();
     }
 

@@ -3,7 +3,7 @@
 import { BAR, LANE, atPixel } from './scale.mjs';
 
 /** The variable of each tone. */
-const TONES = { u: 'live', a: 'answer', c: 'call', r: 'result', q: 'ask', other: 'edge', line: 'line', link: 'edge', bad: 'bad', doubt: 'doubt', sign: 'panel', text: 'text' };
+const TONES = { u: 'live', a: 'answer', c: 'call', r: 'result', q: 'accent', other: 'edge', line: 'line', link: 'edge', bad: 'bad', doubt: 'doubt', sign: 'panel', text: 'text' };
 
 /** Returns the colours of the theme as a canvas takes them: it knows no `light-dark`. */
 export function colours(canvas) {

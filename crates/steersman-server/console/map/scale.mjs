@@ -2,6 +2,8 @@
 //
 // The entries, branches and agents are those of `GET /map`, which the timeline of the program has, too.
 
+import { low } from '../words.mjs';
+
 export const FAILED = 1;
 export const DOUBT = 2;
 export const BY_PERSON = 4;
@@ -124,17 +126,6 @@ export function atLine(all, line) {
 
 export function atPixel(x, pixel) {
   return Math.max(0, Math.min(x.length - 2, low(x.length, (n) => x[n] > pixel) - 1));
-}
-
-/** Returns the first number below a length that fits; the numbers behind it fit, too. */
-function low(length, fits) {
-  let [from, to] = [0, length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (fits(middle)) to = middle;
-    else from = middle + 1;
-  }
-  return from;
 }
 
 /** Returns the rectangle of each entry: its place, its colour, and its sign. */

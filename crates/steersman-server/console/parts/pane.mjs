@@ -3,22 +3,9 @@
 import { api, Copy, Dialog, html, link, Loaded, plain, Refused, span, Text, useAct, useApi, useApp, useEffect, useKeys, useRef, useState } from '../kit.mjs';
 import { Cost } from './cost.mjs';
 
-/** The frame of a pane: a region that takes the focus, and that Escape closes. */
-export function Side({ title, close, children, label }) {
-  const side = useRef(null);
-  useEffect(() => {
-    side.current.scrollTop = 0;
-  }, []);
-  return html`
-    <aside class="pane" ref=${side} aria-label=${label ?? 'Details'}>
-      <header><h2>${title}</h2><button type="button" class="quiet close" aria-label="Close" onClick=${close}>✕</button></header>
-      ${children}
-    </aside>
-  `;
-}
-
 export function Pane({ session, branch, row, before, close, go }) {
   const { me } = useApp();
+  const side = useRef(null);
   const { line } = row;
   const whole = useApi(row.cut ? api.of(session, ['story'], { branch, from: line, to: line }) : null);
   // What the engine notes is no act of an agent.
@@ -33,13 +20,17 @@ export function Pane({ session, branch, row, before, close, go }) {
   const isAnswer = before && ['said', 'called'].includes(row.tone) && row.who && row.who !== 'you';
   const rerun = link(['s', session, 'rerun'], { at: isAnswer ? before : line, branch });
   const may = me.allows.includes('time');
+  useEffect(() => {
+    side.current.scrollTop = 0;
+  }, []);
   useKeys({
     f: () => may && setDialog('fork'),
     z: () => may && setDialog('rewind'),
     r: () => may && (location.hash = rerun),
   });
   return html`
-    <${Side} title=${html`<code>@${line}</code> ${plain(row.who === '?' ? 'question' : (row.who === '!' ? '' : row.who) || (head ?? ''))}`} close=${close}>
+    <aside class="pane" ref=${side} aria-label="Details">
+      <header><h2><code>@${line}</code> ${plain(row.who === '?' ? 'question' : (row.who === '!' ? '' : row.who) || (head ?? ''))}</h2><button type="button" class="quiet close" aria-label="Close" onClick=${close}>✕</button></header>
       <p class="meta">${[row.note, row.took ? `model ${span(row.took)}` : '', row.branch === 'main' ? '' : `branch ${row.branch}`, new Date(row.at).toLocaleString()].filter(Boolean).map((one) => html`<span>${plain(one)}</span>`)}</p>
       ${row.cut && !whole.data ? html`<${Loaded} of=${whole}>${() => null}<//>` : html`<${Text} text=${value} as=${row.tone === 'said' || row.tone === 'asked' ? 'markdown' : 'plain'} />`}
       <div class="buttons">
@@ -55,7 +46,7 @@ export function Pane({ session, branch, row, before, close, go }) {
         : html`<${Loaded} of=${why}>${(data) => html`<ol class="chain">${data.steps.map((step) => html`
             <li><span class="line">@${step.line}</span><div><p><b>${plain(step.who)}</b> ${plain(step.text)}</p>${step.facts.length > 0 && html`<dl>${step.facts.map((fact) => html`<div><dt>${plain(fact.word)}</dt><dd>${plain(fact.text)}</dd></div>`)}</dl>`}</div></li>`)}</ol>`}<//>`}
       ${dialog ? html`<${Leave} how=${dialog} session=${session} branch=${branch} line=${line} go=${go} close=${() => setDialog(null)} />` : null}
-    <//>
+    </aside>
   `;
 }
 

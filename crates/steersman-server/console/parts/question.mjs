@@ -1,6 +1,7 @@
 // A question to a person: what is asked, what each answer does, and the controls that answer it.
 
-import { api, call, html, plain, Refused, rolesFor, Text, useAct, useApp, useEffect, useRef, useState, Value } from '../kit.mjs';
+import { api, call, html, plain, Refused, rolesFor, Shown, useAct, useApp, useEffect, useRef, useState } from '../kit.mjs';
+import { value } from '../text/json.mjs';
 
 /** What ends the waits that nobody answers. */
 const ENDS = {
@@ -120,14 +121,6 @@ function changes(question, args) {
   return Object.keys(changed).length > 0 ? changed : null;
 }
 
-function value(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function Reply({ question, role, done }) {
   const act = useAnswer(question, done);
   const [text, set] = useState('');
@@ -185,7 +178,7 @@ function Doubt({ question, role, done }) {
   }
   const [, says, button] = ways[how];
   // A text without quotation marks is a text.
-  const result = value(text) ?? text;
+  const result = value(text, text);
   const isWrong = how === 'done' && question.needs.some((name) => result?.[name] === undefined);
   return html`
     <form class="stack" onSubmit=${(event) => {
@@ -212,7 +205,7 @@ export function Facts({ question }) {
     <div class="facts">
       ${question.tool && html`<p class="call"><code>${plain(question.tool)}</code></p>`}
       ${args
-        ? html`<dl class="args">${Object.entries(args).map(([name, item]) => html`<div><dt>${plain(name)}</dt><dd>${typeof item === 'string' ? html`<${Text} text=${item} as="plain" />` : html`<${Value} value=${item} />`}</dd></div>`)}</dl>`
+        ? html`<dl class="args">${Object.entries(args).map(([name, item]) => html`<div><dt>${plain(name)}</dt><dd><${Shown} value=${item} /></dd></div>`)}</dl>`
         : null}
       ${question.because && html`<p class="because">because <code>${plain(question.because)}</code></p>`}
       ${question.repeats ? html`<p class="because">an equal effect was done before: <code>${question.repeats}</code></p>` : null}

@@ -2,6 +2,7 @@
 
 import { html, useMemo, useState } from '../ui.mjs';
 import { plain } from '../words.mjs';
+import { words } from '../text/diff.mjs';
 import * as json from '../text/json.mjs';
 import { blocks, inline } from '../text/markdown.mjs';
 
@@ -25,6 +26,18 @@ export function Value({ value }) {
   const pieces = useMemo(() => json.pieces(value), [value]);
   if (pieces.length > json.MOST) return html`<pre class="text">${plain(JSON.stringify(value, null, 2))}</pre>`;
   return html`<pre class="json">${pieces.map(([kind, text]) => (kind === 'mark' ? text : html`<span class=${kind}>${plain(text)}</span>`))}</pre>`;
+}
+
+/** A value of a state or of an argument: a text as it is, otherwise JSON. */
+export function Shown({ value }) {
+  if (value === undefined) return html`<em>unset</em>`;
+  return typeof value === 'string' ? html`<${Text} text=${value} as="plain" />` : html`<${Value} value=${value} />`;
+}
+
+/** What changed from one text to another, word by word. */
+export function Change({ from, to }) {
+  const pieces = useMemo(() => words(from, to), [from, to]);
+  return html`<pre class="text">${pieces.map(({ is, text }) => (is === 'same' ? plain(text) : is === 'gone' ? html`<del>${plain(text)}</del>` : html`<ins>${plain(text)}</ins>`))}</pre>`;
 }
 
 export function Line({ text }) {

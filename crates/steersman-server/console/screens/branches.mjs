@@ -18,7 +18,7 @@ export function Branches({ session, page, reload }) {
           const isCurrent = name === page.current;
           return html`
             <tr class=${branch.superseded ? 'left' : ''}>
-              <th scope="row"><span class="indent" style=${{ width: `${depth * 1.25}rem` }}></span>${depth > 0 && html`<span class="elbow" aria-hidden="true">└</span> `}<a href=${link(['s', session], { branch: isCurrent ? undefined : name })}>${plain(name)}</a>${isCurrent && html` <b class="count">current</b>`}${branch.dry && html` <span class="class pure">dry</span>`}</th>
+              <th scope="row"><span class="indent" style=${{ width: `${depth * 1.25}rem` }}></span>${depth > 0 && html`<span class="help" aria-hidden="true">└</span> `}<a href=${link(['s', session], { branch: isCurrent ? undefined : name })}>${plain(name)}</a>${isCurrent && html` <b class="count">current</b>`}${branch.dry && html` <span class="class pure">dry</span>`}</th>
               <td data-label=${branch.from ? 'left' : undefined}>${branch.from ? html`${branch.from.branch} <a href=${link(['s', session], { at: branch.from.line })}>@${branch.from.line}</a>${branch.by && html`<p class="help">by ${plain(branch.by)}</p>`}` : '–'}</td>
               <td class="num" data-label="to"><a href=${link(['s', session], { branch: name, at: branch.head })}>@${branch.head}</a></td>
               <td>${fate(branch)}</td>

@@ -1,7 +1,6 @@
 // What each model call saw, to the byte: as it was sent, what is new since the call before, and what the provider had cached.
 
-import { api, bytes, Copy, count, Empty, Head, html, link, Loaded, money, number, percent, plain, Text, useApi, useFew, useKeys, useMemo, useState, Value } from '../kit.mjs';
-import { words } from '../text/diff.mjs';
+import { api, bytes, Change, Copy, count, Empty, Head, html, link, Loaded, money, number, percent, plain, Text, useApi, useFew, useKeys, useState, Value } from '../kit.mjs';
 
 export function Contexts({ session, branch, live, of, query, to }) {
   const all = useApi(api.of(session, ['contexts'], { branch }), live.head);
@@ -131,15 +130,12 @@ function said(content) {
   return JSON.stringify(value, null, 2);
 }
 
-const ROLES = { System: 'system', User: 'user', Assistant: 'assistant', Result: 'result', Tools: 'tools' };
-
 function Segment({ row, old, session, branch }) {
   const [open, set] = useState(row.part !== 'tools');
   const [kind] = Object.keys(row.content);
   const text = said(row.content);
-  const changes = useMemo(() => (old !== undefined && old !== text ? words(old, text) : null), [old, text]);
   const { origin } = row;
-  const title = kind === 'Tools' ? count(row.content.Tools.length, 'tool') : kind === 'Result' ? `result of ${row.content.Result.name}` : (ROLES[kind] ?? kind.toLowerCase());
+  const title = kind === 'Tools' ? count(row.content.Tools.length, 'tool') : kind === 'Result' ? `result of ${row.content.Result.name}` : kind.toLowerCase();
   return html`
     <li class=${`segment ${row.is}`}>
       <header>
@@ -149,8 +145,8 @@ function Segment({ row, old, session, branch }) {
         <span class="origin">${origin?.template ? html`<code>${plain(origin.template)}</code> ` : null}${(origin?.reads ?? []).map((read) => html`<span>reads <code>${plain(read.path)}</code>${read.written ? html` set <a href=${link(['s', session], { branch, at: read.written })}>@${read.written}</a>` : ''} </span>`)}${(origin?.lines ?? []).slice(0, 6).map((line) => html`<a href=${link(['s', session], { branch, at: line })}>@${line}</a> `)}${(origin?.lines ?? []).length > 6 ? `and ${origin.lines.length - 6} more ` : ''}${origin?.policy ? plain(typeof origin.policy === 'string' ? origin.policy : JSON.stringify(origin.policy)) : ''}</span>
       </header>
       ${open
-        ? changes
-          ? html`<pre class="text">${changes.map((piece) => (piece.is === 'same' ? plain(piece.text) : piece.is === 'gone' ? html`<del>${plain(piece.text)}</del>` : html`<ins>${plain(piece.text)}</ins>`))}</pre>`
+        ? old !== undefined && old !== text
+          ? html`<${Change} from=${old} to=${text} />`
           : kind === 'Tools'
             ? html`<${Tools} tools=${row.content.Tools} />`
             : html`<${Text} text=${text} as="plain" />`

@@ -1,6 +1,6 @@
 // A session over its lines: a lane for each branch and agent, from the first entry to the last, and the same as an outline.
 
-import { api, Bars, clock, count, Empty, focusOn, html, Loaded, plain, Trouble, turned, useApi, useApp, useEffect, useKeys, useLayoutEffect, useMemo, useRef, useState } from '../kit.mjs';
+import { api, Bars, clock, count, Empty, focusOn, html, link, Loaded, plain, Trouble, turned, useApi, useApp, useEffect, useKeys, useLayoutEffect, useMemo, useRef, useState } from '../kit.mjs';
 import { colours, paint } from '../map/paint.mjs';
 import * as scale from '../map/scale.mjs';
 import { Pane } from '../parts/pane.mjs';
@@ -23,14 +23,14 @@ const LEGEND = [
   ['x', 'failed', '✕'],
   ['x d', 'in doubt', '?'],
 ];
-const isSmall = () => matchMedia('(max-width: 44rem)').matches;
 
 export function SessionMap({ session, branch, live, query, to, page }) {
   const { go } = useApp();
   const { model, problem, again } = useMap(session, live.head);
-  const view = query.view ?? (isSmall() ? 'outline' : 'map');
+  const view = query.view ?? (matchMedia('(max-width: 44rem)').matches ? 'outline' : 'map');
   const at = query.at ? Number(query.at) : null;
   const timed = query.by === 'time';
+  const [zoom, setZoom] = useState(null);
   const laid = useMemo(() => model && scale.lanes(model, page?.branches?.length > 1 ? page.current : null), [model, page?.current]);
   const address = (more) => to('map', { view: query.view, by: query.by, at: query.at, ...more });
   // The address names the line, without a step in the history for each entry.
@@ -61,7 +61,7 @@ export function SessionMap({ session, branch, live, query, to, page }) {
           <span class="meta">${count(model.all.length, 'entry', 'entries')}, ${count(laid.lanes.length, 'lane')}${branch ? html`, <b>${plain(branch)}</b> in full colour` : ''}</span>
         </div>
         ${problem && html`<${Trouble} problem=${problem} again=${again} />`}
-        ${view === 'map' ? html`<${Lanes} ...${parts} />` : html`<${Outline} ...${parts} />`}
+        ${view === 'map' ? html`<${Lanes} ...${parts} size=${model.all.length} zoom=${zoom} setZoom=${setZoom} /><${Legend} timed=${timed} />` : html`<${Outline} ...${parts} />`}
       </div>
       ${entry && html`<${Beside} key=${at} session=${session} entry=${entry} branch=${on} model=${model} close=${close} go=${go} />`}
     </div>
@@ -86,19 +86,19 @@ function useMap(session, head) {
   return { ...state, again: () => next((n) => n + 1) };
 }
 
-function Lanes({ model, laid, branch, show, timed, at }) {
+/** The lanes of a session, in a scale in which `size` entries fit. */
+function Lanes({ model, laid, branch, show, timed, at, size, zoom, setZoom }) {
   const box = useRef(null);
   const names = useRef(null);
   const canvas = useRef(null);
   const [view, setView] = useState({ left: 0, top: 0, width: 0, height: 0 });
-  const [zoom, setZoom] = useState(null);
   const [cursor, move] = useState(at === null ? null : scale.atLine(model.all, at));
   const tones = useRef(null);
   const [turn, repaint] = useState(0);
-  const fit = Math.max(1, STEPS.findLastIndex((step) => step * model.all.length + END <= view.width));
+  const fit = Math.max(1, STEPS.findLastIndex((step) => step * size + END <= view.width));
   // What fits fills the width; what does not is scrolled.
   const nth = zoom ?? Math.max(2, fit);
-  const step = zoom === null && fit > 2 ? Math.max(STEPS[fit], Math.min(STEPS.at(-1), Math.floor((view.width - END) / model.all.length))) : STEPS[nth];
+  const step = zoom === null && fit > 2 ? Math.max(STEPS[fit], Math.min(STEPS.at(-1), Math.floor((view.width - END) / size))) : STEPS[nth];
   const drawn = useMemo(() => {
     const x = scale.places(model.all, step, timed);
     return { x, step, laid, bars: scale.bars(model, laid.of, x, step), spans: scale.spans(model, laid, x), lines: scale.lines(model, laid.of) };
@@ -217,8 +217,29 @@ function Lanes({ model, laid, branch, show, timed, at }) {
         : html`<span class="meta">Point at an entry, or use the arrows.</span>`}</p>
       <div class="buttons zoom" role="group" aria-label="Scale"><button type="button" class="small" disabled=${nth === 0} aria-label="Smaller" onClick=${() => setZoom(nth - 1)}>−</button><button type="button" class="small" disabled=${nth === STEPS.length - 1} aria-label="Larger" onClick=${() => setZoom(nth + 1)}>+</button><button type="button" class="small" onClick=${() => setZoom(null)} disabled=${zoom === null}>Fit</button></div>
     </div>
-    <ul class="legend signs" aria-label="Signs">${LEGEND.map(([is, word, sign]) => html`<li><i class=${is}>${sign}</i>${word}</li>`)}${timed && html`<li>A gap of more than 20 s is cut.</li>`}</ul>
   `;
+}
+
+function Legend({ timed }) {
+  return html`<ul class="legend signs" aria-label="Signs">${LEGEND.map(([is, word, sign]) => html`<li><i class=${is}>${sign}</i>${word}</li>`)}${timed && html`<li>A gap of more than 20 s is cut.</li>`}</ul>`;
+}
+
+/** Two sessions, or branches, one above the other: what they have in common is in the same place. `at`: the line of each where they go apart. */
+export function Maps({ sides, at }) {
+  const [zoom, setZoom] = useState(null);
+  const maps = sides.map(({ session }) => useMap(session, 0));
+  const broken = maps.find((one) => one.problem);
+  if (broken) return html`<${Trouble} ...${broken} />`;
+  const models = maps.map((one) => one.model);
+  if (models.includes(null)) return html`<${Bars} count=${2} />`;
+  const size = Math.max(...models.map((one) => one.all.length));
+  const together = (event) => {
+    for (const one of event.currentTarget.querySelectorAll('.lanes')) one.scrollLeft = event.target.scrollLeft;
+  };
+  return html`<div class="maps" onScrollCapture=${together}>${models.map((model, n) => {
+    const { session, branch } = sides[n];
+    return html`<${Lanes} model=${model} laid=${scale.lanes(model)} branch=${branch} show=${(of) => (location.hash = link(['s', session, 'map'], { branch, at: model.all[of].line }))} at=${at[n]} size=${size} zoom=${zoom} setZoom=${setZoom} />`;
+  })}</div><${Legend} />`;
 }
 
 function Outline({ model, laid, show, at }) {

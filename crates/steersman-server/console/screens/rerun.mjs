@@ -2,6 +2,7 @@
 
 import { api, Bars, count, FactList, Head, html, link, Loaded, money, plain, Refused, Trouble, useAct, useApi, useApp, useEffect, useState } from '../kit.mjs';
 import { Cost } from '../parts/cost.mjs';
+import { value } from '../text/json.mjs';
 
 const MOST = 20;
 const RESULTS = {
@@ -59,7 +60,7 @@ function Begin({ session, branch, line, begun }) {
       people: fields.people,
       repeat: times,
       live: fields.live,
-      set: changed.length > 0 ? Object.fromEntries(changed.map(([path, text]) => [path.trim(), valueOf(text)])) : undefined,
+      set: changed.length > 0 ? Object.fromEntries(changed.map(([path, text]) => [path.trim(), value(text, text)])) : undefined,
     });
   };
   const change = (at, side, text) => {
@@ -97,40 +98,18 @@ function Begin({ session, branch, line, begun }) {
   `;
 }
 
-/** Returns the value of a field: JSON, otherwise the text itself. */
-function valueOf(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
-/** Waits for a job. The server answers once it is over, or after a while. */
-function useJob(id) {
-  const [state, set] = useState({ data: null, problem: null });
-  const [turn, next] = useState(0);
-  useEffect(() => {
-    const stop = new AbortController();
-    const look = async () => {
-      let wait = 1;
-      while (!stop.signal.aborted) {
-        const data = await api.get(api.path(['jobs', id]), { signal: stop.signal, headers: { prefer: `wait=${wait}` } });
-        set({ data, problem: null });
-        if (data.state !== 'running') return;
-        wait = 2;
-      }
-    };
-    look().catch((problem) => problem.name !== 'AbortError' && set((old) => ({ ...old, problem })));
-    return () => stop.abort();
-  }, [id, turn]);
-  return { ...state, reload: () => next((n) => n + 1) };
-}
+/** Milliseconds between two looks at a job. */
+const LOOK = 300;
 
 function Job({ id, session, branch, again }) {
   const { told } = useApp();
-  const job = useJob(id);
+  const job = useApi(api.path(['jobs', id]));
   const data = job.data;
+  useEffect(() => {
+    if (data?.state !== 'running') return undefined;
+    const timer = setTimeout(job.reload, LOOK);
+    return () => clearTimeout(timer);
+  }, [data]);
   if (job.problem && !data) return html`<${Trouble} problem=${job.problem} again=${job.reload} />`;
   if (!data) return html`<${Bars} />`;
   if (data.state === 'lost') return html`<div class="empty"><h2>The process that ran this is gone</h2><p>The sessions that it made stay: <a href=${link([], { where: `rerun_of = ${session.slice(0, 6)}*` })}>look for them</a>, or <a href=${again}>run it again</a>.</p></div>`;

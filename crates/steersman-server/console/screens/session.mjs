@@ -4,7 +4,7 @@ import { api, count, Dialog, Head, html, link, money, number, plain, Search, Sta
 import { begin, caughtUp, fold } from '../model.mjs';
 import { Confirm } from '../parts/confirm.mjs';
 import { Live } from '../parts/live.mjs';
-import { ORDERS } from '../parts/many.mjs';
+import { Many } from '../parts/many.mjs';
 import { Artifacts } from './artifacts.mjs';
 import { Branches } from './branches.mjs';
 import { Contexts } from './contexts.mjs';
@@ -100,13 +100,10 @@ export function Session({ session, tab, of, query }) {
               ${row.lost?.tokens > 0 ? html`<tr class="wrong"><th scope="row">lost: calls that gave no answer</th><td></td><td class="num">${number(row.lost.tokens)}</td><td class="num">${money(row.lost.cost)}</td></tr>` : null}</tbody></table>
           <//>`
         : null}
-      ${retries
-        ? html`<${Confirm} title="Try it again?" verb="Try it again" tone="primary" path=${api.of(session, ['retry'])} close=${() => retry(false)} done=${() => {
-            told('It is tried again.');
-            retry(false);
-            reload();
-          }}><p>${ORDERS.retry[1]}</p><//>`
-        : null}
+      ${retries && html`<${Many} order="retry" sessions=${[row]} close=${() => {
+        retry(false);
+        reload();
+      }} />`}
       ${stops && html`<${Stop} session=${session} row=${row} close=${() => stop(false)} done=${() => {
         told('Cancelled what was open.');
         stop(false);

@@ -129,7 +129,7 @@ function Chosen({ of, me, give, all, close }) {
       <button type="button" class="quiet small" onClick=${all}>All that are listed</button>
       <span class="grow"></span>
       ${of.length === 2 && html`<a class="button small" href=${link(['diff'], { a: of[1].session, b: of[0].session })}>Compare</a>`}
-      ${Object.entries(ORDERS).map(([order, [verb, , , isOf]]) => html`<button type="button" class="small" disabled=${!may || !of.some(isOf)} title=${may ? (of.length > 0 ? `for ${of.filter(isOf).length} of ${of.length}` : undefined) : 'This needs the permission "operate", which this token does not have.'} onClick=${() => give(order)}>${verb}…</button>`)}
+      ${Object.entries(ORDERS).map(([order, [verb, , isOf]]) => html`<button type="button" class="small" disabled=${!may || !of.some(isOf)} title=${may ? (of.length > 0 ? `for ${of.filter(isOf).length} of ${of.length}` : undefined) : 'This needs the permission "operate", which this token does not have.'} onClick=${() => give(order)}>${verb}…</button>`)}
       <button type="button" class="quiet small" onClick=${close}>Done</button>
     </div>
   `;

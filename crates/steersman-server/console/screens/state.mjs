@@ -1,6 +1,6 @@
 // The state of a session, as of any of its lines.
 
-import { api, Empty, html, Loaded, plain, Text, useApi, useEffect, useState, Value } from '../kit.mjs';
+import { api, Empty, html, Loaded, plain, Shown, useApi, useEffect, useState } from '../kit.mjs';
 
 export function State({ session, branch, live, query, to }) {
   const at = query.at ? Number(query.at) : undefined;
@@ -38,9 +38,4 @@ export function State({ session, branch, live, query, to }) {
       }}<//>
     </div>
   `;
-}
-
-function Shown({ value }) {
-  if (value === undefined) return html`<em>unset</em>`;
-  return typeof value === 'string' ? html`<${Text} text=${value} as="plain" />` : html`<${Value} value=${value} />`;
 }

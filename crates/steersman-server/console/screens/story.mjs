@@ -155,7 +155,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
             estimate=${30}
             classOf=${(row) => `story-row ${row.tone} ${row.of !== undefined ? 'inner' : ''}`}
             head=${before !== null && html`<button type="button" class="quiet small earlier" onClick=${earlier}>Earlier rows</button>`}
-            row=${(row) => html`<${Told} row=${row} />`}
+            row=${(row) => html`<${Told} row=${row} find=${find} />`}
             tail=${writing.map((one) => html`<div class="row story-row writing" key=${one.effect} role="presentation"><span></span><span class="who">${plain(one.agent ?? '')}</span><span class="what"><span class="clamp">${plain(one.text)}<i class="caret" aria-hidden="true"></i></span></span><span class="note">writing</span><span></span></div>`)}
           />`}
         ${!atEnd && html`<button type="button" class="follow" onClick=${() => {
@@ -190,16 +190,24 @@ function numbered(rows) {
 const WHO = { '?': 'asks', '!': '' };
 const SIGNS = { called: '→', came: '←', wrong: '✕', asked: '?', decided: '✓', doubt: '?', chose: '⑂', engine: '·', found: '◎', begins: '⑂' };
 
-function Told({ row }) {
+function Told({ row, find }) {
   const isSaid = row.tone === 'said';
   const note = [row.note, row.took ? span(row.took) : ''].filter(Boolean).join(', ');
   return html`
     <span role="gridcell" class="line num" title=${new Date(row.at).toLocaleString()}>${row.line}</span>
     <span role="gridcell" class="who">${plain(WHO[row.who] ?? row.who)}</span>
-    <span role="gridcell" class="what">${isSaid ? null : html`<span class="sign" aria-hidden="true">${SIGNS[row.tone] ?? ''}</span>`}<span class=${isSaid ? 'clamp' : 'one'}>${plain(row.text)}${row.cut ? '…' : ''}</span></span>
+    <span role="gridcell" class="what">${isSaid ? null : html`<span class="sign" aria-hidden="true">${SIGNS[row.tone] ?? ''}</span>`}<span class=${isSaid ? 'clamp' : 'one'}>${found(row.text, find)}${row.cut ? '…' : ''}</span></span>
     <span role="gridcell" class="note">${plain(note)}</span>
     <span role="gridcell" class="when num">${clock(row.at)}</span>
   `;
+}
+
+/** Returns a text in which words that were looked for are marked. */
+function found(text, words) {
+  const at = words ? text.toLowerCase().indexOf(words.toLowerCase()) : -1;
+  if (at < 0) return plain(text);
+  const end = at + words.length;
+  return html`${plain(text.slice(0, at))}<mark>${plain(text.slice(at, end))}</mark>${found(text.slice(end), words)}`;
 }
 
 function Say({ session, branch, field, about, done }) {

@@ -1,60 +1,49 @@
 // A small part of Markdown, as data: headings, lists, quotes, code, tables as code, emphasis, and links that are not followed by
 // themselves. Pure. What is not understood stays text, and nothing becomes markup.
 
+const ITEM = /^(\s*)([-*+]|\d+[.)])\s+(.*)$/;
+/** The blocks whose rows all begin alike. */
+const OTHER = /^(#{1,6}\s|\s*(```|~~~)|\s*>|\s*([-*+]|\d+[.)])\s)/;
+
 export function blocks(text) {
   const rows = text.split('\n');
   const out = [];
   let at = 0;
+  // Takes the rows from here on that fit.
+  const take = (fits) => {
+    const from = at;
+    while (at < rows.length && fits(rows[at])) at += 1;
+    return rows.slice(from, at);
+  };
+  const isCell = (row) => /^\s*\|.*\|\s*$/.test(row);
+  const isQuote = (row) => /^\s*>/.test(row);
   while (at < rows.length) {
     const row = rows[at];
-    const fence = /^\s*(```|~~~)\s*(\S*)/.exec(row);
-    if (fence) {
-      const end = rows.findIndex((other, n) => n > at && other.trim().startsWith(fence[1]));
-      const upto = end < 0 ? rows.length : end;
-      out.push({ block: 'code', language: fence[2], text: rows.slice(at + 1, upto).join('\n') });
-      at = upto + 1;
-      continue;
-    }
+    const fence = /^\s*(```|~~~)/.exec(row);
     const heading = /^(#{1,6})\s+(.*)$/.exec(row);
-    if (heading) {
+    if (fence) {
+      at += 1;
+      out.push({ block: 'code', text: take((one) => !one.trim().startsWith(fence[1])).join('\n') });
+      at += 1;
+    } else if (heading) {
       out.push({ block: 'heading', level: heading[1].length, inline: inline(heading[2]) });
       at += 1;
-      continue;
-    }
-    if (/^\s*\|.*\|\s*$/.test(row)) {
-      const from = at;
-      while (at < rows.length && /^\s*\|.*\|\s*$/.test(rows[at])) at += 1;
-      out.push({ block: 'code', language: '', text: rows.slice(from, at).join('\n') });
-      continue;
-    }
-    if (/^\s*>/.test(row)) {
-      const from = at;
-      while (at < rows.length && /^\s*>/.test(rows[at])) at += 1;
-      const inner = rows.slice(from, at).map((one) => one.replace(/^\s*> ?/, ''));
-      out.push({ block: 'quote', inline: inline(inner.join('\n')) });
-      continue;
-    }
-    const item = /^(\s*)([-*+]|\d+[.)])\s+(.*)$/.exec(row);
-    if (item) {
+    } else if (isCell(row)) out.push({ block: 'code', text: take(isCell).join('\n') });
+    else if (isQuote(row)) out.push({ block: 'quote', inline: inline(take(isQuote).map((one) => one.replace(/^\s*> ?/, '')).join('\n')) });
+    else if (ITEM.test(row)) {
       const items = [];
-      while (at < rows.length) {
-        const next = /^(\s*)([-*+]|\d+[.)])\s+(.*)$/.exec(rows[at]);
-        if (next) items.push({ depth: Math.min(3, Math.floor(next[1].length / 2)), mark: next[2], text: next[3] });
-        else if (/^\s+\S/.test(rows[at])) items[items.length - 1].text += `\n${rows[at].trim()}`;
-        else break;
-        at += 1;
+      for (const one of take((other) => ITEM.test(other) || /^\s+\S/.test(other))) {
+        const [, space, mark, words] = ITEM.exec(one) ?? [];
+        if (mark) items.push({ depth: Math.min(3, Math.floor(space.length / 2)), mark, text: words });
+        else items.at(-1).text += `\n${one.trim()}`;
       }
       out.push({ block: 'list', items: items.map(({ depth, mark, text: of }) => ({ depth, mark, inline: inline(of) })) });
-      continue;
-    }
-    if (row.trim() === '') {
+    } else if (row.trim() === '') at += 1;
+    else {
       at += 1;
-      continue;
+      const more = take((one) => one.trim() !== '' && !OTHER.test(one));
+      out.push({ block: 'text', inline: inline([row, ...more].join('\n')) });
     }
-    const from = at;
-    while (at < rows.length && rows[at].trim() !== '' && !/^(#{1,6}\s|\s*(```|~~~)|\s*>|\s*([-*+]|\d+[.)])\s)/.test(rows[at])) at += 1;
-    if (at === from) at += 1;
-    out.push({ block: 'text', inline: inline(rows.slice(from, at).join('\n')) });
   }
   return out;
 }
