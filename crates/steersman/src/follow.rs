@@ -298,6 +298,7 @@ impl Events {
                 self.driven = None;
                 self.feed = self.engine.feed(&self.id, self.feed.cursor());
                 self.catches_up = false;
+                self.settled_elsewhere().await?;
             }
             Ok(settled) if !self.catches_up => {
                 self.tells_settled(settled).await?;
@@ -329,9 +330,10 @@ impl Events {
             FeedItem::Line(line) => self.line(line).await,
             // The item may describe an earlier state, so the present one is read and reported.
             FeedItem::Settled(_) => self.settled().await,
-            // Lines still arrive through the store, whichever process drives the session next.
+            // Lines still arrive through the store, whichever process drives the session next. It may have settled before this one let go.
             FeedItem::Closed => {
                 self.driven = None;
+                self.catches_up = true;
                 Ok(())
             }
             item => self.piece(item).await,

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use steersman_machine::stored::commit::Admitted;
 use steersman_machine::stored::ids::{Id, Line};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{Notify, broadcast};
 
 /// Milliseconds between two reads of the store, for a reader that is not in the process of the owner.
@@ -308,15 +309,17 @@ impl Feed {
                 }
                 self.look = self.live.is_none();
             }
-            if std::mem::take(&mut self.ends) {
-                // Pieces ahead of the disk belong to lines that may never come.
-                self.streamed.clear();
-                return Ok(FeedItem::Closed);
-            }
             let cursor = self.cursor;
             let follows = |item: &mut FeedItem| item.effect().is_none_or(|of| of.line() <= cursor);
+            if self.ends {
+                // Pieces ahead of the disk belong to lines that may never come.
+                self.streamed.retain_mut(follows);
+            }
             if let Some(item) = self.streamed.pop_front_if(follows) {
                 return Ok(item);
+            }
+            if std::mem::take(&mut self.ends) {
+                return Ok(FeedItem::Closed);
             }
             self.wait().await?;
         }
@@ -344,27 +347,32 @@ impl Feed {
             self.finds_owner().await;
             return Ok(());
         };
-        match live.recv().await {
+        let told = live.recv().await;
+        if let Some(rows) = self.told(told) {
+            self.take(&rows).await?;
+            self.look = false;
+        }
+        Ok(())
+    }
+
+    /// Takes what the owner told. Returns rows that follow the last one that was read; others are read from the store.
+    fn told(&mut self, told: Result<Notice, RecvError>) -> Option<Arc<[Row]>> {
+        match told {
             // The owner reports a line on disk before any item that came after the line.
             Ok(Notice::Durable(OnDisk { after, rows })) => {
                 let follow = after == self.cursor && !self.look;
                 // A reader that stops waiting meanwhile finds the rest in the store.
                 self.look = true;
-                if follow {
-                    self.take(&rows).await?;
-                    self.look = false;
-                }
+                return follow.then_some(rows);
             }
-            Ok(Notice::Item(FeedItem::Closed)) | Err(broadcast::error::RecvError::Closed) => {
-                self.leaves();
-            }
+            Ok(Notice::Item(FeedItem::Closed)) | Err(RecvError::Closed) => self.leaves(),
             Ok(Notice::Item(item)) => self.streamed.push_back(item),
-            Err(broadcast::error::RecvError::Lagged(n)) => {
+            Err(RecvError::Lagged(n)) => {
                 self.look = true;
                 self.streamed.push_back(FeedItem::Skipped(n));
             }
         }
-        Ok(())
+        None
     }
 
     /// Waits until the store may have other lines, and listens to an owner that begins in this process.
@@ -397,19 +405,15 @@ impl Feed {
 
     /// Takes what the owner told so far. Rows that are about to be taken may end answers whose pieces are still on their way.
     fn hears(&mut self) {
-        use broadcast::error::TryRecvError;
         while let Some(live) = &mut self.live {
-            match live.try_recv() {
-                Ok(Notice::Item(FeedItem::Closed)) | Err(TryRecvError::Closed) => self.leaves(),
-                Ok(Notice::Item(item)) => self.streamed.push_back(item),
-                // There may be rows behind those that were read.
-                Ok(Notice::Durable(_)) => self.look = true,
-                Err(TryRecvError::Lagged(n)) => {
-                    self.look = true;
-                    self.streamed.push_back(FeedItem::Skipped(n));
-                }
+            let told = match live.try_recv() {
+                Ok(notice) => Ok(notice),
+                Err(TryRecvError::Closed) => Err(RecvError::Closed),
+                Err(TryRecvError::Lagged(n)) => Err(RecvError::Lagged(n)),
                 Err(TryRecvError::Empty) => return,
-            }
+            };
+            // Rows among it are read from the store, which is looked at again.
+            let _ = self.told(told);
         }
     }
 

@@ -54,6 +54,28 @@ async fn followers_see_pieces_then_the_line_then_that_it_settled() {
     assert_eq!((lines, text.as_str()), (vec![1, 2], "One two three."));
 }
 
+#[tokio::test]
+async fn a_follower_that_is_late_hears_that_it_settled_before_its_owner_let_go() {
+    let world = World::new(json!({ "main": ["One two three."] }));
+    let session = world.start(PLAIN, "Go.").await;
+    let mut feed = session.feed(Line::NONE);
+    session.settled().await.unwrap();
+    session.stop().await;
+    let mut seen = Vec::new();
+    while seen.last() != Some(&"closed") {
+        match feed.next().await.unwrap() {
+            FeedItem::Line(_) => seen.push("line"),
+            FeedItem::Settled(_) => seen.push("settled"),
+            FeedItem::Closed => seen.push("closed"),
+            FeedItem::Delta { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    // A release may tell it once more.
+    seen.dedup();
+    assert_eq!(seen, ["line", "settled", "closed"]);
+}
+
 /// A scripted model that stops after the first piece of its answer until it is told to go on.
 #[derive(Clone)]
 struct Halting(Arc<ScriptedModel>, Arc<Notify>);
