@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::machine::network::Network;
+use steersman::machine::snapshot::Snapshot;
 use steersman::machine::stored::commit::LogLine;
 use steersman::machine::stored::ids::Line;
 use steersman::runtime::engine::{BranchView, Inspection};
@@ -88,32 +89,32 @@ impl Sight {
         &self.seen.branches[self.at]
     }
 
-    /// Returns the page of the session, as of a line if one is given.
-    pub(crate) fn page(&self, line: Option<Line>) -> Page {
-        let subject = Subject {
+    /// The session, as of a line if one is given. `alone` leaves other branches out.
+    fn subject(&self, line: Option<Line>, alone: bool) -> Subject<'_> {
+        Subject {
             seen: &self.seen,
             log: &self.log,
             bound: &self.bound,
             known: &self.known,
             branch: self.branch(),
-            alone: self.is_named,
+            alone,
             line,
-        };
-        subject.page()
+        }
+    }
+
+    /// Returns the page of the session, as of a line if one is given.
+    pub(crate) fn page(&self, line: Option<Line>) -> Page {
+        self.subject(line, self.is_named).page()
+    }
+
+    /// Returns the state of the branch, as of a line if one is given.
+    pub(crate) fn snapshot(&self, line: Option<Line>) -> Snapshot {
+        self.subject(line, self.is_named).snapshot()
     }
 
     /// Returns what happened on the branch, in the order of its lines.
     pub(crate) fn story(&self) -> Vec<Row> {
-        let subject = Subject {
-            seen: &self.seen,
-            log: &self.log,
-            bound: &self.bound,
-            known: &self.known,
-            branch: self.branch(),
-            alone: true,
-            line: None,
-        };
-        let told = subject.story(None).into_values();
+        let told = self.subject(None, true).story(None).into_values();
         let mut rows: Vec<Row> = told.flat_map(|told| told.first).collect();
         rows.sort_by_key(|row| row.line);
         rows

@@ -441,8 +441,15 @@ fn shown(interaction: &Interaction, of_branches: bool, of: &Side) -> String {
             let mut words = vec![cause_word(*cause).to_owned()];
             words.extend(code.iter().map(ToString::to_string));
             words.extend(body.map(|body| of.text(body).to_string()));
-            in_words("F", words)
+            in_words("finished", words)
         }
+        Interaction::UserMessage { body, .. } => format!("message {}", of.text(*body)),
+        Interaction::AssistantMessage { text, partial, .. } => match text {
+            Some(text) if *partial => format!("answer {} (cut off)", of.text(*text)),
+            Some(text) => format!("answer {}", of.text(*text)),
+            None => "answer without a text".to_owned(),
+        },
+        Interaction::Summary(summary) => format!("summary {}", of.text(summary.body)),
         other => comparable(other, of_branches, of),
     }
 }

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use steersman_machine::network::Network;
-use steersman_machine::snapshot::{Agent, Phase, Snapshot};
+use steersman_machine::snapshot::{Agent, Cell, Phase, Snapshot};
 use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine};
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Cause;
@@ -523,7 +523,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Returns the state of the branch at the line of the page.
-    fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> Snapshot {
         let Some(line) = self.line else {
             return self.branch.snapshot.clone();
         };
@@ -670,24 +670,35 @@ fn orders(seen: &Inspection) -> impl Iterator<Item = String> {
 
 /// Returns the state by name. Entries of agents below the root are prefixed with the agent's path; a sealed value is `(sealed)`.
 pub fn state(snapshot: &Snapshot) -> Map<String, Json> {
-    let state = snapshot.state.iter();
-    let sorted: BTreeMap<String, Json> = state
-        .filter(|((_, name), _)| !is_rating(name))
-        .map(|((scope, name), cell)| {
-            let name = if Some(*scope) == snapshot.root {
-                name.to_string()
-            } else {
-                format!("{}.{name}", path(snapshot, *scope))
-            };
-            let value = if cell.value.is_sealed() {
-                "(sealed)".into()
-            } else {
-                (*cell.value.0).clone()
-            };
-            (name, value)
-        })
-        .collect();
-    sorted.into_iter().collect()
+    let value = |cell: &Cell| {
+        if cell.value.is_sealed() {
+            "(sealed)".into()
+        } else {
+            (*cell.value.0).clone()
+        }
+    };
+    let cells = cells(snapshot).into_iter();
+    cells.map(|(name, cell)| (name, value(cell))).collect()
+}
+
+/// Returns the line that wrote each entry of the state, by the names of [`state`].
+pub fn written(snapshot: &Snapshot) -> BTreeMap<String, u64> {
+    let cells = cells(snapshot).into_iter();
+    cells.map(|(name, cell)| (name, cell.line.0)).collect()
+}
+
+fn cells(snapshot: &Snapshot) -> BTreeMap<String, &Cell> {
+    let cells = snapshot.state.iter();
+    let cells = cells.filter(|((_, name), _)| !is_rating(name));
+    let named = cells.map(|((scope, name), cell)| {
+        let name = if Some(*scope) == snapshot.root {
+            name.to_string()
+        } else {
+            format!("{}.{name}", path(snapshot, *scope))
+        };
+        (name, cell)
+    });
+    named.collect()
 }
 
 fn rated(snapshot: &Snapshot) -> Vec<Rated> {

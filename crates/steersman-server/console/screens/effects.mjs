@@ -15,7 +15,8 @@ export function Effects({ session, branch, live, asked, query, to, reload, page 
   const [open, show] = useState(new Set());
   const doubts = asked.filter((one) => one.kind === 'doubt' && (!branch || one.branch === branch));
   const of = query.class ?? '';
-  const shown = (all.data?.items ?? []).filter((one) => !of || (of === 'touched' ? touches(one) : one.class === of));
+  const { tool = '' } = query;
+  const shown = (all.data?.items ?? []).filter((one) => !tool || one.tool === tool).filter((one) => !of || (of === 'touched' ? touches(one) : one.class === of));
   const [few, more] = useFew(shown);
   return html`
     <div class="scroll">
@@ -31,10 +32,11 @@ export function Effects({ session, branch, live, asked, query, to, reload, page 
         return html`
           <div class="strip">
             <div class="chips" role="group" aria-label="Classes">
-              <a class="chip" href=${to('effects')} aria-current=${of ? undefined : 'true'}>all ${data.items.length}</a>
-              ${touched > 0 && html`<a class="chip" href=${to('effects', { class: 'touched' })} aria-current=${of === 'touched' ? 'true' : undefined}>touched the world ${touched}</a>`}
-              ${CLASSES.map((one) => [one, data.items.filter((effect) => effect.class === one).length]).filter(([, n]) => n > 0).map(([one, n]) => html`<a class="chip" href=${to('effects', { class: one })} aria-current=${of === one ? 'true' : undefined}>${one} ${n}</a>`)}
+              <a class="chip" href=${to('effects', { tool })} aria-current=${of ? undefined : 'true'}>all ${data.items.length}</a>
+              ${touched > 0 && html`<a class="chip" href=${to('effects', { class: 'touched', tool })} aria-current=${of === 'touched' ? 'true' : undefined}>touched the world ${touched}</a>`}
+              ${CLASSES.map((one) => [one, data.items.filter((effect) => effect.class === one).length]).filter(([, n]) => n > 0).map(([one, n]) => html`<a class="chip" href=${to('effects', { class: one, tool })} aria-current=${of === one ? 'true' : undefined}>${one} ${n}</a>`)}
             </div>
+            <label class="as">of <select value=${tool} onChange=${(event) => (location.hash = to('effects', { class: of, tool: event.target.value }))}><option value="">all tools</option>${[...new Set(data.items.map((one) => one.tool))].map((name) => html`<option>${name}</option>`)}</select></label>
             ${sums.length > 0
               ? html`<ul class="sums">${sums.map(([tool, sum]) => html`<li><b>${plain(tool)}</b> ${sum.intended} intended, ${sum.done} done, <span class=${sum.repeated > 0 ? 'badly' : ''}>${sum.repeated} repeated</span>${sum.intended - sum.done > 0 ? `, ${sum.intended - sum.done} not done` : ''}</li>`)}</ul>`
               : html`<p class="help">Nothing has touched the world.</p>`}

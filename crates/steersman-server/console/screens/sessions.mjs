@@ -166,6 +166,5 @@ function waits(questions) {
 function merged(first, second) {
   const rows = new Map();
   for (const row of [...second, ...first]) if (row?.session) rows.set(row.session, row);
-  for (const row of first) if (row?.session) rows.set(row.session, row);
   return [...rows.values()].sort((a, b) => (a.updated < b.updated ? 1 : a.updated > b.updated ? -1 : 0));
 }

@@ -1,6 +1,6 @@
 // The state of a session, as of any of its lines.
 
-import { api, Empty, html, Loaded, plain, Shown, useApi, useEffect, useState } from '../kit.mjs';
+import { api, Empty, Head, html, link, Loaded, plain, Shown, useApi, useEffect, useState } from '../kit.mjs';
 
 export function State({ session, branch, live, query, to }) {
   const at = query.at ? Number(query.at) : undefined;
@@ -27,11 +27,11 @@ export function State({ session, branch, live, query, to }) {
         if (entries.length === 0) return html`<${Empty} title="No entry is set at this line"><p>Entries of <code>state</code> are here, with their values.</p><//>`;
         return html`
           <table class="grid state">
-            <thead><tr><th scope="col">Entry</th><th scope="col">Value</th>${at === undefined ? null : html`<th scope="col">Newest</th>`}</tr></thead>
+            <${Head} of=${['Entry', 'Value', ...(at === undefined ? [] : ['Newest'])]} />
             <tbody>${entries.map(([name, value]) => {
               const now = newest.data?.state[name];
               const differs = at !== undefined && JSON.stringify(now) !== JSON.stringify(value);
-              return html`<tr><th scope="row"><code>${plain(name)}</code></th><td><${Shown} value=${value} /></td>${at === undefined ? null : html`<td class=${differs ? 'came' : ''}>${differs ? html`<${Shown} value=${now} />` : 'the same'}</td>`}</tr>`;
+              return html`<tr><th scope="row"><code>${plain(name)}</code> <a href=${link(['s', session], { branch, at: data.written[name] })}>@${data.written[name]}</a></th><td><${Shown} value=${value} /></td>${at === undefined ? null : html`<td class=${differs ? 'came' : ''}>${differs ? html`<${Shown} value=${now} />` : 'the same'}</td>`}</tr>`;
             })}</tbody>
           </table>
         `;

@@ -23,6 +23,7 @@ use steersman::views::effects::Effects;
 use steersman::views::graph::{self, Graph, Layout, svg};
 use steersman::views::lanes::Lanes;
 use steersman::views::line::Lines;
+use steersman::views::page;
 use steersman::views::reader::{PAGE, Reader as _, Stored};
 use steersman::views::why::{self, Past};
 use steersman::{Act, Cursor, PendingKind};
@@ -91,7 +92,7 @@ struct Place {
 #[utoipa::path(
     get, path = "/v1/sessions/{session}/state", tag = "views",
     params(("session" = String, Path, description = "The id of the session"), Place),
-    responses((status = 200, description = "`branch`, `line` and `state`", body = Value), Problems)
+    responses((status = 200, description = "`branch`, `line`, `state`, and in `written` the line that wrote each entry", body = Value), Problems)
 )]
 async fn state(
     caller: Caller,
@@ -101,10 +102,12 @@ async fn state(
     caller.needs(Permission::Read)?;
     let sight = caller.look(&session, place.branch.as_deref()).await?;
     let line = sight.line(place.at)?;
+    let snapshot = sight.snapshot(line);
     let view = json!({
         "branch": sight.branch().id.to_string(),
         "line": line.unwrap_or(sight.branch().head).0,
-        "state": sight.page(line).state,
+        "state": page::state(&snapshot),
+        "written": page::written(&snapshot),
     });
     Ok(Json(caller.shown(&view, &sight.known)?))
 }

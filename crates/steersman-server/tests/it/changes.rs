@@ -34,6 +34,7 @@ async fn state_is_edited_and_the_log_says_by_whom() {
     assert_eq!(receipt["fate"], "taken");
     let state = all.get(&format!("{place}/state")).await.is(200);
     assert!(state["state"].to_string().contains("carl"), "{state:#}");
+    assert_eq!(state["written"]["customer"], receipt["line"], "{state:#}");
     assert_eq!(all.passing("customer = carl").await, [&*session]);
     let line = receipt["line"].as_u64().unwrap();
     let line = all.get(&format!("{place}/lines/{line}")).await.is(200);
