@@ -1,6 +1,7 @@
 // Requests to the API, and its streams. Errors are problem documents.
 
 import * as auth from './auth.mjs';
+import { place } from './route.mjs';
 import { Frames } from './sse.mjs';
 
 /** The reason why a request was not carried out. */
@@ -45,10 +46,8 @@ async function send(method, path, more = {}) {
   throw new Problem({ ...problem, status: response.status });
 }
 
-export function path(parts, query = {}) {
-  const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '');
-  const search = new URLSearchParams(kept).toString();
-  return `v1/${parts.map((part) => encodeURIComponent(part)).join('/')}${search ? `?${search}` : ''}`;
+export function path(parts, query) {
+  return `v1/${place(parts, query)}`;
 }
 
 /** Returns the path of a part of a session. */
@@ -56,7 +55,7 @@ export function of(session, parts, query) {
   return path(['sessions', session, ...parts], query);
 }
 
-/** @param {{ headers?: Record<string, string>, signal?: AbortSignal }} [more] */
+/** @param {{ signal?: AbortSignal }} [more] */
 export async function get(where, more = {}) {
   const response = await send('GET', where, more);
   return response.json();

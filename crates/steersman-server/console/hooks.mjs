@@ -65,7 +65,7 @@ export function useStream(path, hear) {
       if (document.visibilityState === 'visible') open();
       else timer = setTimeout(close, HIDDEN);
     };
-    open();
+    if (document.visibilityState === 'visible') open();
     document.addEventListener('visibilitychange', turned);
     return () => {
       document.removeEventListener('visibilitychange', turned);
@@ -99,7 +99,7 @@ export function useAct(done) {
       return null;
     }
   };
-  return { ...state, run, clear: () => set({ is: 'idle' }) };
+  return { ...state, run };
 }
 
 /** The keys of the screens in sight, the newest last. */

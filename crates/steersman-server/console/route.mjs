@@ -16,10 +16,14 @@ function decoded(part) {
   }
 }
 
-/** Returns the address of a screen. Values that are missing are left out. */
-export function link(parts, query = {}) {
-  const path = parts.map((part) => encodeURIComponent(part)).join('/');
+/** Returns a path with a query. Values that are missing are left out. */
+export function place(parts, query = {}) {
   const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '');
   const search = new URLSearchParams(kept).toString();
-  return `#/${path}${search ? `?${search}` : ''}`;
+  return `${parts.map(encodeURIComponent).join('/')}${search ? `?${search}` : ''}`;
+}
+
+/** Returns the address of a screen. */
+export function link(parts, query) {
+  return `#/${place(parts, query)}`;
 }

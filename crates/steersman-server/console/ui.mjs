@@ -1,30 +1,10 @@
 // Preact and its templates, in one place for all screens.
 
 import htm from './vendor/htm.mjs';
-import { h, Fragment, render, createContext } from './vendor/preact.mjs';
-import {
-  useCallback,
-  useContext,
-  useEffect,
-  useLayoutEffect,
-  useMemo,
-  useReducer,
-  useRef,
-  useState,
-} from './vendor/hooks.mjs';
+import { h } from './vendor/preact.mjs';
+
+export { Fragment, createContext, render } from './vendor/preact.mjs';
+export * from './vendor/hooks.mjs';
 
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
 export const html = htm.bind(h);
-export {
-  Fragment,
-  createContext,
-  render,
-  useCallback,
-  useContext,
-  useEffect,
-  useLayoutEffect,
-  useMemo,
-  useReducer,
-  useRef,
-  useState,
-};

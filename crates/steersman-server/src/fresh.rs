@@ -76,6 +76,8 @@ impl Looks {
         // The number grows only while the lock is held, so a look that began since has ended.
         if self.begun.load(Ordering::SeqCst) == before {
             self.begun.store(before + 1, Ordering::SeqCst);
+            // A store that fails leaves no older version behind.
+            *found = None;
             *found = store.version();
         }
         *found

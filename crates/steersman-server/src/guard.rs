@@ -1,7 +1,7 @@
 //! The guard around all routes: hosts, origins, times, sizes, headers, and the log of requests.
 
 use crate::Server;
-use crate::caller::length;
+use crate::caller::{length, named};
 use crate::held::Held;
 use crate::problem::{Code, Problem, Told};
 use crate::serve::HEAD;
@@ -67,7 +67,12 @@ async fn guarded(
 ) -> Response {
     let began = Instant::now();
     let id = server.numbers().next();
-    let held = Held::new(server.version().await);
+    // Nothing but tokens, and what they see, depends on the version.
+    let version = match named(request.headers()) {
+        Some(_) => AssertUnwindSafe(server.version()).catch_unwind().await,
+        None => Ok(None),
+    };
+    let held = Held::new(version.unwrap_or_default());
     request.extensions_mut().insert(held.clone());
     let method = request.method().clone();
     let origin = request.headers().get(header::ORIGIN).cloned();

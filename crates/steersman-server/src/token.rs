@@ -115,24 +115,28 @@ fn hash(key: &[u8; 32], secret: &str) -> blake3::Hash {
     blake3::keyed_hash(key, secret.as_bytes())
 }
 
-/// Gives requests numbers that no other process gives: a random text and a count.
+/// Gives requests their ids: each is another one, and none tells how many there were.
 #[derive(Debug)]
 pub(crate) struct Numbers {
-    of: String,
     given: AtomicU64,
+    times: u64,
+    turned: u64,
 }
 
 impl Numbers {
     pub(crate) fn new() -> Self {
+        let draw = || getrandom::u64().expect("the operating system gives random bytes");
         Self {
-            of: random::<10>(),
-            given: AtomicU64::new(0),
+            given: AtomicU64::new(draw()),
+            // Counts that differ give ids that differ, because the factor is odd.
+            times: draw() | 1,
+            turned: draw(),
         }
     }
 
     pub(crate) fn next(&self) -> String {
         let n = self.given.fetch_add(1, Ordering::Relaxed);
-        format!("{}{n:06x}", self.of)
+        format!("{:016x}", n.wrapping_mul(self.times) ^ self.turned)
     }
 }
 

@@ -46,9 +46,8 @@ export function Line({ text }) {
 
 function Block({ of }) {
   switch (of.block) {
-    case 'heading': {
-      return html`<p class=${`heading h${Math.min(of.level, 4)}`}><${Inline} of=${of.inline} /></p>`;
-    }
+    case 'heading':
+      return html`<p class=${of.level === 1 ? 'heading h1' : 'heading'}><${Inline} of=${of.inline} /></p>`;
     case 'code':
       return html`<pre class="text">${plain(of.text)}</pre>`;
     case 'quote':

@@ -51,7 +51,7 @@ const ACTS = {
 function Act({ how, name, session, close, done }) {
   const [verb, says, told] = ACTS[how];
   const [path, body] = how === 'join' ? [['join'], { branches: [name] }] : [['branches', name, how], {}];
-  return html`<${Confirm} title=${`${verb} ${plain(name)}?`} verb=${`${verb} ${plain(name)}`} tone=${how === 'cancel' ? 'bad' : 'primary'} path=${api.of(session, [...path])} body=${body} close=${close} done=${() => done(told)}><p>${says}</p><//>`;
+  return html`<${Confirm} title=${`${verb} ${plain(name)}?`} verb=${`${verb} ${plain(name)}`} tone=${how === 'cancel' ? 'bad' : 'primary'} path=${api.of(session, path)} body=${body} close=${close} done=${() => done(told)}><p>${says}</p><//>`;
 }
 
 function fate(branch) {

@@ -16,7 +16,8 @@ export function Effects({ session, branch, live, asked, query, to, reload, page 
   const doubts = asked.filter((one) => one.kind === 'doubt' && (!branch || one.branch === branch));
   const of = query.class ?? '';
   const { tool = '' } = query;
-  const shown = (all.data?.items ?? []).filter((one) => !tool || one.tool === tool).filter((one) => !of || (of === 'touched' ? touches(one) : one.class === of));
+  const those = (all.data?.items ?? []).filter((one) => !tool || one.tool === tool);
+  const shown = those.filter((one) => !of || (of === 'touched' ? touches(one) : one.class === of));
   const [few, more] = useFew(shown);
   return html`
     <div class="scroll">
@@ -27,16 +28,16 @@ export function Effects({ session, branch, live, asked, query, to, reload, page 
       <${Loaded} of=${all}>${(data) => {
         if (data.items.length === 0) return html`<${Empty} title="No call yet"><p>Calls of tools are here, and what became of each.</p><//>`;
         const names = new Map((page?.branches ?? []).map((one) => [one.id, one.label ?? one.id]));
-        const touched = data.items.filter(touches).length;
+        const touched = those.filter(touches).length;
         const sums = Object.entries(data.sums);
         return html`
           <div class="strip">
             <div class="chips" role="group" aria-label="Classes">
-              <a class="chip" href=${to('effects', { tool })} aria-current=${of ? undefined : 'true'}>all ${data.items.length}</a>
+              <a class="chip" href=${to('effects', { tool })} aria-current=${of ? undefined : 'true'}>all ${those.length}</a>
               ${touched > 0 && html`<a class="chip" href=${to('effects', { class: 'touched', tool })} aria-current=${of === 'touched' ? 'true' : undefined}>touched the world ${touched}</a>`}
-              ${CLASSES.map((one) => [one, data.items.filter((effect) => effect.class === one).length]).filter(([, n]) => n > 0).map(([one, n]) => html`<a class="chip" href=${to('effects', { class: one, tool })} aria-current=${of === one ? 'true' : undefined}>${one} ${n}</a>`)}
+              ${CLASSES.map((one) => [one, those.filter((effect) => effect.class === one).length]).filter(([, n]) => n > 0).map(([one, n]) => html`<a class="chip" href=${to('effects', { class: one, tool })} aria-current=${of === one ? 'true' : undefined}>${one} ${n}</a>`)}
             </div>
-            <label class="as">of <select value=${tool} onChange=${(event) => (location.hash = to('effects', { class: of, tool: event.target.value }))}><option value="">all tools</option>${[...new Set(data.items.map((one) => one.tool))].map((name) => html`<option>${name}</option>`)}</select></label>
+            <label class="as">of <select aria-label="Tool" value=${tool} onChange=${(event) => (location.hash = to('effects', { class: of, tool: event.target.value }))}><option value="">all tools</option>${[...new Set(data.items.map((one) => one.tool))].map((name) => html`<option>${name}</option>`)}</select></label>
             ${sums.length > 0
               ? html`<ul class="sums">${sums.map(([tool, sum]) => html`<li><b>${plain(tool)}</b> ${sum.intended} intended, ${sum.done} done, <span class=${sum.repeated > 0 ? 'badly' : ''}>${sum.repeated} repeated</span>${sum.intended - sum.done > 0 ? `, ${sum.intended - sum.done} not done` : ''}</li>`)}</ul>`
               : html`<p class="help">Nothing has touched the world.</p>`}

@@ -11,6 +11,7 @@ const STEPS = [1, 2, 3, 4, 6, 8, 12, 18, 26];
 const END = scale.OPEN + 8;
 /** What is deeper begins further right. */
 const indent = (depth) => ({ '--depth': Math.min(depth, 5) });
+const inWords = (lane, by) => [lane.label, lane.who, lane.note].filter(Boolean).join(by);
 const LEGEND = [
   ['u', 'message'],
   ['a', 'model'],
@@ -61,7 +62,7 @@ export function SessionMap({ session, branch, live, query, to, page }) {
           <span class="meta">${count(model.all.length, 'entry', 'entries')}, ${count(laid.lanes.length, 'lane')}${branch ? html`, <b>${plain(branch)}</b> in full colour` : ''}</span>
         </div>
         ${problem && html`<${Trouble} problem=${problem} again=${again} />`}
-        ${view === 'map' ? html`<${Lanes} ...${parts} size=${model.all.length} zoom=${zoom} setZoom=${setZoom} /><${Legend} timed=${timed} />` : html`<${Outline} ...${parts} />`}
+        ${view === 'map' ? html`<${Lanes} ...${parts} name="Map" size=${model.all.length} zoom=${zoom} setZoom=${setZoom} /><${Legend} timed=${timed} />` : html`<${Outline} ...${parts} />`}
       </div>
       ${entry && html`<${Beside} key=${at} session=${session} entry=${entry} branch=${on} model=${model} close=${close} go=${go} />`}
     </div>
@@ -87,7 +88,7 @@ function useMap(session, head) {
 }
 
 /** The lanes of a session, in a scale in which `size` entries fit. */
-function Lanes({ model, laid, branch, show, timed, at, size, zoom, setZoom }) {
+function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom }) {
   const box = useRef(null);
   const names = useRef(null);
   const canvas = useRef(null);
@@ -193,10 +194,10 @@ function Lanes({ model, laid, branch, show, timed, at, size, zoom, setZoom }) {
   };
   const now = cursor === null ? null : model.all[cursor];
   const words = now && scale.told(model, now);
-  const sentence = `Map of ${count(model.all.length, 'entry', 'entries')} in ${count(laid.lanes.length, 'lane')}: ${laid.lanes.map((lane) => [lane.label, lane.who, lane.note].filter(Boolean).join(' ')).join(', ')}`;
+  const sentence = `Map of ${count(model.all.length, 'entry', 'entries')} in ${count(laid.lanes.length, 'lane')}: ${laid.lanes.map((lane) => inWords(lane, ' ')).join(', ')}`;
   return html`
-    <div class="lanes" ref=${box} tabindex="0" role="application" aria-roledescription="map" aria-label="Map. Arrows move, Enter opens, plus and minus change the scale." onKeyDown=${pressed} onScroll=${look}>
-      <ul class="names" ref=${names} aria-hidden="true">${laid.lanes.map((lane) => html`<li class=${lane.first ? 'first' : ''} style=${indent(lane.depth)} title=${plain([lane.label, lane.who, lane.note].filter(Boolean).join(', '))}>${lane.first && model.branches.length > 1 && html`<b>${plain(lane.label)}</b>`}<span>${plain(lane.who)}</span>${lane.note && html`<em>${lane.note}</em>`}</li>`)}</ul>
+    <div class="lanes" ref=${box} tabindex="0" role="application" aria-roledescription="map" aria-label=${`${name}. Arrows move, Enter opens, plus and minus change the scale.`} onKeyDown=${pressed} onScroll=${look}>
+      <ul class="names" ref=${names} aria-hidden="true">${laid.lanes.map((lane) => html`<li class=${lane.first ? 'first' : ''} style=${indent(lane.depth)} title=${plain(inWords(lane, ', '))}>${lane.first && model.branches.length > 1 && html`<b>${plain(lane.label)}</b>`}<span>${plain(lane.who)}</span>${lane.note && html`<em>${lane.note}</em>`}</li>`)}</ul>
       <div class="sheet" style=${{ width: `${wide}px`, height: `${high}px` }}>
         <canvas ref=${canvas} role="img" aria-label=${sentence} style=${{ left: `${names.current?.offsetWidth ?? 0}px`, width: `${seen.width}px`, height: `${seen.height}px` }}
           onClick=${(event) => {
@@ -215,7 +216,7 @@ function Lanes({ model, laid, branch, show, timed, at, size, zoom, setZoom }) {
       <p class="told" role="status">${now
         ? html`<code>@${now.line}</code> <b>${plain(words.who || words.branch)}</b> ${words.what}${words.notes.length > 0 ? html` <em>${words.notes.join(', ')}</em>` : ''} <span class="meta">${plain(words.branch)}, ${clock(now.at)}</span>`
         : html`<span class="meta">Point at an entry, or use the arrows.</span>`}</p>
-      <div class="buttons zoom" role="group" aria-label="Scale"><button type="button" class="small" disabled=${nth === 0} aria-label="Smaller" onClick=${() => setZoom(nth - 1)}>−</button><button type="button" class="small" disabled=${nth === STEPS.length - 1} aria-label="Larger" onClick=${() => setZoom(nth + 1)}>+</button><button type="button" class="small" onClick=${() => setZoom(null)} disabled=${zoom === null}>Fit</button></div>
+      <div class="buttons zoom" role="group" aria-label=${`Scale of ${name}`}><button type="button" class="small" disabled=${nth === 0} aria-label="Smaller" onClick=${() => setZoom(nth - 1)}>−</button><button type="button" class="small" disabled=${nth === STEPS.length - 1} aria-label="Larger" onClick=${() => setZoom(nth + 1)}>+</button><button type="button" class="small" onClick=${() => setZoom(null)} disabled=${zoom === null}>Fit</button></div>
     </div>
   `;
 }
@@ -228,17 +229,25 @@ function Legend({ timed }) {
 export function Maps({ sides, at }) {
   const [zoom, setZoom] = useState(null);
   const maps = sides.map(({ session }) => useMap(session, 0));
+  // A box that another one moved does not move that one back.
+  const moved = useRef(new Set());
+  const laid = maps.map(({ model }) => useMemo(() => model && scale.lanes(model), [model]));
   const broken = maps.find((one) => one.problem);
   if (broken) return html`<${Trouble} ...${broken} />`;
   const models = maps.map((one) => one.model);
   if (models.includes(null)) return html`<${Bars} count=${2} />`;
   const size = Math.max(...models.map((one) => one.all.length));
-  const together = (event) => {
-    for (const one of event.currentTarget.querySelectorAll('.lanes')) one.scrollLeft = event.target.scrollLeft;
+  const together = ({ target, currentTarget }) => {
+    if (moved.current.delete(target)) return;
+    for (const one of currentTarget.querySelectorAll('.lanes')) {
+      const before = one.scrollLeft;
+      one.scrollLeft = target.scrollLeft;
+      if (one.scrollLeft !== before) moved.current.add(one);
+    }
   };
   return html`<div class="maps" onScrollCapture=${together}>${models.map((model, n) => {
     const { session, branch } = sides[n];
-    return html`<${Lanes} model=${model} laid=${scale.lanes(model)} branch=${branch} show=${(of) => (location.hash = link(['s', session, 'map'], { branch, at: model.all[of].line }))} at=${at[n]} size=${size} zoom=${zoom} setZoom=${setZoom} />`;
+    return html`<${Lanes} model=${model} name=${`Map ${'AB'[n]}`} laid=${laid[n]} branch=${branch} show=${(of) => (location.hash = link(['s', session, 'map'], { branch, at: model.all[of].line }))} at=${at[n]} size=${size} zoom=${zoom} setZoom=${setZoom} />`;
   })}</div><${Legend} />`;
 }
 

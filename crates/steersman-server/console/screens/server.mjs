@@ -183,8 +183,7 @@ function NewHook({ close }) {
   const [kinds, choose] = useState(new Set(HOOKS));
   const send = (event) => {
     event.preventDefault();
-    const some = HOOKS.filter((one) => kinds.has(one));
-    act.run(api.path(['webhooks']), { url: fields.url.trim(), kinds: some.length === HOOKS.length ? [] : some, where: fields.where.trim() || undefined });
+    act.run(api.path(['webhooks']), { url: fields.url.trim(), kinds: kinds.size === HOOKS.length ? [] : [...kinds], where: fields.where.trim() || undefined });
   };
   if (act.is === 'taken') return html`<${Secret} title="The secret of the webhook" name=${act.receipt.name} text=${act.receipt.secret} close=${close} />`;
   return html`

@@ -82,7 +82,7 @@ export function Session({ session, tab, of, query }) {
         ${row && html`<${Status} of=${row.status} note=${row.holds?.length ? `for ${row.holds[0].by.join(', ')}` : ''} />`}
         ${row && html`<${Chooser} row=${row} branch=${branch} to=${(name) => go(['s', session, ...(tab === 'story' ? [] : [tab])], { branch: name })} />`}
         <span class="grow"></span>
-        ${row && html`<button type="button" class="quiet sums-of" title="what it cost" onClick=${() => sum(true)}><dl class="facts-line"><div class="less"><dt>line</dt><dd>@${row.line}</dd></div><div class="less"><dd>${number(row.model_calls)}</dd><dt>model calls</dt></div><div><dd>${number(row.tokens)}</dd><dt>tokens</dt></div>${row.cost ? html`<div><dd>${money(row.cost)}</dd><dt>cost</dt></div>` : null}</dl></button>`}
+        ${row && html`<button type="button" class="quiet sums-of" title="what it cost" onClick=${() => sum(true)}><dl class="facts-line"><div class="less"><dd>${number(row.model_calls)}</dd><dt>model calls</dt></div><div><dd>${number(row.tokens)}</dd><dt>tokens</dt></div>${row.cost ? html`<div><dd>${money(row.cost)}</dd><dt>cost</dt></div>` : null}</dl></button>`}
         <${Live} of=${stream} />
         ${row?.status === 'failed' && me.allows.includes('operate') && html`<button type="button" class="primary" onClick=${() => retry(true)}>Retry…</button>`}
         ${me.allows.includes('write') && html`<button type="button" disabled=${!isOpen} onClick=${() => stop(true)}>Stop…</button>`}

@@ -60,7 +60,7 @@ export function Sessions({ query }) {
 
   const stream = useStream(api.path(['events', 'stream'], { where }), (data, kind) => {
     if (kind === 'session') {
-      set((old) => (old.where === where ? { ...old, items: merged([data.session ? data : data.row], old.items) } : old));
+      set((old) => (old.where === where ? { ...old, items: merged([data], old.items) } : old));
       open.reload();
     } else if (kind === 'left') {
       set((old) => ({ ...old, items: old.items.filter((row) => row.session !== data.session) }));
@@ -165,6 +165,6 @@ function waits(questions) {
 /** Puts rows in front of others; one that both have is that of the first. The newest are first. */
 function merged(first, second) {
   const rows = new Map();
-  for (const row of [...second, ...first]) if (row?.session) rows.set(row.session, row);
-  return [...rows.values()].sort((a, b) => (a.updated < b.updated ? 1 : a.updated > b.updated ? -1 : 0));
+  for (const row of [...second, ...first]) rows.set(row.session, row);
+  return [...rows.values()].sort((a, b) => b.updated.localeCompare(a.updated));
 }

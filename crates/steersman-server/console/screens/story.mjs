@@ -204,10 +204,9 @@ function Told({ row, find }) {
 
 /** Returns a text in which words that were looked for are marked. */
 function found(text, words) {
-  const at = words ? text.toLowerCase().indexOf(words.toLowerCase()) : -1;
-  if (at < 0) return plain(text);
-  const end = at + words.length;
-  return html`${plain(text.slice(0, at))}<mark>${plain(text.slice(at, end))}</mark>${found(text.slice(end), words)}`;
+  if (!words) return plain(text);
+  const parts = text.split(new RegExp(`(${words.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')})`, 'iu'));
+  return parts.map((part, n) => (n % 2 === 1 ? html`<mark>${plain(part)}</mark>` : plain(part)));
 }
 
 function Say({ session, branch, field, about, done }) {

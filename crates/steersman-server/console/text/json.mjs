@@ -5,7 +5,7 @@ export const MOST = 4000;
 
 /** Returns the pieces of a value, each `[kind, text]`: kinds are `key`, `text`, `number`, `word` and `mark`. */
 export function pieces(value) {
-  const found = JSON.stringify(value, null, 2).matchAll(/("(?:\\.|[^"\\])*")(?=(:)?)|[\w.+-]+|[^"\w-]+/g);
+  const found = JSON.stringify(value, null, 2).matchAll(/("(?:[^"\\]+|\\.)*")(?=(:)?)|[\w.+-]+|[^"\w-]+/g);
   return [...found].map(([text, string, colon]) => [string ? (colon ? 'key' : 'text') : /^[-\d]/.test(text) ? 'number' : /^\w/.test(text) ? 'word' : 'mark', text]);
 }
 

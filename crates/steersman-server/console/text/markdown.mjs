@@ -6,7 +6,7 @@ const ITEM = /^(\s*)([-*+]|\d+[.)])\s+(.*)$/;
 const OTHER = /^(#{1,6}\s|\s*(```|~~~)|\s*>|\s*([-*+]|\d+[.)])\s)/;
 
 export function blocks(text) {
-  const rows = text.split('\n');
+  const rows = text.split(/\r\n?|\n/);
   const out = [];
   let at = 0;
   // Takes the rows from here on that fit.
@@ -37,7 +37,7 @@ export function blocks(text) {
         if (mark) items.push({ depth: Math.min(3, Math.floor(space.length / 2)), mark, text: words });
         else items.at(-1).text += `\n${one.trim()}`;
       }
-      out.push({ block: 'list', items: items.map(({ depth, mark, text: of }) => ({ depth, mark, inline: inline(of) })) });
+      out.push({ block: 'list', items: items.map((item) => ({ ...item, inline: inline(item.text) })) });
     } else if (row.trim() === '') at += 1;
     else {
       at += 1;

@@ -1,4 +1,4 @@
-//! Acts over many sessions: those that a filter lets through.
+//! Acts over many sessions: those that a filter lets through, or that are named.
 
 use crate::act::replayed;
 use crate::ask::{Asked, Body};
@@ -204,7 +204,12 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
     let count = found.len();
     if count > MOST {
         let why = format!("{count} sessions are meant, and a request is for at most {MOST}");
-        return Err(Problem::new(Code::TooLarge, why).help("narrow the filter"));
+        let fewer = if many.sessions.is_some() {
+            "name fewer"
+        } else {
+            "narrow the filter"
+        };
+        return Err(Problem::new(Code::TooLarge, why).help(fewer));
     }
     let until = caller.deadline();
     // A session changes while the others are given the act, so no line of it is expected.
@@ -224,10 +229,7 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
                 None => Ok(()),
             };
             match may {
-                Err(problem) => One {
-                    why: Some(problem.sentence()),
-                    ..One::new(&id, Some(Became::Refused))
-                },
+                Err(problem) => One::without(&id, &problem),
                 Ok(()) if apply => given(caller, asked, &id, act, until).await,
                 Ok(()) => One::new(&id, None),
             }
@@ -270,6 +272,21 @@ impl One {
             is_replay: false,
         }
     }
+
+    /// Makes a session that was not given the act. One that refuses, or is not there, will do so again.
+    fn without(session: &str, problem: &Problem) -> Self {
+        let refuses = [Code::Refused, Code::Session, Code::Permission];
+        let is_refused = refuses.iter().any(|code| problem.code() == code.told().0);
+        let fate = if is_refused {
+            Became::Refused
+        } else {
+            Became::Failed
+        };
+        Self {
+            why: Some(problem.sentence()),
+            ..Self::new(session, Some(fate))
+        }
+    }
 }
 
 /// Gives an act to one of many sessions. An error is its fate, so that it does not hide the others.
@@ -284,17 +301,6 @@ async fn given(caller: &Caller, asked: &Asked, session: &str, act: Act, until: I
             is_replay: receipt.is_replay,
             ..One::new(session, Some(receipt.fate.into()))
         },
-        Err(problem) => {
-            let is_refused = problem.code() == Code::Refused.told().0;
-            let fate = if is_refused {
-                Became::Refused
-            } else {
-                Became::Failed
-            };
-            One {
-                why: Some(problem.sentence()),
-                ..One::new(session, Some(fate))
-            }
-        }
+        Err(problem) => One::without(session, &problem),
     }
 }
