@@ -90,7 +90,7 @@ mod with_server {
         Console, Limits, Metrics, NewToken, Options, Permission, Server, make_token, serve,
         serve_metrics,
     };
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpSocket};
     use tokio::signal::unix::{Signal, SignalKind, signal};
     use tokio::time::timeout;
 
@@ -142,7 +142,7 @@ mod with_server {
         let metrics = args.metrics.map(|address| (address, Metrics::new()));
         let tap = metrics.clone().map(|(_, metrics)| metrics as Arc<dyn Tap>);
         let place = Place::to_serve(global, &args.drive, &definitions, tap).await?;
-        let listener = bound(args.listen, "--listen").await?;
+        let listener = bound(args.listen, "--listen")?;
         let address = listener.local_addr()?;
         let token = first_token(&place, &definitions).await?;
         let number = definitions.len() as u64;
@@ -269,7 +269,7 @@ mod with_server {
         let Some((address, metrics)) = metrics else {
             return Ok(None);
         };
-        let listener = bound(address, "--metrics").await?;
+        let listener = bound(address, "--metrics")?;
         let (server, address) = (server.clone(), listener.local_addr()?);
         tokio::spawn(async move { serve_metrics(&server, metrics, listener).await });
         Ok(Some(address))
@@ -476,9 +476,23 @@ mod with_server {
         writeln!(open, "{text}")
     }
 
+    /// Number of connections that wait to be accepted. Of more that come at once, each would wait for a second.
+    const BACKLOG: u32 = 1024;
+
     /// Listens on an address that an option names.
-    async fn bound(address: SocketAddr, option: &str) -> Result<TcpListener, CommandError> {
-        TcpListener::bind(address).await.map_err(|error| {
+    fn bound(address: SocketAddr, option: &str) -> Result<TcpListener, CommandError> {
+        let listen = || {
+            let socket = if address.is_ipv4() {
+                TcpSocket::new_v4()?
+            } else {
+                TcpSocket::new_v6()?
+            };
+            // A server that is started again takes the address of the one before.
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            socket.listen(BACKLOG)
+        };
+        listen().map_err(|error: std::io::Error| {
             CommandError::usage(format!("`{address}`: {error}")).hint(format!(
                 "another address: {option} 127.0.0.1:0 takes a free port"
             ))
