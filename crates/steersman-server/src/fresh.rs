@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use steersman::Scope;
 use steersman::machine::stored::ids::Line;
-use steersman::runtime::store::{SessionId, Store, Token};
+use steersman::runtime::store::{SessionId, Token};
 
 /// Maximum number of tokens, and of sessions.
 const KEPT: usize = 10_000;
@@ -67,10 +67,10 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Returns the version of a store as of now or later, if the store tells it.
-    pub(crate) async fn now(&self, store: &dyn Store) -> Option<u64> {
+    /// Returns the version as of now or later, which `look` reads.
+    pub(crate) async fn now(&self, look: impl FnOnce() -> Option<u64>) -> Option<u64> {
         let before = self.begun.load(Ordering::SeqCst);
-        // What has come meanwhile gets here before anybody looks.
+        // Requests that have come meanwhile get here before anybody looks.
         tokio::task::yield_now().await;
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         // The number grows only while the lock is held, so a look that began since has ended.
@@ -78,7 +78,7 @@ impl Looks {
             self.begun.store(before + 1, Ordering::SeqCst);
             // A store that fails leaves no older version behind.
             *found = None;
-            *found = store.version();
+            *found = look();
         }
         *found
     }
@@ -101,5 +101,20 @@ impl Caller {
             }
             kept.heads.insert(key, head)
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::join_all;
+
+    #[tokio::test]
+    async fn requests_share_a_look_that_began_after_they_came() {
+        let (looks, looked) = (Looks::default(), AtomicU64::new(0));
+        let look = || Some(looked.fetch_add(1, Ordering::SeqCst));
+        let together = join_all((0..10).map(|_| looks.now(look))).await;
+        assert_eq!(together, [Some(0); 10]);
+        assert_eq!(looks.now(look).await, Some(1));
     }
 }

@@ -15,6 +15,7 @@ use futures::FutureExt as _;
 use serde_json::json;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Puts the guard around routes.
@@ -48,6 +49,31 @@ async fn nowhere(uri: Uri) -> Response {
     }
     let all = "GET /v1/openapi.json lists all";
     problem.help(all).into_response()
+}
+
+/// Gives requests their ids: each is another one, and none tells how many there were.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    given: AtomicU64,
+    times: u64,
+    turned: u64,
+}
+
+impl Numbers {
+    pub(crate) fn new() -> Self {
+        let draw = || getrandom::u64().expect("the operating system gives random bytes");
+        Self {
+            given: AtomicU64::new(draw()),
+            // Counts that differ give ids that differ, because the factor is odd.
+            times: draw() | 1,
+            turned: draw(),
+        }
+    }
+
+    pub(crate) fn next(&self) -> String {
+        let n = self.given.fetch_add(1, Ordering::Relaxed);
+        format!("{:016x}", n.wrapping_mul(self.times) ^ self.turned)
+    }
 }
 
 /// Returns the length of the path and the headers of a request, in bytes.

@@ -137,7 +137,7 @@ struct Inner {
     used: Arc<Used>,
     fresh: fresh::Fresh,
     looks: fresh::Looks,
-    numbers: token::Numbers,
+    numbers: guard::Numbers,
     codes: codes::Codes,
     mcp: routes::mcp::Connections,
     watch: watch::Watch,
@@ -177,7 +177,7 @@ impl Server {
             used: Arc::default(),
             fresh: fresh::Fresh::default(),
             looks: fresh::Looks::default(),
-            numbers: token::Numbers::new(),
+            numbers: guard::Numbers::new(),
             codes: codes::Codes::default(),
             mcp: routes::mcp::Connections::default(),
             watch: watch::Watch::default(),
@@ -268,10 +268,11 @@ impl Server {
 
     /// Returns the version of the store as of now or later, if the store tells it.
     async fn version(&self) -> Option<u64> {
-        self.0.looks.now(&**self.steersman().engine().store()).await
+        let store = self.steersman().engine().store();
+        self.0.looks.now(|| store.version()).await
     }
 
-    fn numbers(&self) -> &token::Numbers {
+    fn numbers(&self) -> &guard::Numbers {
         &self.0.numbers
     }
 

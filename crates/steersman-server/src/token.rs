@@ -2,7 +2,6 @@
 
 use crate::permission::Permission;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use steersman::Scope;
 use steersman::machine::stored::ids::{Name, Time};
 use steersman::runtime::store::{Store, StoreError, Token};
@@ -113,31 +112,6 @@ fn parts(text: &str) -> Option<(&str, &str)> {
 
 fn hash(key: &[u8; 32], secret: &str) -> blake3::Hash {
     blake3::keyed_hash(key, secret.as_bytes())
-}
-
-/// Gives requests their ids: each is another one, and none tells how many there were.
-#[derive(Debug)]
-pub(crate) struct Numbers {
-    given: AtomicU64,
-    times: u64,
-    turned: u64,
-}
-
-impl Numbers {
-    pub(crate) fn new() -> Self {
-        let draw = || getrandom::u64().expect("the operating system gives random bytes");
-        Self {
-            given: AtomicU64::new(draw()),
-            // Counts that differ give ids that differ, because the factor is odd.
-            times: draw() | 1,
-            turned: draw(),
-        }
-    }
-
-    pub(crate) fn next(&self) -> String {
-        let n = self.given.fetch_add(1, Ordering::Relaxed);
-        format!("{:016x}", n.wrapping_mul(self.times) ^ self.turned)
-    }
 }
 
 /// Returns a random text of the alphabet.

@@ -113,9 +113,7 @@ impl Tail {
             Some(Err(error)) => Err(error),
         }
     }
-}
 
-impl Tail {
     /// Returns the rows that came to the disk since the last call.
     pub(super) fn on_disk(&mut self) -> impl Iterator<Item = OnDisk> + '_ {
         self.untold.drain(..)

@@ -18,13 +18,13 @@ export function Artifacts({ session, branch, live, query, to }) {
       <div class="split open artifacts">
         <ul class="list" aria-label="Artifacts">${data.items.map((one) => html`
           <li><a href=${to('artifacts', { name: one.name, version: one.version })} aria-current=${one === chosen ? 'true' : undefined}><b>${plain(one.name)}</b><span>version ${one.version}, ${plain(one.media)}, ${bytes(one.len)}${one.rating ? `, rated ${one.rating}` : ''}</span></a></li>`)}</ul>
-        <${Shown} key=${`${chosen.name}/${chosen.version}`} session=${session} branch=${branch} of=${chosen} done=${all.reload} />
+        <${File} key=${`${chosen.name}/${chosen.version}`} session=${session} branch=${branch} of=${chosen} done=${all.reload} />
       </div>
     `;
   }}<//>`;
 }
 
-function Shown({ session, branch, of, done }) {
+function File({ session, branch, of, done }) {
   const { me } = useApp();
   const path = api.of(session, ['artifacts', of.name], { branch, version: of.version });
   const [text, set] = useState(null);

@@ -225,7 +225,8 @@ async fn give(caller: Caller, asked: Asked, Body(many): Body<Many>) -> Result<Re
         async move {
             let may = match config {
                 Some(config) => caller.may_configure_session(&id, config.keys()).await,
-                None if is_named => caller.session(&id).await.map(drop),
+                // An act finds out by itself whether its session is there.
+                None if is_named && !apply => caller.session(&id).await.map(drop),
                 None => Ok(()),
             };
             match may {
