@@ -13,6 +13,7 @@ use std::time::Duration;
 use steersman::machine::stored::commit::LedgerEntry;
 use steersman::machine::stored::ids::{Id, Line, Name};
 use steersman::machine::stored::interaction::{Interaction, Origin};
+use steersman::runtime::inbox::Message;
 use steersman::runtime::store::{Conversation, SessionId};
 use steersman::views::event::Teller;
 use steersman::views::log::{Became, became};
@@ -270,6 +271,27 @@ impl Caller {
                 return Err(self.late());
             }
         }
+    }
+
+    /// Waits until the messages that lie in the inbox of a session are taken or refused, except texts that wait for an answer to what is
+    /// asked. Before, a session stands as it did before somebody decided.
+    ///
+    /// # Errors
+    /// Of code `late` if one still lies there then.
+    pub(crate) async fn hears(&self, session: &str, until: Instant) -> Result<(), Problem> {
+        let (_, inbox) = self.steersman.engine().store().inbox(session).await?;
+        for lies in inbox {
+            // Its session reports a message that cannot be read, and goes on without it.
+            let Ok(message) = Message::decode(&lies) else {
+                continue;
+            };
+            let may_wait = message.wanted.is_text();
+            match self.later(session, &lies.id, may_wait, until).await {
+                Err(problem) if problem.code() != Code::Refused.told().0 => return Err(problem),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Returns the turn of a line of a session.

@@ -10,9 +10,11 @@ use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Engine;
 use steersman_runtime::feed::{Feed, FeedItem};
+use steersman_runtime::inbox::Message;
 use steersman_runtime::session::{Session as Driven, Settled};
 use steersman_runtime::store::{SessionId, SessionInfo, SessionQuery};
 use steersman_views::event::{Cursor, Event, EventKind, Teller};
+use steersman_views::log::became;
 use steersman_views::reader::{Reader as _, Stored};
 
 /// Interval at which a reader checks whether this process drives the session by now, in milliseconds.
@@ -239,10 +241,25 @@ impl Events {
             return Ok(());
         }
         let seen = self.engine.inspect(&self.id).await?;
-        if seen.info.head != head {
+        if seen.info.head != head || self.goes_on().await? {
             return Ok(());
         }
         self.tells_settled(Arc::new(seen.settled)).await
+    }
+
+    /// Returns true if somebody decided what the session asks: its next owner takes that, and the session settles after it.
+    async fn goes_on(&self) -> Result<bool, Error> {
+        let (_, inbox) = self.engine.store().inbox(&self.id).await?;
+        for lies in &inbox {
+            let message = Message::decode(lies);
+            // A store may return a message again that was taken.
+            if message.is_ok_and(|message| message.wanted.is_decision())
+                && became(&*self.reader, Line::NONE, &lies.id).await?.is_none()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns true if a settled state of this line was reported.

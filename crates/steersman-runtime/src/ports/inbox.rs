@@ -294,6 +294,14 @@ impl Wanted {
         )
     }
 
+    /// Returns true for the answer to something that is asked. It never waits for anything else: a session that has it goes on.
+    pub fn is_decision(&self) -> bool {
+        matches!(
+            self,
+            Self::Answer { .. } | Self::Approve { .. } | Self::Reject { .. } | Self::Resolve { .. }
+        )
+    }
+
     /// Returns true for an event.
     pub(crate) fn is_event(&self) -> bool {
         matches!(self, Self::Event { .. })

@@ -595,6 +595,37 @@ async fn a_session_outlives_the_server() {
 }
 
 #[tokio::test]
+async fn a_decision_that_nobody_took_so_far_is_not_asked_for_again() {
+    let store = Arc::new(MemoryStore::new());
+    let first = World::over(store.clone(), SCRIPT, Options::default()).await;
+    let all = first.all("").await;
+    let asks = Client::alone(&all, json!({}))
+        .call("desk", json!({ "message": "My kettle is broken." }))
+        .await;
+    let id = asks.session().to_owned();
+    first.server.stop();
+    first.steersman.stop().await;
+
+    let options = Options {
+        limits: Limits {
+            request: Duration::from_secs(3),
+            ..unlimited()
+        },
+        patience: Duration::from_millis(100),
+        ..Options::default()
+    };
+    let second = World::undriven(store, SCRIPT, options).await;
+    let all = second.with(all.token.clone());
+    approve(&all, &id).await;
+    let client = Client::alone(&all, json!({}));
+    let again = async || client.call("desk", json!({ "session": id })).await;
+    assert_eq!(again().await.turn()["turn"], "working");
+    let driving = second.server.clone();
+    tokio::spawn(async move { driving.drive(|_| {}).await });
+    assert_eq!(again().await.text(), "Paid.");
+}
+
+#[tokio::test]
 async fn a_client_over_a_pair_of_streams_needs_no_token() {
     let world = world(SCRIPT).await;
     let (near, far) = tokio::io::duplex(1 << 16);

@@ -9,7 +9,7 @@ use steersman::runtime::inbox::{Wanted, random_id};
 use steersman::runtime::session::Fate;
 use steersman::runtime::store::memory::MemoryStore;
 use steersman::{
-    By, Cursor, ErrorKind, EventKind, Events, Fork, Network, SessionQuery, Steersman, Turn,
+    Act, By, Cursor, ErrorKind, EventKind, Events, Fork, Network, SessionQuery, Steersman, Turn,
     tool_with,
 };
 
@@ -234,6 +234,23 @@ async fn a_reader_that_begins_when_the_owner_has_just_let_go_is_told_how_it_stan
     // Nobody tells this reader that the owner has gone: it was told before.
     let told = stored(&mut session.events(Cursor::START)).await;
     assert_eq!(told.last().unwrap()["event"], "settled", "{told:?}");
+}
+
+#[tokio::test]
+async fn a_decision_that_nobody_has_taken_is_not_asked_for_again() {
+    let steersman = Steersman::options().script_all(SCRIPT).in_memory();
+    let session = steersman.start(&network()).await.unwrap();
+    let _ = session.ask("My kettle is broken.").await.unwrap();
+    session.clone().stop().await;
+    let question = steersman.pending(session.id()).await.unwrap().remove(0);
+    let act = Act::approve(question.id(), By::user());
+    let receipt = steersman.deliver(session.id(), act).await.unwrap();
+    assert_eq!(receipt.fate, Fate::Lies);
+
+    let mut events = steersman.events(session.id(), Cursor::START);
+    let (told, turn) = tokio::join!(stored(&mut events), session.settled());
+    assert_eq!(turn.unwrap().answer().unwrap().text(), "Paid.");
+    assert_eq!(told.last().unwrap()["status"], "answered", "{told:?}");
 }
 
 #[tokio::test]

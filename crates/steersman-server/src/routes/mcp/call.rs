@@ -126,8 +126,13 @@ impl Calling<'_> {
         };
         let session = caller.of_definition(&self.network, session).await?;
         let Some(message) = &input.message else {
-            let line = caller.last(&session).await?;
-            return Ok((session, Some(Went::Taken(line))));
+            let until = Instant::now() + self.patience();
+            let went = match caller.hears(&session, until).await {
+                Ok(()) => Some(Went::Taken(caller.last(&session).await?)),
+                Err(problem) if problem.code() == Code::Late.told().0 => None,
+                Err(problem) => return Err(problem),
+            };
+            return Ok((session, went));
         };
         let id = self.message_id(&session).await?;
         if self.asked.key.is_some()
