@@ -338,7 +338,7 @@ impl<'a> Play<'a> {
             FeedItem::Withdrawn { effect, .. } => self.live.withdraws(effect),
             FeedItem::Delta { .. }
             | FeedItem::Progress { .. }
-            | FeedItem::Settled(_)
+            | FeedItem::Settled { .. }
             | FeedItem::Skipped(_)
             | FeedItem::Closed => {}
         }

@@ -206,7 +206,7 @@ impl Events {
                 }
                 () = clock.sleep(LOOK) => {
                     self.find_driver();
-                    self.settled().await?;
+                    self.settled(None).await?;
                 }
             }
         }
@@ -240,8 +240,11 @@ impl Events {
         if !found.any(|info| info.id == self.id && info.head == head && rests(info)) {
             return Ok(());
         }
+        if self.goes_on().await? {
+            return Ok(());
+        }
         let seen = self.engine.inspect(&self.id).await?;
-        if seen.info.head != head || self.goes_on().await? {
+        if seen.info.head != head {
             return Ok(());
         }
         self.tells_settled(Arc::new(seen.settled)).await
@@ -275,7 +278,8 @@ impl Events {
             return Ok(());
         }
         self.settled = Some(told.clone());
-        self.piece(FeedItem::Settled(told.1)).await
+        let (line, settled) = told;
+        self.piece(FeedItem::Settled { line, settled }).await
     }
 
     /// Delivers all lines on disk, then the settled state for a reader that attaches after the session has settled.
@@ -283,7 +287,7 @@ impl Events {
         let lines = self.feed.lines().await?;
         if lines.is_empty() {
             self.catches_up = false;
-            return self.settled().await;
+            return self.settled(None).await;
         }
         for line in lines {
             self.line(line).await?;
@@ -291,38 +295,39 @@ impl Events {
         Ok(())
     }
 
-    /// Adds an [`EventKind::Settled`] event if the session has settled.
-    async fn settled(&mut self) -> Result<(), Error> {
+    /// Adds an [`EventKind::Settled`] event if the session has settled. `heard` is a state that its owner told, with the last line before
+    /// it.
+    async fn settled(&mut self, heard: Option<(Line, Arc<Settled>)>) -> Result<(), Error> {
         if self.feed.cursor() < self.after {
             return Ok(());
         }
-        let Some(driven) = &self.driven else {
-            return self.settled_elsewhere().await;
-        };
-        let Some(settled) = driven.settled().now_or_never() else {
-            return Ok(());
+        let present = match &self.driven {
+            Some(driven) => match driven.settled().now_or_never() {
+                Some(settled) => settled.ok(),
+                None => return Ok(()),
+            },
+            None if heard.is_none() => return self.settled_elsewhere().await,
+            None => None,
         };
         // The state may be of lines that were not delivered yet. They come first, and the state is read again after them.
         let lines = self.feed.lines().await?;
-        self.catches_up = !lines.is_empty();
+        let is_behind = !lines.is_empty();
         for line in lines {
             self.line(line).await?;
         }
-        match settled {
+        self.catches_up = is_behind;
+        if present.is_none() && self.driven.take().is_some() {
             // This process no longer drives the session. It may have said so before this reader listened, so the reader goes on
             // through the store.
-            Err(_) => {
-                self.driven = None;
-                self.feed = self.engine.feed(&self.id, self.feed.cursor());
-                self.catches_up = false;
-                self.settled_elsewhere().await?;
-            }
-            Ok(settled) if !self.catches_up => {
-                self.tells_settled(settled).await?;
-            }
-            Ok(_) => {}
+            self.feed = self.engine.feed(&self.id, self.feed.cursor());
         }
-        Ok(())
+        // What an owner told that has gone holds as long as there is no other line.
+        let heard = heard.filter(|(line, _)| *line == self.feed.cursor());
+        match present.or(heard.map(|(_, settled)| settled)) {
+            _ if is_behind => Ok(()),
+            Some(settled) => self.tells_settled(settled).await,
+            None => self.settled_elsewhere().await,
+        }
     }
 
     /// Adds the event of an item that is not in the log.
@@ -345,8 +350,7 @@ impl Events {
     async fn item(&mut self, item: FeedItem) -> Result<(), Error> {
         match item {
             FeedItem::Line(line) => self.line(line).await,
-            // The item may describe an earlier state, so the present one is read and reported.
-            FeedItem::Settled(_) => self.settled().await,
+            FeedItem::Settled { line, settled } => self.settled(Some((line, settled))).await,
             // Lines still arrive through the store, whichever process drives the session next. It may have settled before this one let go.
             FeedItem::Closed => {
                 self.driven = None;

@@ -16,8 +16,12 @@ pub(crate) enum Stood {
     Line { line: Line, running: bool },
     /// Effects are running, or will be tried again soon.
     Outside(Outside),
-    /// It continues only after an input from outside, or at a time.
-    Settled(Arc<Settled>, Outside),
+    /// It continues only after an input from outside, or at a time. `line` is the last one on disk.
+    Settled {
+        line: Line,
+        settled: Arc<Settled>,
+        outside: Outside,
+    },
 }
 
 impl Job<'_, '_> {
@@ -42,7 +46,11 @@ impl Job<'_, '_> {
             return (!leaves).then_some(Stood::Outside(outside));
         }
         self.rests();
-        Some(Stood::Settled(Arc::new(self.settled()), outside))
+        Some(Stood::Settled {
+            line: self.seen.durable,
+            settled: Arc::new(self.settled()),
+            outside,
+        })
     }
 
     /// Returns true if the driver has nothing to do and everything is on disk; effects may run.

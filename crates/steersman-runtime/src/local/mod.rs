@@ -661,7 +661,11 @@ impl Local {
                 });
                 desk.still.notify_waiters();
             }
-            Stood::Settled(settled, outside) => {
+            Stood::Settled {
+                line,
+                settled,
+                outside,
+            } => {
                 let changed = desk.standing.send_if_modified(|standing| match standing {
                     Standing::Busy | Standing::Outside(_) | Standing::Stands { .. } => {
                         *standing = Standing::Settled(settled.clone(), outside);
@@ -674,7 +678,7 @@ impl Local {
                     Standing::Gone(_) => false,
                 });
                 if changed {
-                    desk.live.show(FeedItem::Settled(settled));
+                    desk.live.show(FeedItem::Settled { line, settled });
                 } else {
                     desk.still.notify_waiters();
                 }

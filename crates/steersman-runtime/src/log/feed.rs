@@ -65,8 +65,13 @@ pub enum FeedItem {
         /// The branch of the call.
         branch: Id,
     },
-    /// The session has settled, in this state.
-    Settled(Arc<Settled>),
+    /// The session has settled.
+    Settled {
+        /// The last line before that.
+        line: Line,
+        /// The state in which it settled.
+        settled: Arc<Settled>,
+    },
     /// The reader was too slow, and this many notices were dropped. The lines are complete all the same.
     Skipped(u64),
     /// The owner in this process released the session. Further lines follow if another process drives it.
@@ -80,7 +85,7 @@ impl FeedItem {
             Self::Delta { effect, .. }
             | Self::Progress { effect, .. }
             | Self::Withdrawn { effect, .. } => Some(*effect),
-            Self::Line(_) | Self::Settled(_) | Self::Skipped(_) | Self::Closed => None,
+            Self::Line(_) | Self::Settled { .. } | Self::Skipped(_) | Self::Closed => None,
         }
     }
 }

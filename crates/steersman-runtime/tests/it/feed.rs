@@ -44,7 +44,7 @@ async fn followers_see_pieces_then_the_line_then_that_it_settled() {
                 assert_eq!(attempt, 1);
                 text.push_str(&piece);
             }
-            FeedItem::Settled(settled) => {
+            FeedItem::Settled { settled, .. } => {
                 assert_eq!(settled.word(), "answered");
                 break;
             }
@@ -65,7 +65,7 @@ async fn a_follower_that_is_late_hears_that_it_settled_before_its_owner_let_go()
     while seen.last() != Some(&"closed") {
         match feed.next().await.unwrap() {
             FeedItem::Line(_) => seen.push("line"),
-            FeedItem::Settled(_) => seen.push("settled"),
+            FeedItem::Settled { .. } => seen.push("settled"),
             FeedItem::Closed => seen.push("closed"),
             FeedItem::Delta { .. } => {}
             other => panic!("{other:?}"),
@@ -175,7 +175,7 @@ async fn a_piece_comes_after_the_line_of_its_effect_however_slow_the_disk_is() {
                     text.push_str(&piece);
                 }
             }
-            FeedItem::Settled(_) => break,
+            FeedItem::Settled { .. } => break,
             other => panic!("{other:?}"),
         }
     }

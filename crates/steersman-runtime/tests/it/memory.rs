@@ -116,7 +116,7 @@ async fn what_the_engine_asks_for_itself_is_shown_to_nobody() {
                 delta: Delta::Text(text),
                 ..
             } => heard.push_str(&text),
-            FeedItem::Settled(_) => break,
+            FeedItem::Settled { .. } => break,
             _ => {}
         }
     }

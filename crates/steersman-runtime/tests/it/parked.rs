@@ -93,7 +93,7 @@ async fn who_waits_for_a_person_is_parked_and_goes_on_as_if_nothing_had_been() {
     while told.len() < lines.len() || stood.len() < 3 {
         match feed.next().await.unwrap() {
             FeedItem::Line(line) => told.push(line.n),
-            FeedItem::Settled(settled) => stood.push(settled.word()),
+            FeedItem::Settled { settled, .. } => stood.push(settled.word()),
             FeedItem::Delta { .. } => {}
             other => panic!("{other:?}"),
         }

@@ -96,7 +96,7 @@ impl Teller {
         let known = self.reader.known();
         let (whose, kind) = match item {
             FeedItem::Line(_) | FeedItem::Closed => return Ok(None),
-            FeedItem::Delta { .. } | FeedItem::Progress { .. } | FeedItem::Settled(_)
+            FeedItem::Delta { .. } | FeedItem::Progress { .. } | FeedItem::Settled { .. }
                 if self.reader.is_masked() && known.is_none() =>
             {
                 return Ok(None);
@@ -165,7 +165,7 @@ impl Teller {
                 let kind = EventKind::Withdrawn { effect, attempt };
                 (Some((branch, self.who(agent).await?)), kind)
             }
-            FeedItem::Settled(settled) => {
+            FeedItem::Settled { settled, .. } => {
                 let turn = Turn::from(&*settled);
                 let turn = match &known {
                     Some(known) => turn.masked(known),
