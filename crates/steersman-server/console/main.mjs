@@ -30,16 +30,14 @@ function useRoute() {
 }
 
 function useTheme() {
-  const dark = matchMedia('(prefers-color-scheme: dark)');
+  const system = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
   const [theme, set] = useState(localStorage.getItem(THEME));
-  const [, again] = useState(null);
-  useEffect(() => dark.addEventListener('change', again), []);
-  if (theme) {
-    // At once: what is painted below reads the colours.
+  useEffect(() => {
+    if (!theme) return;
     document.documentElement.dataset.theme = theme;
     localStorage.setItem(THEME, theme);
-  }
-  return [theme ?? (dark.matches ? 'dark' : 'light'), set];
+  }, [theme]);
+  return [theme ?? system, set];
 }
 
 const SCREENS = { sessions: Sessions, inbox: Inbox, diff: Diff, memories: Memories, server: Server, definitions: Definitions };
@@ -99,7 +97,7 @@ function Shell({ me }) {
   }, [toast]);
 
   const told = useCallback((text) => setToast(text), []);
-  const app = useMemo(() => ({ me, open, told, go, theme }), [me, open.data, told, theme]);
+  const app = useMemo(() => ({ me, open, told, go }), [me, open.data, told]);
   return html`
     <${App.Provider} value=${app}>
       <a class="skip" href="#content" onClick=${(event) => {

@@ -134,7 +134,7 @@ const SCROLLS: &str = "new Promise((done) => {
 
 /// The milliseconds of each painting of all entries of a map.
 const PAINTS: &str = "(async () => {
-    const [scale, { paint }] = [await import('/console/map/scale.mjs'), await import('/console/map/paint.mjs')];
+    const [scale, { colours, paint }] = [await import('/console/map/scale.mjs'), await import('/console/map/paint.mjs')];
     const model = scale.joined(null, MAP);
     const laid = scale.lanes(model, null);
     const step = 1200 / model.all.length;
@@ -143,11 +143,11 @@ const PAINTS: &str = "(async () => {
     const canvas = document.createElement('canvas');
     document.body.append(canvas);
     const view = { left: 0, top: 0, width: 1200, height: Math.max(300, laid.lanes.length * scale.LANE) };
-    canvas.style.cssText = `display: block; width: ${view.width}px; height: ${view.height}px`;
+    const tones = colours(canvas);
     const times = [];
     for (let n = 0; n < 40; n += 1) {
       const from = performance.now();
-      paint(canvas, { ...drawn, at: n, only: -1 }, view);
+      paint(canvas, { ...drawn, at: n, only: null, colours: tones }, view);
       canvas.getContext('2d').getImageData(0, 0, 1, 1);
       times.push(performance.now() - from);
     }

@@ -6,7 +6,7 @@ import { BAR, LANE, atPixel } from './scale.mjs';
 const TONES = { u: 'live', a: 'answer', c: 'call', r: 'result', q: 'accent', other: 'edge', line: 'line', link: 'edge', bad: 'bad', doubt: 'doubt', sign: 'panel', text: 'text' };
 
 /** Returns the colours of the theme as a canvas takes them: it knows no `light-dark`. */
-function colours(canvas) {
+export function colours(canvas) {
   const found = {};
   for (const [tone, name] of Object.entries(TONES)) {
     canvas.style.color = `var(--${name})`;
@@ -15,19 +15,17 @@ function colours(canvas) {
   return found;
 }
 
-/** Paints the part in sight, which begins at `left` and `top`, in the size of the canvas. */
-export function paint(canvas, { bars, spans, lines, x, laid, step, at, only }, { left, top, width, height }) {
-  canvas.width = Math.round(canvas.clientWidth * devicePixelRatio);
-  canvas.height = Math.round(canvas.clientHeight * devicePixelRatio);
-  const tones = colours(canvas);
+/** Paints the part in sight, which begins at `left` and `top`. */
+export function paint(canvas, { bars, spans, lines, x, laid, step, at, only, colours }, { left, top, width, height }) {
+  const ratio = devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
   const pen = canvas.getContext('2d');
-  pen.scale(canvas.width / width, canvas.height / height);
-  // However small the whole is, an entry has a pixel.
-  const least = width / canvas.clientWidth;
+  pen.scale(ratio, ratio);
   pen.translate(-left, -top);
-  const isPale = (lane) => only >= 0 && laid.lanes[lane].branch !== only;
+  const isPale = (lane) => only !== null && laid.lanes[lane].branch !== only;
   const middle = (lane) => lane * LANE + LANE / 2;
-  pen.fillStyle = tones.line;
+  pen.fillStyle = colours.line;
   laid.lanes.forEach((lane, l) => {
     if (lane.first && l > 0) pen.fillRect(left, l * LANE, width, 1);
     pen.fillRect(left, middle(l), width, 1);
@@ -36,11 +34,11 @@ export function paint(canvas, { bars, spans, lines, x, laid, step, at, only }, {
     if (span.to < left || span.x > left + width) continue;
     const from = Math.max(span.x, left - 20);
     pen.globalAlpha = isPale(span.lane) ? 0.3 : 1;
-    hatch(pen, [from, middle(span.lane) - BAR / 2 + 2, Math.min(span.to, left + width + 20) - from, BAR - 4], tones.q);
+    hatch(pen, [from, middle(span.lane) - BAR / 2 + 2, Math.min(span.to, left + width + 20) - from, BAR - 4], colours.q);
   }
   pen.globalAlpha = 1;
   pen.lineWidth = 1.25;
-  pen.strokeStyle = tones.link;
+  pen.strokeStyle = colours.link;
   for (const { from, to, how } of lines) {
     const [a, b] = [x[from] + step / 2, x[to] + step / 2];
     if (Math.max(a, b) < left || Math.min(a, b) > left + width) continue;
@@ -62,36 +60,35 @@ export function paint(canvas, { bars, spans, lines, x, laid, step, at, only }, {
       const bar = bars[n];
       if (Boolean(bar.sign) === noted) {
         pen.globalAlpha = bar.pale || isPale(bar.lane) ? 0.3 : 1;
-        one(pen, bar, tones, least);
+        one(pen, bar, colours);
       }
     }
   }
   pen.globalAlpha = 1;
-  if (bars[at]) {
-    pen.strokeStyle = tones.text;
+  if (at !== null && bars[at]) {
+    pen.strokeStyle = colours.text;
     pen.lineWidth = 2;
     pen.strokeRect(bars[at].x - 2, bars[at].lane * LANE + 2, bars[at].w + 4, LANE - 4);
   }
 }
 
-function one(pen, { x, y, w: own, h, tone, sign, border, dots }, tones, least) {
-  const w = Math.max(own, least);
-  pen.fillStyle = tones[tone];
+function one(pen, { x, y, w, h, tone, sign, border, dots }, colours) {
+  pen.fillStyle = colours[tone];
   if (dots && w > 3) {
     // A frame with dots: it did not happen.
-    pen.strokeStyle = tones[tone];
+    pen.strokeStyle = colours[tone];
     pen.lineWidth = 1;
     pen.setLineDash([2, 1.5]);
     pen.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1);
     pen.setLineDash([]);
   } else pen.fillRect(x, y, w, h);
   if (border && w > 4) {
-    pen.strokeStyle = tones.bad;
+    pen.strokeStyle = colours.bad;
     pen.lineWidth = 2;
     pen.strokeRect(x + 1, y + 1, w - 2, h - 2);
   }
   if (sign && w >= 9) {
-    pen.fillStyle = dots ? tones[tone] : tones.sign;
+    pen.fillStyle = dots ? colours[tone] : colours.sign;
     pen.fillText(sign, x + w / 2, y + h / 2 + 0.5);
   }
 }

@@ -1,7 +1,7 @@
 // A session over its lines: a lane for each branch and agent, from the first entry to the last, and the same as an outline.
 
 import { api, Bars, clock, count, Empty, focusOn, html, link, Loaded, plain, Trouble, turned, useApi, useApp, useEffect, useKeys, useLayoutEffect, useMemo, useRef, useState } from '../kit.mjs';
-import { paint } from '../map/paint.mjs';
+import { colours, paint } from '../map/paint.mjs';
 import * as scale from '../map/scale.mjs';
 import { Pane } from '../parts/pane.mjs';
 import { Rows } from '../rows.mjs';
@@ -89,13 +89,13 @@ function useMap(session, head) {
 
 /** The lanes of a session, in a scale in which `size` entries fit. */
 function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom }) {
-  const { theme } = useApp();
   const box = useRef(null);
   const names = useRef(null);
   const canvas = useRef(null);
-  const whole = useRef(null);
   const [view, setView] = useState({ left: 0, top: 0, width: 0, height: 0 });
   const [cursor, move] = useState(at === null ? null : scale.atLine(model.all, at));
+  const tones = useRef(null);
+  const [turn, repaint] = useState(0);
   const fit = Math.max(1, STEPS.findLastIndex((step) => step * size + END <= view.width));
   // What fits fills the width; what does not is scrolled.
   const nth = zoom ?? Math.max(2, fit);
@@ -109,7 +109,7 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
   const only = branch ? model.branches.findIndex((one) => scale.named(one) === branch || one.id === branch) : -1;
   const wide = Math.ceil(drawn.x[model.all.length]) + END;
   const high = laid.lanes.length * scale.LANE;
-  const seen = { ...view, height: Math.min(high, view.height) };
+  const seen = { left: view.left, top: view.top, width: Math.max(0, view.width), height: Math.max(0, Math.min(high, view.height)) };
 
   // The entry in the middle stays there when the scale changes.
   const middle = useRef(0);
@@ -127,6 +127,14 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
     look();
     const watch = new ResizeObserver(look);
     watch.observe(box.current);
+    const turned = () => {
+      tones.current = null;
+      repaint((n) => n + 1);
+    };
+    const themes = new MutationObserver(turned);
+    themes.observe(document.documentElement, { attributes: true });
+    const dark = matchMedia('(prefers-color-scheme: dark)');
+    dark.addEventListener('change', turned);
     // A wheel with Ctrl, which a pinch on a touchpad is, too, changes the scale.
     const wheel = (event) => {
       if (!event.ctrlKey) return;
@@ -134,16 +142,17 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
       setZoom((old) => Math.max(0, Math.min(STEPS.length - 1, (old ?? 5) - Math.sign(event.deltaY))));
     };
     box.current.addEventListener('wheel', wheel, { passive: false });
-    return () => watch.disconnect();
+    return () => {
+      watch.disconnect();
+      themes.disconnect();
+      dark.removeEventListener('change', turned);
+    };
   }, []);
   useLayoutEffect(() => {
     if (seen.width <= 0 || seen.height <= 0) return;
-    paint(canvas.current, { ...drawn, at: cursor, only }, seen);
-  }, [drawn, view, cursor, only, theme]);
-  const isCut = wide > view.width && view.width > 0;
-  useLayoutEffect(() => {
-    if (isCut) paint(whole.current, { ...drawn, only }, { left: 0, top: 0, width: wide, height: high });
-  }, [drawn, isCut, view.width, only, theme]);
+    tones.current ??= colours(canvas.current);
+    paint(canvas.current, { ...drawn, at: cursor, only: only < 0 ? null : only, colours: tones.current }, seen);
+  }, [drawn, view, cursor, only, turn]);
   useEffect(() => {
     if (at !== null) go(scale.atLine(model.all, at));
   }, [at]);
@@ -183,9 +192,6 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
     const n = scale.atPixel(drawn.x, event.clientX - area.left + view.left);
     return [0, -1, 1, -2, 2].map((by) => n + by).find((one) => laid.of[one] === lane && Math.abs(one - n) * step < 12) ?? null;
   };
-  const moved = ({ buttons, offsetX, target }) => {
-    if (buttons) box.current.scrollLeft = (offsetX / target.clientWidth) * wide - view.width / 2;
-  };
   const now = cursor === null ? null : model.all[cursor];
   const words = now && scale.told(model, now);
   const sentence = `Map of ${count(model.all.length, 'entry', 'entries')} in ${count(laid.lanes.length, 'lane')}: ${laid.lanes.map((lane) => inWords(lane, ' ')).join(', ')}`;
@@ -206,7 +212,6 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
           }}></canvas>
       </div>
     </div>
-    ${isCut && html`<div class="whole" aria-hidden="true" onPointerDown=${moved} onPointerMove=${moved}><canvas ref=${whole}></canvas><i style=${{ left: `${(view.left / wide) * 100}%`, width: `${(view.width / wide) * 100}%` }}></i></div>`}
     <div class="under">
       <p class="told" role="status">${now
         ? html`<code>@${now.line}</code> <b>${plain(words.who || words.branch)}</b> ${words.what}${words.notes.length > 0 ? html` <em>${words.notes.join(', ')}</em>` : ''} <span class="meta">${plain(words.branch)}, ${clock(now.at)}</span>`
@@ -217,7 +222,7 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
 }
 
 function Legend({ timed }) {
-  return html`<ul class="legend signs" aria-label="Signs">${LEGEND.map(([is, word, sign]) => html`<li><i class=${is}>${sign}</i>${word}</li>`)}${timed && html`<li>Gaps over 20 s are cut.</li>`}</ul>`;
+  return html`<ul class="legend signs" aria-label="Signs">${LEGEND.map(([is, word, sign]) => html`<li><i class=${is}>${sign}</i>${word}</li>`)}${timed && html`<li>A gap of more than 20 s is cut.</li>`}</ul>`;
 }
 
 /** Two sessions, or branches, one above the other: what they have in common is in the same place. `at`: the line of each where they go apart. */
