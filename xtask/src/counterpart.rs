@@ -47,7 +47,7 @@ enum Tests {
     Itself(&'static [&'static str]),
 }
 
-const ALL: [Counterpart; 21] = [
+const ALL: [Counterpart; 22] = [
     Counterpart {
         name: "cargo-deny",
         kind: Kind::Program {
@@ -193,6 +193,15 @@ const ALL: [Counterpart; 21] = [
         },
         tests: Tests::Ignored("chromium::"),
         budget: Duration::from_mins(5),
+    },
+    Counterpart {
+        name: "console-marks",
+        kind: Kind::Folder {
+            script: "scripts/chromium.sh",
+            variable: "STEERSMAN_CHROMIUM",
+        },
+        tests: Tests::Ignored("console_marks::alone::"),
+        budget: Duration::from_mins(3),
     },
     Counterpart {
         name: "firefox",

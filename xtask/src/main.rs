@@ -27,7 +27,7 @@ use std::time::Duration;
 const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | console | long [NAME]... | long fuzz [TARGET] [MINUTES] | long soak [MINUTES] | long dist [OPTION]... | mutants [NAME]... | tidy | api | clients | house [CRATE] | counts [--write] | bench [OPTION]... | dist [OPTION]...";
 
 /// The counterparts with which the console is tested: browsers, and a compiler that checks that its modules fit together.
-const CONSOLE: [&str; 3] = ["chromium", "firefox", "typescript-client"];
+const CONSOLE: [&str; 4] = ["chromium", "console-marks", "firefox", "typescript-client"];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

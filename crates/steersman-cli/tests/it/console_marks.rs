@@ -632,7 +632,8 @@ impl Bench {
     }
 }
 
-mod chromium {
+/// Other programs take frames from one page and none from the other, so this has the computer for itself.
+mod alone {
     use super::*;
 
     #[test]
