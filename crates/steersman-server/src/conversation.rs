@@ -236,36 +236,31 @@ impl Caller {
             let receipt = self.send(session, act, (&id, asked), patience).await?;
             taken = match receipt.line {
                 Some(line) => Line(line),
-                None => {
-                    if let Some(line) = self.later(session, &id, may_wait, until).await? {
-                        line
-                    } else {
-                        let why = receipt.why;
-                        let why = why.unwrap_or_else(|| "what is asked comes first".to_owned());
-                        return Ok(Went::Waits(why));
-                    }
-                }
+                None => match self.later(session, &id, may_wait, until).await? {
+                    Went::Taken(line) => line,
+                    Went::Waits(why) => return Ok(Went::Waits(receipt.why.unwrap_or(why))),
+                },
             };
         }
         Ok(Went::Taken(taken))
     }
 
-    /// Waits until a message is taken. `None` if it may wait and the session asks something first.
+    /// Waits until a message is taken. A text (`is_text`) waits if the session has settled and takes something else first.
     pub(crate) async fn later(
         &self,
         session: &str,
         message: &str,
-        may_wait: bool,
+        is_text: bool,
         until: Instant,
-    ) -> Result<Option<Line>, Problem> {
+    ) -> Result<Went, Problem> {
         loop {
             let soon = until.min(Instant::now() + LOOK);
             let line = self.decided(session, Line::NONE, message, soon).await?;
-            if line.is_some() {
-                return Ok(line);
+            if let Some(line) = line {
+                return Ok(Went::Taken(line));
             }
-            if may_wait && !self.open(session).await?.is_empty() {
-                return Ok(None);
+            if is_text && let Some(why) = self.leaves_texts(session).await? {
+                return Ok(Went::Waits(why.to_owned()));
             }
             if Instant::now() >= until || self.server.is_stopping() {
                 return Err(self.late());
@@ -273,20 +268,31 @@ impl Caller {
         }
     }
 
-    /// Waits until the messages that lie in the inbox of a session are taken or refused, except texts that wait for an answer to what is
-    /// asked. Before, a session stands as it did before somebody decided.
+    /// Returns why a session that has settled leaves texts in its inbox. `None` if it takes them.
+    async fn leaves_texts(&self, session: &str) -> Result<Option<&'static str>, Problem> {
+        let info = self.steersman.info(session).await?;
+        if &*info.state.status == "paused" {
+            return Ok(Some("the session is paused"));
+        }
+        let asks = !self.open(session).await?.is_empty();
+        Ok(asks.then_some("what is asked comes first"))
+    }
+
+    /// Waits until the messages that lie in the inbox of a session are taken or refused, except those that lie there for long: an event
+    /// that nothing waits for, and a text behind something else. Before, a session stands as it did before somebody decided or spoke.
     ///
     /// # Errors
     /// Of code `late` if one still lies there then.
     pub(crate) async fn hears(&self, session: &str, until: Instant) -> Result<(), Problem> {
-        let (_, inbox) = self.steersman.engine().store().inbox(session).await?;
-        for lies in inbox {
+        for lies in self.steersman.engine().inspect(session).await?.inbox {
             // Its session reports a message that cannot be read, and goes on without it.
-            let Ok(message) = Message::decode(&lies) else {
+            let Ok(Message { wanted, .. }) = Message::decode(&lies) else {
                 continue;
             };
-            let may_wait = message.wanted.is_text();
-            match self.later(session, &lies.id, may_wait, until).await {
+            if wanted.is_event() {
+                continue;
+            }
+            match self.later(session, &lies.id, wanted.is_text(), until).await {
                 Err(problem) if problem.code() != Code::Refused.told().0 => return Err(problem),
                 Ok(_) | Err(_) => {}
             }
@@ -361,7 +367,7 @@ impl Caller {
                 break seen;
             }
         };
-        if matches!(&*seen.info.state.status, "" | "running") {
+        if matches!(&*seen.info.state.status, "" | "running") || seen.is_decided() {
             return Ok(from);
         }
         let settled = Settled::from(&seen.settled);

@@ -1,20 +1,16 @@
 //! Following a session: its history as typed events, from any position on, without a gap or a repetition.
 
 use crate::Error;
-use futures::FutureExt as _;
 use futures::stream::{BoxStream, StreamExt as _};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Engine;
-use steersman_runtime::feed::{Feed, FeedItem};
-use steersman_runtime::inbox::Message;
-use steersman_runtime::session::{Session as Driven, Settled};
+use steersman_runtime::feed::{Feed, FeedItem, Owner};
+use steersman_runtime::session::Settled;
 use steersman_runtime::store::{SessionId, SessionInfo, SessionQuery};
 use steersman_views::event::{Cursor, Event, EventKind, Teller};
-use steersman_views::log::became;
 use steersman_views::reader::{Reader as _, Stored};
 
 /// Interval at which a reader checks whether this process drives the session by now, in milliseconds.
@@ -54,14 +50,15 @@ pub struct Events {
     reader: Arc<Stored>,
     teller: Teller,
     cursor: Cursor,
-    /// Events that were read and not delivered yet.
+    /// What the feed gave and is not told yet. Each item stays until all of its events are ready, so that a wait that is cancelled loses
+    /// none.
+    heard: VecDeque<FeedItem>,
+    /// Events that were told and not delivered yet.
     ready: VecDeque<Event>,
     /// Events up to this position were delivered before.
     from: Cursor,
     engine: Engine,
     id: SessionId,
-    /// The runtime's handle, if this process drives the session.
-    driven: Option<Driven>,
     /// True while older lines must still be read. Then the settled state is reported.
     catches_up: bool,
     /// True if the events end when the session has settled.
@@ -70,6 +67,8 @@ pub struct Events {
     after: Line,
     /// The settled state that was reported last, and its line.
     settled: Option<(Line, Arc<Settled>)>,
+    /// The last line of the log, if a decision of what it asks lay in the inbox then: another line follows.
+    decided: Option<Line>,
     ended: bool,
 }
 
@@ -82,31 +81,23 @@ impl fmt::Debug for Events {
 }
 
 impl Events {
-    pub(crate) fn new(
-        engine: Engine,
-        id: SessionId,
-        cursor: Cursor,
-        driven: Option<Driven>,
-    ) -> Self {
-        let from = cursor.resume();
+    pub(crate) fn new(engine: Engine, id: SessionId, cursor: Cursor) -> Self {
         let reader = Arc::new(Stored::plain(&engine, &id));
         Self {
-            feed: match &driven {
-                Some(driven) => driven.feed(from),
-                None => engine.feed(&id, from),
-            },
+            feed: engine.feed(&id, cursor.resume()),
             teller: Teller::new(reader.clone()),
             reader,
             engine,
             id,
             cursor,
+            heard: VecDeque::new(),
             ready: VecDeque::new(),
             from: cursor,
             catches_up: true,
-            driven,
             once: false,
             after: Line::NONE,
             settled: None,
+            decided: None,
             ended: false,
         }
     }
@@ -185,45 +176,31 @@ impl Events {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
             }
-            if self.catches_up {
-                self.catch_up().await?;
-                continue;
-            }
-            if self.driven.is_some() {
-                let item = self.feed.next().await?;
+            if let Some(item) = self.heard.front().cloned() {
                 self.item(item).await?;
-                continue;
-            }
-            let clock = self.engine.clock().clone();
-            tokio::select! {
-                item = self.feed.next() => {
-                    let item = item?;
-                    // The item may be one of a driver that began meanwhile.
-                    self.find_driver();
-                    self.item(item).await?;
-                    // Once no line is left, the session may have settled.
-                    self.catches_up = true;
+                self.heard.pop_front();
+            } else if self.catches_up {
+                self.catch_up().await?;
+            } else if !matches!(self.feed.owner(), Owner::Elsewhere) {
+                self.heard.push_back(self.feed.next().await?);
+            } else {
+                let clock = self.engine.clock().clone();
+                tokio::select! {
+                    item = self.feed.next() => {
+                        self.heard.push_back(item?);
+                        // Once no line is left, the session may have settled.
+                        self.catches_up = true;
+                    }
+                    () = clock.sleep(LOOK) => self.catches_up = self.settled(None).await?,
                 }
-                () = clock.sleep(LOOK) => {
-                    self.find_driver();
-                    self.settled(None).await?;
-                }
             }
-        }
-    }
-
-    /// Asks the driver of the session from here on if it has settled, if this process drives it by now.
-    fn find_driver(&mut self) {
-        if let Some(driven) = self.engine.driven(&self.id) {
-            self.driven = Some(driven);
-            self.catches_up = true;
         }
     }
 
     /// Adds an [`EventKind::Settled`] event if the session has settled and this process does not drive it.
     async fn settled_elsewhere(&mut self) -> Result<(), Error> {
         let head = self.feed.cursor();
-        if self.is_told(head) || head < self.after {
+        if self.is_told(head) || head < self.after || self.decided == Some(head) {
             return Ok(());
         }
         if !head.is_some() || self.engine.store().head(&self.id).await? != head {
@@ -240,29 +217,25 @@ impl Events {
         if !found.any(|info| info.id == self.id && info.head == head && rests(info)) {
             return Ok(());
         }
-        if self.goes_on().await? {
-            return Ok(());
-        }
         let seen = self.engine.inspect(&self.id).await?;
         if seen.info.head != head {
+            return Ok(());
+        }
+        if seen.is_decided() {
+            self.decided = Some(head);
             return Ok(());
         }
         self.tells_settled(Arc::new(seen.settled)).await
     }
 
-    /// Returns true if somebody decided what the session asks: its next owner takes that, and the session settles after it.
-    async fn goes_on(&self) -> Result<bool, Error> {
+    /// Returns true if a decision of what the session asks lies in its inbox, which the owner in this process has not read yet.
+    async fn is_decided(&mut self) -> Result<bool, Error> {
+        let head = self.feed.cursor();
         let (_, inbox) = self.engine.store().inbox(&self.id).await?;
-        for lies in &inbox {
-            let message = Message::decode(lies);
-            // A store may return a message again that was taken.
-            if message.is_ok_and(|message| message.wanted.is_decision())
-                && became(&*self.reader, Line::NONE, &lies.id).await?.is_none()
-            {
-                return Ok(true);
-            }
+        if !inbox.is_empty() && self.engine.inspect(&self.id).await?.is_decided() {
+            self.decided = Some(head);
         }
-        Ok(false)
+        Ok(self.decided == Some(head))
     }
 
     /// Returns true if a settled state of this line was reported.
@@ -277,57 +250,52 @@ impl Events {
         if self.settled.as_ref() == Some(&told) {
             return Ok(());
         }
-        self.settled = Some(told.clone());
-        let (line, settled) = told;
-        self.piece(FeedItem::Settled { line, settled }).await
+        let (line, settled) = told.clone();
+        self.piece(FeedItem::Settled { line, settled }).await?;
+        self.settled = Some(told);
+        Ok(())
     }
 
-    /// Delivers all lines on disk, then the settled state for a reader that attaches after the session has settled.
+    /// Reads all lines on disk, then the settled state for a reader that attaches after the session has settled.
     async fn catch_up(&mut self) -> Result<(), Error> {
         let lines = self.feed.lines().await?;
         if lines.is_empty() {
-            self.catches_up = false;
-            return self.settled(None).await;
+            self.catches_up = self.settled(None).await?;
         }
-        for line in lines {
-            self.line(line).await?;
-        }
+        self.heard.extend(lines.into_iter().map(FeedItem::Line));
         Ok(())
     }
 
     /// Adds an [`EventKind::Settled`] event if the session has settled. `heard` is a state that its owner told, with the last line before
-    /// it.
-    async fn settled(&mut self, heard: Option<(Line, Arc<Settled>)>) -> Result<(), Error> {
+    /// it. Returns true if lines come first, after which the state has to be looked at again.
+    async fn settled(&mut self, heard: Option<(Line, Arc<Settled>)>) -> Result<bool, Error> {
         if self.feed.cursor() < self.after {
-            return Ok(());
+            return Ok(false);
         }
-        let present = match &self.driven {
-            Some(driven) => match driven.settled().now_or_never() {
-                Some(settled) => settled.ok(),
-                None => return Ok(()),
-            },
-            None if heard.is_none() => return self.settled_elsewhere().await,
-            None => None,
+        let present = match self.feed.owner() {
+            Owner::Works => return Ok(false),
+            Owner::Settled(settled) => Some(settled),
+            Owner::Elsewhere if heard.is_none() => {
+                self.settled_elsewhere().await?;
+                return Ok(false);
+            }
+            Owner::Elsewhere => None,
         };
-        // The state may be of lines that were not delivered yet. They come first, and the state is read again after them.
+        // The state may be of lines that were not told yet.
         let lines = self.feed.lines().await?;
-        let is_behind = !lines.is_empty();
-        for line in lines {
-            self.line(line).await?;
-        }
-        self.catches_up = is_behind;
-        if present.is_none() && self.driven.take().is_some() {
-            // This process no longer drives the session. It may have said so before this reader listened, so the reader goes on
-            // through the store.
-            self.feed = self.engine.feed(&self.id, self.feed.cursor());
+        if !lines.is_empty() {
+            self.heard.extend(lines.into_iter().map(FeedItem::Line));
+            return Ok(true);
         }
         // What an owner told that has gone holds as long as there is no other line.
         let heard = heard.filter(|(line, _)| *line == self.feed.cursor());
-        match present.or(heard.map(|(_, settled)| settled)) {
-            _ if is_behind => Ok(()),
-            Some(settled) => self.tells_settled(settled).await,
-            None => self.settled_elsewhere().await,
+        match (present, heard) {
+            (Some(settled), None)
+                if matches!(*settled, Settled::Asks(_)) && self.is_decided().await? => {}
+            (Some(settled), _) | (None, Some((_, settled))) => self.tells_settled(settled).await?,
+            (None, None) => self.settled_elsewhere().await?,
         }
+        Ok(false)
     }
 
     /// Adds the event of an item that is not in the log.
@@ -337,23 +305,24 @@ impl Events {
         Ok(())
     }
 
-    /// Adds the events of a line.
-    async fn line(&mut self, line: Arc<LogLine>) -> Result<(), Error> {
-        let line = self.reader.arrived(line).await?;
-        let events = self.teller.line(&line).await?.into_iter();
-        self.ready
-            .extend(events.filter(|event| event.cursor > self.from));
-        Ok(())
-    }
-
     /// Adds the events of an item of the feed.
     async fn item(&mut self, item: FeedItem) -> Result<(), Error> {
         match item {
-            FeedItem::Line(line) => self.line(line).await,
-            FeedItem::Settled { line, settled } => self.settled(Some((line, settled))).await,
+            FeedItem::Line(line) => {
+                // A decision that lay in the inbox may be the one that this line takes or refuses.
+                self.catches_up |= self.decided.is_some_and(|head| head < line.n);
+                let line = self.reader.arrived(line).await?;
+                let events = self.teller.line(&line).await?.into_iter();
+                self.ready
+                    .extend(events.filter(|event| event.cursor > self.from));
+                Ok(())
+            }
+            FeedItem::Settled { line, settled } => {
+                self.catches_up |= self.settled(Some((line, settled))).await?;
+                Ok(())
+            }
             // Lines still arrive through the store, whichever process drives the session next. It may have settled before this one let go.
             FeedItem::Closed => {
-                self.driven = None;
                 self.catches_up = true;
                 Ok(())
             }

@@ -144,8 +144,7 @@ impl Session {
 
     /// Returns the events from a position on: [`Cursor::START`] for all, a [`Line`] for those after that line.
     pub fn events(&self, from: impl Into<Cursor>) -> Events {
-        let driven = self.engine.driven(&self.id);
-        Events::new(self.engine.clone(), self.id.clone(), from.into(), driven)
+        Events::new(self.engine.clone(), self.id.clone(), from.into())
     }
 
     fn is_stopping(&self) -> bool {

@@ -270,8 +270,7 @@ impl Steersman {
 
     /// Follows the events of a session from a position on, whichever process drives it. See [`Events`].
     pub fn events(&self, id: &str, from: impl Into<Cursor>) -> Events {
-        let driven = self.engine.driven(id);
-        Events::new(self.engine.clone(), id.into(), from.into(), driven)
+        Events::new(self.engine.clone(), id.into(), from.into())
     }
 
     /// Returns everything that a session waits for (people, events and time) on all branches, without driving it.

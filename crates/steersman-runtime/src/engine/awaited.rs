@@ -61,6 +61,6 @@ impl Owners for Here {
             .1
             .as_ref()
             .is_none_or(|view| view.includes(&session.scope));
-        (shows && !session.live.is_over()).then(|| session.live.subscribe())
+        (shows && !session.live.is_over()).then(|| session.follower())
     }
 }

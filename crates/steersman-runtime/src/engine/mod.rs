@@ -507,7 +507,7 @@ impl Engine {
 
     /// Follows a session from a cursor on, also if another process drives it. Streamed items come only if this process drives it.
     pub fn feed(&self, id: &str, cursor: Line) -> Feed {
-        let live = self.driven(id).map(|s| s.live.subscribe());
+        let live = self.driven(id).map(|s| s.follower());
         self.feed_of(id.into(), cursor, live)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::artifact::Artifacts;
 use crate::engine::{Engine, EngineError, Inspection};
-use crate::feed::{Feed, Live};
+use crate::feed::{Feed, Follower, Live};
 use crate::inbox::{CancelWhat, Message, Resolution, Wanted};
 pub use crate::log::settled::Settled;
 use crate::pending::PendingId;
@@ -416,7 +416,12 @@ impl Session {
     /// Follows the session from a cursor on. `Line::NONE` means from the beginning.
     pub fn feed(&self, cursor: Line) -> Feed {
         self.engine
-            .feed_of(self.id.clone(), cursor, Some(self.live.subscribe()))
+            .feed_of(self.id.clone(), cursor, Some(self.follower()))
+    }
+
+    /// Returns the side of a follower.
+    pub(crate) fn follower(&self) -> Follower {
+        self.live.subscribe(self.standing.clone())
     }
 
     /// Stops driving the session in an orderly way. Effects that may be repeated are cancelled. `idempotent` and `unsafe` effects

@@ -23,8 +23,12 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
     let info = info_of(engine, id).await?;
     let store = engine.store().clone();
     let load = Load::new(store.clone(), info.id.clone(), info.salt);
+    // Read before the lines, so that a message that is taken meanwhile is in them.
+    let (_, mut inbox) = store.inbox(id).await?;
     let head = store.head(&info.id).await?;
     let (ledger, _) = load.ledger(head).await?;
+    // A store may return a message again that was taken.
+    inbox.retain(|message| !ledger.accepted(&message.id));
     let past = Arc::new(Past::new(
         store.clone(),
         info.id.clone(),
@@ -88,7 +92,6 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
     if let Some(fault) = past.fault() {
         return Err(fault.into());
     }
-    let (_, inbox) = store.inbox(id).await?;
     Ok(Inspection {
         info,
         network,

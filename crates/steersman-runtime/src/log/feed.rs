@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::load::{Hashes, Load};
 use crate::log::settled::Settled;
 use crate::model::Delta;
+use crate::session::Standing;
 use crate::store::{Row, SessionId, Store, StoreError};
 use crate::toolset::Progress;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use steersman_machine::stored::commit::Admitted;
 use steersman_machine::stored::ids::{Id, Line};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, broadcast, watch};
 
 /// Milliseconds between two reads of the store, for a reader that is not in the process of the owner.
 const LOOK: u64 = 50;
@@ -136,10 +137,22 @@ struct Said {
     text: String,
 }
 
-/// The side of a follower: the texts that attempts streamed before it came, and the notices since then.
+/// The side of a follower: the texts that attempts streamed before it came, the notices since then, and how the session stands.
 pub(crate) struct Follower {
     said: Vec<FeedItem>,
     notices: broadcast::Receiver<Notice>,
+    standing: watch::Receiver<Standing>,
+}
+
+/// What a feed knows of the owner of its session.
+#[derive(Clone, Debug)]
+pub enum Owner {
+    /// The feed listens to no owner: this process does not drive the session, or has just let it go.
+    Elsewhere,
+    /// The owner in this process is at work.
+    Works,
+    /// The owner in this process has settled in this state, after lines that the feed may not have given out yet.
+    Settled(Arc<Settled>),
 }
 
 /// Number of notices that a follower may lag behind.
@@ -212,7 +225,7 @@ impl Live {
         self.0.is_over.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn subscribe(&self) -> Follower {
+    pub(crate) fn subscribe(&self, standing: watch::Receiver<Standing>) -> Follower {
         let followers = &self.0.channel;
         let channel = followers.get_or_init(|| broadcast::channel(BEHIND).0);
         let said = self.said();
@@ -222,6 +235,7 @@ impl Live {
             return Follower {
                 said: Vec::new(),
                 notices: broadcast::channel(1).1,
+                standing,
             };
         }
         let said = said.iter().map(|(effect, said)| FeedItem::Delta {
@@ -234,6 +248,7 @@ impl Live {
         Follower {
             said: said.collect(),
             notices,
+            standing,
         }
     }
 }
@@ -245,7 +260,7 @@ pub struct Feed {
     session: SessionId,
     cursor: Line,
     ready: VecDeque<FeedItem>,
-    live: Option<broadcast::Receiver<Notice>>,
+    live: Option<Follower>,
     owners: Arc<dyn Owners>,
     /// Notified when this process begins to drive the session. `None` until it was waited for.
     begins: Option<Arc<Notify>>,
@@ -290,10 +305,22 @@ impl Feed {
     }
 
     /// Listens to the owner in this process. What was read and not given out yet stays.
-    fn attach(&mut self, Follower { said, notices }: Follower) {
-        self.live = Some(notices);
-        self.streamed.extend(said);
+    fn attach(&mut self, mut live: Follower) {
+        self.streamed.extend(live.said.drain(..));
+        self.live = Some(live);
         self.look = true;
+    }
+
+    /// Returns what the feed knows of the owner of the session.
+    pub fn owner(&self) -> Owner {
+        let Some(live) = &self.live else {
+            return Owner::Elsewhere;
+        };
+        match &*live.standing.borrow() {
+            Standing::Settled(settled, _) => Owner::Settled(settled.clone()),
+            Standing::Gone(_) => Owner::Elsewhere,
+            Standing::Busy | Standing::Outside(_) | Standing::Stands { .. } => Owner::Works,
+        }
     }
 
     /// Returns the number of the last line that was read. A later reader continues from it.
@@ -352,7 +379,7 @@ impl Feed {
             self.finds_owner().await;
             return Ok(());
         };
-        let told = live.recv().await;
+        let told = live.notices.recv().await;
         if let Some(rows) = self.told(told) {
             self.take(&rows).await?;
             self.look = false;
@@ -411,7 +438,7 @@ impl Feed {
     /// Takes what the owner told so far. Rows that are about to be taken may end answers whose pieces are still on their way.
     fn hears(&mut self) {
         while let Some(live) = &mut self.live {
-            let told = match live.try_recv() {
+            let told = match live.notices.try_recv() {
                 Ok(notice) => Ok(notice),
                 Err(TryRecvError::Closed) => Err(RecvError::Closed),
                 Err(TryRecvError::Lagged(n)) => Err(RecvError::Lagged(n)),

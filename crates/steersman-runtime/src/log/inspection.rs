@@ -1,7 +1,7 @@
 //! A session as it is on disk.
 
 use crate::bind::Values;
-use crate::inbox::DecodeError;
+use crate::inbox::{DecodeError, Message};
 use crate::ledger::Ledger;
 use crate::log::settled::Settled;
 use crate::log::standing;
@@ -35,7 +35,7 @@ pub struct Inspection {
     pub pending: Vec<Pending>,
     /// The ledger as of the last line.
     pub ledger: Ledger,
-    /// Messages in the inbox, oldest first.
+    /// Messages in the inbox that no line has taken, oldest first.
     pub inbox: Vec<InboxMessage>,
     /// Messages in the inbox that this program cannot read, and why. They stay there, and nothing waits for them.
     pub unread: Vec<DecodeError>,
@@ -71,6 +71,12 @@ impl Inspection {
         let (network, branch) = (self.network.as_ref()?, self.current_branch()?);
         let last = branch.snapshot.now;
         pending::expires_at(network, &self.ledger, &self.info.state, last)
+    }
+
+    /// Returns true if a decision lies in the inbox: the next owner takes it, and then the session stands otherwise.
+    pub fn is_decided(&self) -> bool {
+        let mut read = self.inbox.iter().filter_map(|m| Message::decode(m).ok());
+        read.any(|message| message.wanted.is_decision())
     }
 
     /// Returns the current branch, to which messages without a branch go.

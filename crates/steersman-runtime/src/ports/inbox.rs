@@ -303,7 +303,7 @@ impl Wanted {
     }
 
     /// Returns true for an event.
-    pub(crate) fn is_event(&self) -> bool {
+    pub fn is_event(&self) -> bool {
         matches!(self, Self::Event { .. })
     }
 

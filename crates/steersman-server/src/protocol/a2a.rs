@@ -1,7 +1,7 @@
 //! The Agent2Agent protocol, version 1.0: a turn as a task, and the updates of a stream. The names are those of the protocol's JSON.
 
 use super::chat::question;
-use super::turn::{End, Open, Told, Turn};
+use super::turn::{End, Open, Told, Turn, WAITS};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -287,7 +287,7 @@ impl Task {
             Some(End::Cancelled) => vec![text("A person cancelled this.".to_owned())],
             Some(End::Failed { message, .. }) => vec![text(message.clone())],
             Some(End::Waits(open)) if open.is_empty() => {
-                vec![text("The session waits, and goes on by itself.".to_owned())]
+                vec![text(WAITS.to_owned())]
             }
             Some(End::Waits(open)) => {
                 let waits = |open: &Open| text(format!("The session waits for: {}", open.text));

@@ -1,6 +1,6 @@
 //! OpenAI chat completions: chunks of a stream, and whole completions.
 
-use super::turn::{End, Open, Told, Turn, Usage};
+use super::turn::{End, Open, Told, Turn, Usage, WAITS};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman::machine::stored::ids::Name;
@@ -145,7 +145,7 @@ impl Chat {
             End::Answered | End::Cancelled => {}
             End::Asks(open) => self.asks(open, chunks),
             End::Waits(open) if open.is_empty() => {
-                self.paragraph("The session waits, and goes on by itself.", chunks);
+                self.paragraph(WAITS, chunks);
             }
             End::Waits(open) => {
                 for open in open {

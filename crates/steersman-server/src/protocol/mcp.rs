@@ -1,7 +1,7 @@
 //! The Model Context Protocol: a turn as the result of a tool's call, with progress until then, and forms for what people are asked.
 
 use super::chat::question;
-use super::turn::{End, Open, Told, Turn};
+use super::turn::{End, Open, Told, Turn, WAITS};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -169,7 +169,7 @@ impl Call {
             Some(End::Answered) => ("answered", &[][..]),
             Some(End::Asks(open)) => ("asks", &open[..]),
             Some(End::Waits(open)) if open.is_empty() => {
-                texts.push("The session waits, and goes on by itself.".to_owned());
+                texts.push(WAITS.to_owned());
                 ("waits", &[][..])
             }
             Some(End::Waits(open)) => ("waits", &open[..]),
@@ -193,11 +193,9 @@ const WORKING: &str =
 impl Form {
     /// Returns the result of a call whose message waits until something else is over.
     pub(crate) fn waits(&self, why: &str, open: &[Open]) -> Outcome {
-        self.outcome(
-            "asks",
-            vec![format!("The message waits, and is taken later: {why}.")],
-            open,
-        )
+        let turn = if open.is_empty() { "waits" } else { "asks" };
+        let texts = vec![format!("The message waits, and is taken later: {why}.")];
+        self.outcome(turn, texts, open)
     }
 
     /// Returns the result of a call whose message no process has taken so far.

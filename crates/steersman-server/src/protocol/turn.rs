@@ -238,6 +238,10 @@ pub(crate) enum End {
     Cancelled,
 }
 
+/// The text of a turn that waits for nothing that a client could give.
+pub(crate) const WAITS: &str =
+    "The session waits: for an event, for a time, or, if it is paused, until somebody resumes it.";
+
 /// Tokens of all model calls of a turn.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {

@@ -595,34 +595,81 @@ async fn a_session_outlives_the_server() {
 }
 
 #[tokio::test]
-async fn a_decision_that_nobody_took_so_far_is_not_asked_for_again() {
-    let store = Arc::new(MemoryStore::new());
-    let first = World::over(store.clone(), SCRIPT, Options::default()).await;
-    let all = first.all("").await;
-    let asks = Client::alone(&all, json!({}))
-        .call("desk", json!({ "message": "My kettle is broken." }))
-        .await;
-    let id = asks.session().to_owned();
-    first.server.stop();
-    first.steersman.stop().await;
+async fn what_nobody_took_so_far_is_waited_for() {
+    for (script, says, then) in [
+        (SCRIPT, None, "Paid."),
+        ("desk: [ One., Two. ]", Some("More."), "Two."),
+    ] {
+        let store = Arc::new(MemoryStore::new());
+        let first = World::over(store.clone(), script, Options::default()).await;
+        let all = first.all("").await;
+        let before = Client::alone(&all, json!({}))
+            .call("desk", json!({ "message": "My kettle is broken." }))
+            .await;
+        let id = before.session().to_owned();
+        first.server.stop();
+        first.steersman.stop().await;
 
-    let options = Options {
-        limits: Limits {
-            request: Duration::from_secs(3),
-            ..unlimited()
-        },
-        patience: Duration::from_millis(100),
-        ..Options::default()
-    };
-    let second = World::undriven(store, SCRIPT, options).await;
-    let all = second.with(all.token.clone());
-    approve(&all, &id).await;
+        let options = Options {
+            limits: Limits {
+                request: Duration::from_secs(1),
+                ..unlimited()
+            },
+            patience: Duration::from_millis(100),
+            ..Options::default()
+        };
+        let second = World::undriven(store, script, options).await;
+        let all = second.with(all.token.clone());
+        match says {
+            None => approve(&all, &id).await,
+            Some(text) => {
+                let path = format!("/v1/sessions/{id}/messages");
+                all.post(&path, json!({ "text": text })).await.is(202);
+            }
+        }
+        let client = Client::alone(&all, json!({}));
+        let again = async || client.call("desk", json!({ "session": id })).await;
+        assert_eq!(again().await.turn()["turn"], "working");
+        let driving = second.server.clone();
+        tokio::spawn(async move { driving.drive(|_| {}).await });
+        // A busy computer may take longer than a call waits.
+        let over = loop {
+            let over = again().await;
+            if over.turn()["turn"] != "working" {
+                break over;
+            }
+        };
+        assert_eq!(over.text(), then);
+    }
+}
+
+#[tokio::test]
+async fn a_call_waits_for_no_message_that_the_session_leaves() {
+    let world = world("desk: [ One., Two. ]").await;
+    let all = world.all("").await;
     let client = Client::alone(&all, json!({}));
+    let one = client.call("desk", json!({ "message": "Hello." })).await;
+    let id = one.session().to_owned();
     let again = async || client.call("desk", json!({ "session": id })).await;
-    assert_eq!(again().await.turn()["turn"], "working");
-    let driving = second.server.clone();
-    tokio::spawn(async move { driving.drive(|_| {}).await });
-    assert_eq!(again().await.text(), "Paid.");
+    // Nothing waits for this event.
+    let event = json!({ "definition": "desk", "event": "parcel", "fields": { "order": "1" }, "session": id });
+    all.post("/v1/events", event).await.is(202);
+    assert_eq!(again().await.text(), "One.");
+
+    let order = async |name: &str| {
+        all.post(&format!("/v1/sessions/{id}/{name}"), json!({}))
+            .await
+            .is(202)
+    };
+    order("pause").await;
+    let waits = client
+        .call("desk", json!({ "session": id, "message": "More." }))
+        .await;
+    assert_eq!(waits.turn()["turn"], "waits");
+    assert!(waits.text().contains("resumes it"), "{}", waits.text());
+    assert_eq!(again().await.turn()["turn"], "waits");
+    order("resume").await;
+    assert_eq!(again().await.text(), "Two.");
 }
 
 #[tokio::test]

@@ -113,6 +113,8 @@ impl Teller {
                 branch,
                 delta,
             } => {
+                // Read first: if the caller stops waiting here, the piece can be given again.
+                let who = self.who(agent).await?;
                 let Some(delta) = self.held.shown(effect, attempt, delta, known.as_deref()) else {
                     return Ok(None);
                 };
@@ -135,7 +137,7 @@ impl Teller {
                         text,
                     },
                 };
-                (Some((branch, self.who(agent).await?)), kind)
+                (Some((branch, who)), kind)
             }
             FeedItem::Progress {
                 effect,

@@ -4,8 +4,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use std::task::Poll;
 use steersman::machine::stored::ids::Line;
 use steersman::runtime::inbox::{Wanted, random_id};
+use steersman::runtime::seal::Sealer;
 use steersman::runtime::session::Fate;
 use steersman::runtime::store::memory::MemoryStore;
 use steersman::{
@@ -251,6 +254,57 @@ async fn a_decision_that_nobody_has_taken_is_not_asked_for_again() {
     let (told, turn) = tokio::join!(stored(&mut events), session.settled());
     assert_eq!(turn.unwrap().answer().unwrap().text(), "Paid.");
     assert_eq!(told.last().unwrap()["status"], "answered", "{told:?}");
+}
+
+#[tokio::test]
+async fn a_decision_that_the_owner_has_not_read_is_not_asked_for_again() {
+    let store = Arc::new(MemoryStore::new());
+    let opened = || {
+        let setup = Steersman::options().script_all(SCRIPT);
+        setup.over_shared(store.clone(), Sealer::new(&[7; 32]))
+    };
+    let (steersman, elsewhere) = (opened(), opened());
+    let session = steersman.start(&network()).await.unwrap();
+    let _ = session.ask("My kettle is broken.").await.unwrap();
+    let question = elsewhere.pending(session.id()).await.unwrap().remove(0);
+    let act = Act::approve(question.id(), By::user());
+    elsewhere.deliver(session.id(), act).await.unwrap();
+    let told = stored(&mut session.events(Cursor::START)).await;
+    assert_eq!(told.last().unwrap()["status"], "answered", "{told:?}");
+}
+
+#[tokio::test]
+async fn who_stops_waiting_loses_nothing() {
+    let folder = std::env::temp_dir().join(format!("steersman-follow-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let setup = Steersman::options().script_all(SCRIPT);
+    let steersman = setup.open(folder.join("sessions.db")).await.unwrap();
+    let session = steersman.start(&network()).await.unwrap();
+    let _ = session.ask("My kettle is broken.").await.unwrap();
+    let whole = stored(&mut steersman.events(session.id(), Cursor::START)).await;
+    for masked in [false, true] {
+        let events = steersman.events(session.id(), Cursor::START);
+        let mut events = if masked { events.masked() } else { events };
+        let (mut told, mut polls) = (Vec::new(), 1);
+        while told.len() < whole.len() {
+            // Each wait ends after twice as many polls as the one before it, in the middle of anything.
+            let mut next = std::pin::pin!(events.next());
+            let mut event = None;
+            for _ in 0..polls {
+                if let Poll::Ready(come) = futures::poll!(&mut next) {
+                    event = come;
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            polls = if event.is_some() { 1 } else { polls * 2 };
+            assert!(polls < 1 << 20, "{told:?}");
+            told.extend(event.map(|event| event.unwrap().to_json()));
+        }
+        assert_eq!(told, whole);
+    }
+    steersman.stop().await;
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test]

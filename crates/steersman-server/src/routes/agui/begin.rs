@@ -234,8 +234,8 @@ impl Begin<'_> {
             own.push(id.as_str().into());
             let until = caller.deadline();
             match caller.later(session, &id, true, until).await? {
-                Some(line) => lines.push(line),
-                None => waits = true,
+                Went::Taken(line) => lines.push(line),
+                Went::Waits(_) => waits = true,
             }
         }
         lines.sort_unstable();

@@ -53,6 +53,7 @@ pub(super) async fn call(
         asked: asked(&cx.meta)?,
         seal: seal(caller, &params).await?,
         attaches: input.session.is_some() && input.message.is_none(),
+        until: Instant::now() + patience(caller),
         network,
         entry,
         cx,
@@ -90,6 +91,8 @@ struct Calling<'a> {
     /// The digest by which a request is recognised that goes on with another one.
     seal: blake3::Hash,
     cx: &'a RequestContext<RoleServer>,
+    /// The time until which the call waits, unless a person is asked meanwhile.
+    until: Instant,
     /// True if the call says nothing, and follows whatever is said in the session last.
     attaches: bool,
 }
@@ -100,7 +103,6 @@ struct Following {
     events: Events,
     /// Number of the last progress that the client has.
     told: f64,
-    until: Instant,
 }
 
 impl Calling<'_> {
@@ -126,8 +128,7 @@ impl Calling<'_> {
         };
         let session = caller.of_definition(&self.network, session).await?;
         let Some(message) = &input.message else {
-            let until = Instant::now() + self.patience();
-            let went = match caller.hears(&session, until).await {
+            let went = match caller.hears(&session, self.until).await {
                 Ok(()) => Some(Went::Taken(caller.last(&session).await?)),
                 Err(problem) if problem.code() == Code::Late.told().0 => None,
                 Err(problem) => return Err(problem),
@@ -170,8 +171,7 @@ impl Calling<'_> {
             ..StartOptions::default()
         };
         let (session, _) = caller.begin(&self.network, &self.asked, options).await?;
-        let until = Instant::now() + self.patience();
-        let line = caller.decided(&session, Line::NONE, &message, until);
+        let line = caller.decided(&session, Line::NONE, &message, self.until);
         let line = line.await?;
         Ok((session, line.map(Went::Taken)))
     }
@@ -208,10 +208,10 @@ impl Calling<'_> {
         mut line: Line,
         mut after: Line,
     ) -> Result<CallToolResponse, Problem> {
-        let mut told = 0.0;
+        let (mut told, mut until) = (0.0, self.until);
         for round in 0.. {
             let mut following = self.follows(&session, line, after, told).await?;
-            self.waits(&mut following).await?;
+            self.waits(&mut following, until).await?;
             told = following.told;
             if self.attaches && round < ROUNDS {
                 // The message that waited was said meanwhile.
@@ -239,6 +239,7 @@ impl Calling<'_> {
                 return Ok(result_of(&session, &following.call).into());
             }
             after = self.decide(&session, acts).await?.max(after);
+            until = Instant::now() + patience(self.caller);
         }
         unreachable!("the last round returns")
     }
@@ -246,7 +247,7 @@ impl Calling<'_> {
     /// Returns the result of a turn as it stands, and asks nobody.
     async fn ends(&self, session: SessionId, line: Line) -> Result<CallToolResponse, Problem> {
         let mut following = self.follows(&session, line, line, 0.0).await?;
-        self.waits(&mut following).await?;
+        self.waits(&mut following, self.until).await?;
         Ok(result_of(&session, &following.call).into())
     }
 
@@ -263,21 +264,14 @@ impl Calling<'_> {
             call: Call::new(self.form(session), turn),
             events: caller.follows(session, line).settled_after(after),
             told,
-            until: Instant::now() + self.patience(),
         })
     }
 
-    /// Returns the time for which a call waits.
-    fn patience(&self) -> Duration {
-        let limits = &self.caller.server.options().limits;
-        WAIT.min(limits.request.mul_f64(0.8))
-    }
-
-    /// Waits for the end of a turn, as long as a call may wait, and tells its progress. A client that went away ends the waiting alone.
-    async fn waits(&self, following: &mut Following) -> Result<(), Problem> {
+    /// Waits for the end of a turn, until a time at most, and tells its progress. A client that went away ends the waiting alone.
+    async fn waits(&self, following: &mut Following, until: Instant) -> Result<(), Problem> {
         while following.call.turn().end.is_none() {
             let next = tokio::select! {
-                next = timeout_at(following.until, following.events.next()) => next,
+                next = timeout_at(until, following.events.next()) => next,
                 () = self.cx.ct.cancelled() => return Ok(()),
                 () = self.caller.server.stopping().cancelled() => return Ok(()),
             };
@@ -423,6 +417,12 @@ impl Calling<'_> {
             }
         }
     }
+}
+
+/// Returns the time for which a call waits.
+fn patience(caller: &Caller) -> Duration {
+    let limits = &caller.server.options().limits;
+    WAIT.min(limits.request.mul_f64(0.8))
 }
 
 /// Returns the request for a form.
