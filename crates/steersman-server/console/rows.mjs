@@ -14,8 +14,11 @@ const NEAR = 48;
  * load more. With `stick` the list stays at its end while rows are added. `tree(item)` returns the level of a row, and whether it is open if
  * others are below it.
  */
-export function Rows({ items, keyOf, row, open, label, end, start, stick, estimate = 34, active, setActive, total, classOf, head, tail, stuck, tree }) {
+export function Rows(props) {
+  const { items, keyOf, row, open, label, end, start, stick, estimate = 34, active, setActive, total, classOf, head, tail, stuck, tree } = props;
   const box = useRef(null);
+  // While the list is only scrolled, rows that stay in sight are not made again.
+  const made = useRef([props, new Map()]);
   const heights = useRef(new Map());
   const anchor = useRef(null);
   const atEnd = useRef(Boolean(stick));
@@ -122,11 +125,13 @@ export function Rows({ items, keyOf, row, open, label, end, start, stick, estima
     event.stopPropagation();
   };
 
-  const inSight = [];
+  const [of, old] = made.current;
+  const inSight = new Map();
+  made.current = [props, inSight];
   for (let at = first; at < last; at += 1) {
     const item = items[at];
     const key = keyOf(item);
-    inSight.push(html`
+    inSight.set(at, (of === props && old.get(at)) || html`
       <div
         key=${key}
         data-key=${key}
@@ -161,7 +166,7 @@ export function Rows({ items, keyOf, row, open, label, end, start, stick, estima
     >
       ${head}
       <div role="presentation" style=${{ height: `${tops[first] ?? 0}px` }}></div>
-      ${inSight}
+      ${[...inSight.values()]}
       <div role="presentation" style=${{ height: `${tops[items.length] - (tops[last] ?? 0)}px` }}></div>
       ${tail}
     </div>
