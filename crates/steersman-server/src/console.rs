@@ -107,11 +107,10 @@ static SERVED: LazyLock<Vec<(Cow<'static, [u8]>, String)>> = LazyLock::new(|| {
 });
 
 /// Returns a file without its comments and indents, which are a fifth of it and for those who read the source. A line that was a comment is
-/// empty, so an error names the line of the source. Libraries stay as they were published.
+/// empty, so an error names the line of the source. What a library says of a map of its source is a comment, too: there is none here.
 fn bare(name: &str, bytes: &'static [u8]) -> Cow<'static, [u8]> {
     let is_code = matches!(name.rsplit('.').next(), Some("mjs" | "css"));
-    let is_own = is_code && !name.starts_with("vendor/");
-    let Some(text) = std::str::from_utf8(bytes).ok().filter(|_| is_own) else {
+    let Some(text) = std::str::from_utf8(bytes).ok().filter(|_| is_code) else {
         return bytes.into();
     };
     let (mut bare, mut is_inside) = (String::with_capacity(text.len()), false);

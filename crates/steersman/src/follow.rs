@@ -50,8 +50,7 @@ pub struct Events {
     reader: Arc<Stored>,
     teller: Teller,
     cursor: Cursor,
-    /// What the feed gave and is not told yet. Each item stays until all of its events are ready, so that a wait that is cancelled loses
-    /// none.
+    /// Items of the feed that are not told yet. Each stays until all of its events are ready, so that a wait that is cancelled loses none.
     heard: VecDeque<FeedItem>,
     /// Events that were told and not delivered yet.
     ready: VecDeque<Event>,

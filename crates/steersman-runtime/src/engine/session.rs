@@ -4,7 +4,8 @@ use crate::artifact::Artifacts;
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::feed::{Feed, Follower, Live};
 use crate::inbox::{CancelWhat, Message, Resolution, Wanted};
-pub use crate::log::settled::Settled;
+pub(crate) use crate::log::settled::Standing;
+pub use crate::log::settled::{Outside, Settled};
 use crate::pending::PendingId;
 use crate::store::{Scope, SessionId};
 
@@ -14,7 +15,7 @@ use steersman_machine::network::join::JoinOn;
 use steersman_machine::network::search::Plan;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::by::By;
-use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::view::artifact::Content;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
@@ -47,22 +48,6 @@ pub(crate) enum ToDriver {
     Stop(oneshot::Sender<()>),
 }
 
-/// The state of a driver.
-#[derive(Clone, Debug)]
-pub(crate) enum Standing {
-    Busy,
-    /// Everything that can be done now is done and on disk. Effects are running, or will be tried again soon.
-    Outside(Outside),
-    /// The session stopped after a line, until a caller lets it go on.
-    Stands {
-        line: Line,
-        /// True if an effect is running meanwhile.
-        running: bool,
-    },
-    Settled(Arc<Settled>, Outside),
-    Gone(Arc<EngineError>),
-}
-
 /// The result of a request to a session. Everything that it reports is on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
@@ -85,19 +70,6 @@ pub enum Fate {
     Known,
     /// Nobody drives the session: the message is in the inbox.
     Lies,
-}
-
-/// Reasons to continue that are outside of the session. The session continues when one of them occurs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outside {
-    /// Number of running effects, including those on superseded branches.
-    pub running: usize,
-    /// The next time at which a timer, a deadline or another attempt is due, if there is one.
-    pub due: Option<Time>,
-    /// A place that does not answer, if calls of any branch wait for one ([`PendingKind::Outage`]).
-    ///
-    /// [`PendingKind::Outage`]: crate::pending::PendingKind::Outage
-    pub place: Option<Name>,
 }
 
 impl Session {

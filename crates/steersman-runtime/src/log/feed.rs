@@ -6,9 +6,8 @@
 
 use crate::clock::Clock;
 use crate::load::{Hashes, Load};
-use crate::log::settled::Settled;
+use crate::log::settled::{Settled, Standing};
 use crate::model::Delta;
-use crate::session::Standing;
 use crate::store::{Row, SessionId, Store, StoreError};
 use crate::toolset::Progress;
 use std::collections::{BTreeMap, VecDeque};
@@ -144,7 +143,7 @@ pub(crate) struct Follower {
     standing: watch::Receiver<Standing>,
 }
 
-/// What a feed knows of the owner of its session.
+/// The owner of a session, as a feed knows it.
 #[derive(Clone, Debug)]
 pub enum Owner {
     /// The feed listens to no owner: this process does not drive the session, or has just let it go.
@@ -311,7 +310,7 @@ impl Feed {
         self.look = true;
     }
 
-    /// Returns what the feed knows of the owner of the session.
+    /// Returns the owner of the session, as far as the feed has heard.
     pub fn owner(&self) -> Owner {
         let Some(live) = &self.live else {
             return Owner::Elsewhere;

@@ -1,8 +1,9 @@
 //! The state of a session that has settled: it continues only after an input from outside, or at a time.
 
+use crate::log::error::EngineError;
 use crate::pending::Pending;
 use std::sync::Arc;
-use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::ids::{Line, Name, Time};
 
 /// The state of a session that has settled: it continues only after an input from outside, or at a time.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,4 +59,33 @@ impl Settled {
             Self::Paused => "paused",
         }
     }
+}
+
+/// Reasons to continue that are outside of the session. The session continues when one of them occurs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outside {
+    /// Number of running effects, including those on superseded branches.
+    pub running: usize,
+    /// The next time at which a timer, a deadline or another attempt is due, if there is one.
+    pub due: Option<Time>,
+    /// A place that does not answer, if calls of any branch wait for one ([`PendingKind::Outage`]).
+    ///
+    /// [`PendingKind::Outage`]: crate::pending::PendingKind::Outage
+    pub place: Option<Name>,
+}
+
+/// The state of a driver.
+#[derive(Clone, Debug)]
+pub(crate) enum Standing {
+    Busy,
+    /// Everything that can be done now is done and on disk. Effects are running, or will be tried again soon.
+    Outside(Outside),
+    /// The session stopped after a line, until a caller lets it go on.
+    Stands {
+        line: Line,
+        /// True if an effect is running meanwhile.
+        running: bool,
+    },
+    Settled(Arc<Settled>, Outside),
+    Gone(Arc<EngineError>),
 }

@@ -136,14 +136,13 @@ async fn all_that_a_browser_loads_is_small() {
 /// The source without what is a comment, and without indents, line for line. No text of the console has a line that looks like one.
 fn bare(name: &str, text: &str) -> String {
     let is_code = matches!(name.rsplit('.').next(), Some("mjs" | "css"));
-    let is_own = is_code && !name.starts_with("vendor/");
     let mut is_inside = false;
     let line = |line: &str| {
         let line = line.trim_end_matches('\n');
         is_inside |= line.trim().starts_with("/*");
         let is_comment = is_inside || line.trim().starts_with("//");
         is_inside &= !line.trim().ends_with("*/");
-        let kept = match (is_own, is_comment) {
+        let kept = match (is_code, is_comment) {
             (false, _) => line,
             (true, false) => line.trim_start_matches(' '),
             (true, true) => "",
