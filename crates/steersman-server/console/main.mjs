@@ -1,6 +1,6 @@
 // The console: what is around all screens, and which screen an address means.
 
-import { api, App, Dialog, focusOn, html, link, pressed, read, render, useApi, useCallback, useEffect, useKeys, useMemo, useState } from './kit.mjs';
+import { api, App, Dialog, focusOn, html, link, pressed, read, render, useApi, useEffect, useKeys, useMemo, useState } from './kit.mjs';
 import * as auth from './auth.mjs';
 import { Rail } from './parts/rail.mjs';
 import { KEYS } from './parts/keys.mjs';
@@ -30,14 +30,16 @@ function useRoute() {
 }
 
 function useTheme() {
-  const system = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  const dark = matchMedia('(prefers-color-scheme: dark)');
   const [theme, set] = useState(localStorage.getItem(THEME));
-  useEffect(() => {
-    if (!theme) return;
+  const [, again] = useState(null);
+  useEffect(() => dark.addEventListener('change', again), []);
+  if (theme) {
+    // At once: what is painted below reads the colours.
     document.documentElement.dataset.theme = theme;
     localStorage.setItem(THEME, theme);
-  }, [theme]);
-  return [theme ?? system, set];
+  }
+  return [theme ?? (dark.matches ? 'dark' : 'light'), set];
 }
 
 const SCREENS = { sessions: Sessions, inbox: Inbox, diff: Diff, memories: Memories, server: Server, definitions: Definitions };
@@ -96,8 +98,7 @@ function Shell({ me }) {
     return () => clearTimeout(timer);
   }, [toast]);
 
-  const told = useCallback((text) => setToast(text), []);
-  const app = useMemo(() => ({ me, open, told, go }), [me, open.data, told]);
+  const app = useMemo(() => ({ me, open, told: setToast, go, theme }), [me, open.data, theme]);
   return html`
     <${App.Provider} value=${app}>
       <a class="skip" href="#content" onClick=${(event) => {

@@ -202,10 +202,15 @@ impl Browser {
             }}",
             json!(text)
         ));
+        self.clicks_at(&place);
+    }
+
+    /// Clicks on a place of the screen: `[x, y]` in pixels.
+    pub(crate) fn clicks_at(&mut self, place: &Json) {
         let faults = &mut self.faults;
         match &mut self.line {
-            Line::DevTools(line) => line.clicks(&place, faults),
-            Line::Bidi(line) => line.clicks(&place, faults),
+            Line::DevTools(line) => line.clicks(place, faults),
+            Line::Bidi(line) => line.clicks(place, faults),
         }
     }
 

@@ -156,12 +156,54 @@ mod chromium {
         let second = map["lines"][0].as_u64().unwrap() + map["lines"][1].as_u64().unwrap();
         desk.page.sees(".told code", &format!("@{second}"));
         // The canvas is painted in the colours of the theme.
-        let painted = "{ const canvas = document.querySelector('.lanes canvas');
-            const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-            new Set(new Uint32Array(data.buffer)).size > 4 }";
-        assert_eq!(desk.page.value(painted), true);
+        let painted = |of: &str| {
+            format!(
+                "{{ const canvas = document.querySelector('{of} canvas');
+                const {{ data }} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+                new Set(new Uint32Array(data.buffer)).size > 4 }}"
+            )
+        };
+        assert_eq!(desk.page.value(&painted(".lanes")), true);
         desk.keys("ArrowDown");
         desk.page.sees(".told b", "try");
+        // What is not all in sight has a strip below, with the whole, which leads anywhere.
+        assert_eq!(
+            desk.page.value("document.querySelector('.whole') === null"),
+            true
+        );
+        desk.page.looks((700, 600), "light");
+        desk.keys("+ + + + + + + +");
+        desk.page.wait("document.querySelector('.whole canvas')");
+        assert_eq!(desk.page.value(&painted(".whole")), true);
+        let end = "{ const { x, y, width } = document.querySelector('.whole').getBoundingClientRect(); [x + width - 4, y + 8] }";
+        let end = desk.page.value(end);
+        desk.page.clicks_at(&end);
+        let [lanes, seen] = [
+            "document.querySelector('.lanes')",
+            "document.querySelector('.whole i').style",
+        ];
+        desk.page.wait(&format!("{lanes}.scrollLeft > 0 && {lanes}.scrollLeft + {lanes}.clientWidth >= {lanes}.scrollWidth - 1"));
+        desk.page.wait(&format!(
+            "Math.abs(parseFloat({seen}.left) + parseFloat({seen}.width) - 100) < 1"
+        ));
+        desk.page.pictured("console-map-whole");
+        // Both canvases follow the theme.
+        let canvases = "[...document.querySelectorAll('.lanes canvas, .whole canvas')]";
+        desk.page.value(&format!(
+            "{{ window.light = {canvases}.map((one) => one.toDataURL()); light.length }}"
+        ));
+        desk.page.looks((700, 600), "dark");
+        desk.page.wait(&format!(
+            "{canvases}.length === 2 && {canvases}.every((one, n) => one.toDataURL() !== light[n])"
+        ));
+        desk.page.pictured("console-map-whole-dark");
+        desk.page.looks((700, 600), "light");
+        desk.page.wait(&format!(
+            "{canvases}.every((one, n) => one.toDataURL() === light[n])"
+        ));
+        desk.page.clicks("Fit");
+        desk.page.wait("!document.querySelector('.whole')");
+        desk.tabs_to("it.matches('.lanes')");
         desk.keys("Enter");
         desk.page
             .wait("document.querySelector('.pane .chain li, .pane .help')");
@@ -256,7 +298,7 @@ mod chromium {
             "You are kind.",
         ];
         assert_eq!(desk.page.value(sides), json!(prompts));
-        let maps = "[...document.querySelectorAll('.maps canvas')].map((one) => one.getAttribute('aria-label').split(':')[1])";
+        let maps = "[...document.querySelectorAll('.maps .sheet canvas')].map((one) => one.getAttribute('aria-label').split(':')[1])";
         desk.page.wait(&format!("{maps}.length === 2"));
         desk.page.pictured("console-differences");
         assert_eq!(

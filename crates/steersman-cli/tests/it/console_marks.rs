@@ -143,11 +143,12 @@ const PAINTS: &str = "(async () => {
     const canvas = document.createElement('canvas');
     document.body.append(canvas);
     const view = { left: 0, top: 0, width: 1200, height: Math.max(300, laid.lanes.length * scale.LANE) };
+    canvas.style.cssText = `display: block; width: ${view.width}px; height: ${view.height}px`;
     const tones = colours(canvas);
     const times = [];
     for (let n = 0; n < 40; n += 1) {
       const from = performance.now();
-      paint(canvas, { ...drawn, at: n, only: null, colours: tones }, view);
+      paint(canvas, { ...drawn, at: n, only: -1, colours: tones }, view);
       canvas.getContext('2d').getImageData(0, 0, 1, 1);
       times.push(performance.now() - from);
     }

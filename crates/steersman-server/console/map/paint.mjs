@@ -1,9 +1,9 @@
-// The map on a canvas: the part in sight, from rectangles that were made elsewhere.
+// The map on a canvas: the part in sight, and the whole in a strip, from rectangles that were made elsewhere.
 
 import { BAR, LANE, atPixel } from './scale.mjs';
 
 /** The variable of each tone. */
-const TONES = { u: 'live', a: 'answer', c: 'call', r: 'result', q: 'accent', other: 'edge', line: 'line', link: 'edge', bad: 'bad', doubt: 'doubt', sign: 'panel', text: 'text' };
+const TONES = { u: 'live', a: 'answer', c: 'call', r: 'edge', q: 'accent', other: 'edge', line: 'line', bad: 'bad', doubt: 'doubt', sign: 'panel', text: 'text' };
 
 /** Returns the colours of the theme as a canvas takes them: it knows no `light-dark`. */
 export function colours(canvas) {
@@ -15,16 +15,47 @@ export function colours(canvas) {
   return found;
 }
 
+/** Gives a canvas the pixels of its place, and returns its pen. */
+function sheet(canvas) {
+  canvas.width = Math.round(canvas.clientWidth * devicePixelRatio);
+  canvas.height = Math.round(canvas.clientHeight * devicePixelRatio);
+  return canvas.getContext('2d');
+}
+
+const middle = (lane) => lane * LANE + LANE / 2;
+const isPale = ({ laid, only }, lane) => only >= 0 && laid.lanes[lane].branch !== only;
+
+/** Paints entries, each with `one`. What has a sign is painted over what has none, so that it is seen where entries are closer than pixels. */
+function entries(pen, drawn, bars, one) {
+  for (const noted of [false, true]) {
+    for (const bar of bars) {
+      if (Boolean(bar.sign) !== noted) continue;
+      pen.globalAlpha = bar.pale || isPale(drawn, bar.lane) ? 0.3 : 1;
+      one(pen, bar, drawn.colours);
+    }
+  }
+  pen.globalAlpha = 1;
+}
+
+/** Paints all of the map, which has this size, in the place of the canvas: an entry is a rectangle of whole pixels, and has at least one. */
+export function paintWhole(canvas, drawn, width, height) {
+  const pen = sheet(canvas);
+  const [right, down] = [canvas.width / width, canvas.height / height];
+  entries(pen, drawn, drawn.bars, (pen, { x, y, w, h, tone }, colours) => {
+    const box = [Math.floor(x * right), Math.floor(y * down), Math.round(w * right) || 1, Math.round(h * down) || 1];
+    // What is pale stays so, however many are in a pixel.
+    pen.clearRect(...box);
+    pen.fillStyle = colours[tone];
+    pen.fillRect(...box);
+  });
+}
+
 /** Paints the part in sight, which begins at `left` and `top`. */
-export function paint(canvas, { bars, spans, lines, x, laid, step, at, only, colours }, { left, top, width, height }) {
-  const ratio = devicePixelRatio || 1;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  const pen = canvas.getContext('2d');
-  pen.scale(ratio, ratio);
+export function paint(canvas, drawn, { left, top, width, height }) {
+  const { bars, spans, lines, x, laid, step, at, colours } = drawn;
+  const pen = sheet(canvas);
+  pen.scale(canvas.width / width, canvas.height / height);
   pen.translate(-left, -top);
-  const isPale = (lane) => only !== null && laid.lanes[lane].branch !== only;
-  const middle = (lane) => lane * LANE + LANE / 2;
   pen.fillStyle = colours.line;
   laid.lanes.forEach((lane, l) => {
     if (lane.first && l > 0) pen.fillRect(left, l * LANE, width, 1);
@@ -33,12 +64,12 @@ export function paint(canvas, { bars, spans, lines, x, laid, step, at, only, col
   for (const span of spans) {
     if (span.to < left || span.x > left + width) continue;
     const from = Math.max(span.x, left - 20);
-    pen.globalAlpha = isPale(span.lane) ? 0.3 : 1;
+    pen.globalAlpha = isPale(drawn, span.lane) ? 0.3 : 1;
     hatch(pen, [from, middle(span.lane) - BAR / 2 + 2, Math.min(span.to, left + width + 20) - from, BAR - 4], colours.q);
   }
   pen.globalAlpha = 1;
   pen.lineWidth = 1.25;
-  pen.strokeStyle = colours.link;
+  pen.strokeStyle = colours.other;
   for (const { from, to, how } of lines) {
     const [a, b] = [x[from] + step / 2, x[to] + step / 2];
     if (Math.max(a, b) < left || Math.min(a, b) > left + width) continue;
@@ -50,22 +81,11 @@ export function paint(canvas, { bars, spans, lines, x, laid, step, at, only, col
     pen.stroke();
   }
   pen.setLineDash([]);
-  const [first, last] = [Math.max(0, atPixel(x, left) - 1), Math.min(bars.length, atPixel(x, left + width) + 2)];
   pen.font = '600 11px system-ui, sans-serif';
   pen.textAlign = 'center';
   pen.textBaseline = 'middle';
-  // What has a sign is painted over what has none, so that it is seen where entries are closer than pixels.
-  for (const noted of [false, true]) {
-    for (let n = first; n < last; n += 1) {
-      const bar = bars[n];
-      if (Boolean(bar.sign) === noted) {
-        pen.globalAlpha = bar.pale || isPale(bar.lane) ? 0.3 : 1;
-        one(pen, bar, colours);
-      }
-    }
-  }
-  pen.globalAlpha = 1;
-  if (at !== null && bars[at]) {
+  entries(pen, drawn, bars.slice(Math.max(0, atPixel(x, left) - 1), atPixel(x, left + width) + 2), one);
+  if (bars[at]) {
     pen.strokeStyle = colours.text;
     pen.lineWidth = 2;
     pen.strokeRect(bars[at].x - 2, bars[at].lane * LANE + 2, bars[at].w + 4, LANE - 4);

@@ -51,7 +51,7 @@ function File({ session, branch, of, done }) {
         ${problem && html`<${Trouble} problem=${problem} />`}
         ${isPicture && html`<${Picture} path=${path} name=${of.name} />`}
         ${isText && text !== null && html`<${Text} text=${text} as=${/markdown/.test(of.media) ? 'markdown' : 'plain'} />`}
-        ${!isPicture && !isText && html`<${Empty} title=${of.media}><p>It is not shown here. Save it to open it elsewhere.</p><//>`}
+        ${!isPicture && !isText && html`<${Empty} title=${of.media}><p>Save it to open it elsewhere.</p><//>`}
       </div>
     </section>
   `;

@@ -1,7 +1,7 @@
 // A session over its lines: a lane for each branch and agent, from the first entry to the last, and the same as an outline.
 
 import { api, Bars, clock, count, Empty, focusOn, html, link, Loaded, plain, Trouble, turned, useApi, useApp, useEffect, useKeys, useLayoutEffect, useMemo, useRef, useState } from '../kit.mjs';
-import { colours, paint } from '../map/paint.mjs';
+import { colours, paint, paintWhole } from '../map/paint.mjs';
 import * as scale from '../map/scale.mjs';
 import { Pane } from '../parts/pane.mjs';
 import { Rows } from '../rows.mjs';
@@ -89,17 +89,18 @@ function useMap(session, head) {
 
 /** The lanes of a session, in a scale in which `size` entries fit. */
 function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom }) {
+  const { theme } = useApp();
   const box = useRef(null);
   const names = useRef(null);
   const canvas = useRef(null);
+  const whole = useRef(null);
+  const tones = useRef(null);
   const [view, setView] = useState({ left: 0, top: 0, width: 0, height: 0 });
   const [cursor, move] = useState(at === null ? null : scale.atLine(model.all, at));
-  const tones = useRef(null);
-  const [turn, repaint] = useState(0);
-  const fit = Math.max(1, STEPS.findLastIndex((step) => step * size + END <= view.width));
+  const fit = Math.max(2, STEPS.findLastIndex((step) => step * size + END <= view.width));
   // What fits fills the width; what does not is scrolled.
-  const nth = zoom ?? Math.max(2, fit);
-  const step = zoom === null && fit > 2 ? Math.max(STEPS[fit], Math.min(STEPS.at(-1), Math.floor((view.width - END) / size))) : STEPS[nth];
+  const nth = zoom ?? fit;
+  const step = zoom === null && fit > 2 ? Math.min(STEPS.at(-1), Math.floor((view.width - END) / size)) : STEPS[nth];
   const drawn = useMemo(() => {
     const x = scale.places(model.all, step, timed);
     return { x, step, laid, bars: scale.bars(model, laid.of, x, step), spans: scale.spans(model, laid, x), lines: scale.lines(model, laid.of) };
@@ -109,7 +110,7 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
   const only = branch ? model.branches.findIndex((one) => scale.named(one) === branch || one.id === branch) : -1;
   const wide = Math.ceil(drawn.x[model.all.length]) + END;
   const high = laid.lanes.length * scale.LANE;
-  const seen = { left: view.left, top: view.top, width: Math.max(0, view.width), height: Math.max(0, Math.min(high, view.height)) };
+  const seen = { ...view, height: Math.min(high, view.height) };
 
   // The entry in the middle stays there when the scale changes.
   const middle = useRef(0);
@@ -121,20 +122,12 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
     const { scrollLeft: left, scrollTop: top, clientWidth, clientHeight: height } = box.current;
     const width = clientWidth - names.current.offsetWidth;
     if (width > 0) middle.current = scale.atPixel(places.current, left + width / 2);
-    setView((old) => (old.left === left && old.top === top && old.width === width && old.height === height ? old : { left, top, width, height }));
+    setView({ left, top, width, height });
   };
   useEffect(() => {
     look();
     const watch = new ResizeObserver(look);
     watch.observe(box.current);
-    const turned = () => {
-      tones.current = null;
-      repaint((n) => n + 1);
-    };
-    const themes = new MutationObserver(turned);
-    themes.observe(document.documentElement, { attributes: true });
-    const dark = matchMedia('(prefers-color-scheme: dark)');
-    dark.addEventListener('change', turned);
     // A wheel with Ctrl, which a pinch on a touchpad is, too, changes the scale.
     const wheel = (event) => {
       if (!event.ctrlKey) return;
@@ -142,17 +135,18 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
       setZoom((old) => Math.max(0, Math.min(STEPS.length - 1, (old ?? 5) - Math.sign(event.deltaY))));
     };
     box.current.addEventListener('wheel', wheel, { passive: false });
-    return () => {
-      watch.disconnect();
-      themes.disconnect();
-      dark.removeEventListener('change', turned);
-    };
+    return () => watch.disconnect();
   }, []);
   useLayoutEffect(() => {
-    if (seen.width <= 0 || seen.height <= 0) return;
-    tones.current ??= colours(canvas.current);
-    paint(canvas.current, { ...drawn, at: cursor, only: only < 0 ? null : only, colours: tones.current }, seen);
-  }, [drawn, view, cursor, only, turn]);
+    tones.current = colours(canvas.current);
+  }, [theme]);
+  useLayoutEffect(() => {
+    if (seen.width > 0 && seen.height > 0) paint(canvas.current, { ...drawn, at: cursor, only, colours: tones.current }, seen);
+  }, [drawn, view, cursor, only, theme]);
+  const isCut = wide > view.width && view.width > 0;
+  useLayoutEffect(() => {
+    if (isCut) paintWhole(whole.current, { ...drawn, only, colours: tones.current }, wide, high);
+  }, [drawn, isCut, view.width, only, theme]);
   useEffect(() => {
     if (at !== null) go(scale.atLine(model.all, at));
   }, [at]);
@@ -162,10 +156,9 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
     move(n);
     const place = drawn.x[n];
     const { scrollLeft } = box.current;
-    if (place < scrollLeft + 8 || place + step + 16 > scrollLeft + view.width) box.current.scrollLeft = Math.max(0, place - view.width / 2);
+    if (place < scrollLeft + 8 || place + step + 16 > scrollLeft + view.width) box.current.scrollLeft = place - view.width / 2;
     const y = laid.of[n] * scale.LANE;
-    if (y < box.current.scrollTop) box.current.scrollTop = y;
-    else if (y + scale.LANE > box.current.scrollTop + view.height) box.current.scrollTop = y + scale.LANE - view.height;
+    box.current.scrollTop = Math.min(y, Math.max(box.current.scrollTop, y + scale.LANE - view.height));
   };
   const pressed = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -192,6 +185,11 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
     const n = scale.atPixel(drawn.x, event.clientX - area.left + view.left);
     return [0, -1, 1, -2, 2].map((by) => n + by).find((one) => laid.of[one] === lane && Math.abs(one - n) * step < 12) ?? null;
   };
+  // A drag that leaves the strip goes on until the button is up.
+  const moved = ({ button, offsetX, pointerId, target }) => {
+    if (button === 0) target.setPointerCapture(pointerId);
+    if (target.hasPointerCapture(pointerId)) box.current.scrollLeft = (offsetX / target.clientWidth) * wide - view.width / 2;
+  };
   const now = cursor === null ? null : model.all[cursor];
   const words = now && scale.told(model, now);
   const sentence = `Map of ${count(model.all.length, 'entry', 'entries')} in ${count(laid.lanes.length, 'lane')}: ${laid.lanes.map((lane) => inWords(lane, ' ')).join(', ')}`;
@@ -212,6 +210,7 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
           }}></canvas>
       </div>
     </div>
+    ${isCut && html`<div class="whole" aria-hidden="true" onPointerDown=${moved} onPointerMove=${moved}><canvas ref=${whole}></canvas><i style=${{ left: `${(view.left / wide) * 100}%`, width: `${(view.width / wide) * 100}%` }}></i></div>`}
     <div class="under">
       <p class="told" role="status">${now
         ? html`<code>@${now.line}</code> <b>${plain(words.who || words.branch)}</b> ${words.what}${words.notes.length > 0 ? html` <em>${words.notes.join(', ')}</em>` : ''} <span class="meta">${plain(words.branch)}, ${clock(now.at)}</span>`
@@ -222,7 +221,7 @@ function Lanes({ name, model, laid, branch, show, timed, at, size, zoom, setZoom
 }
 
 function Legend({ timed }) {
-  return html`<ul class="legend signs" aria-label="Signs">${LEGEND.map(([is, word, sign]) => html`<li><i class=${is}>${sign}</i>${word}</li>`)}${timed && html`<li>A gap of more than 20 s is cut.</li>`}</ul>`;
+  return html`<ul class="legend signs" aria-label="Signs">${LEGEND.map(([is, word, sign]) => html`<li><i class=${is}>${sign}</i>${word}</li>`)}${timed && html`<li>Gaps over 20 s are cut.</li>`}</ul>`;
 }
 
 /** Two sessions, or branches, one above the other: what they have in common is in the same place. `at`: the line of each where they go apart. */

@@ -24,7 +24,7 @@ export function SignIn({ why, again }) {
           <input id="token" ref=${field} type="password" autocomplete="off" spellcheck="false" placeholder="stm_…" required />
           <button type="submit" class="primary">Sign in</button>
         </div>
-        <p class="help">It is kept until this tab is closed, in no file and in no address.</p>
+        <p class="help">It is kept until this tab is closed, in no file or address.</p>
       </form>
       <p>On the server's computer, this opens the console:</p>
       <${Command} text="steersman ui" />

@@ -122,11 +122,12 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
     setActive(found.key);
     show(found);
   };
+  const toEnd = () => {
+    const list = document.querySelector('.rows');
+    list.scrollTop = list.scrollHeight;
+  };
   useKeys({
-    '.': () => {
-      const list = document.querySelector('.rows');
-      list.scrollTop = list.scrollHeight;
-    },
+    '.': toEnd,
     Escape: close,
     '}': () => jump(1),
     '{': () => jump(-1),
@@ -158,10 +159,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
             row=${(row) => html`<${Told} row=${row} find=${find} />`}
             tail=${writing.map((one) => html`<div class="row story-row writing" key=${one.effect} role="presentation"><span></span><span class="who">${plain(one.agent ?? '')}</span><span class="what"><span class="clamp">${plain(one.text)}<i class="caret" aria-hidden="true"></i></span></span><span class="note">writing</span><span></span></div>`)}
           />`}
-        ${!atEnd && html`<button type="button" class="follow" onClick=${() => {
-          const list = document.querySelector('.rows');
-          list.scrollTop = list.scrollHeight;
-        }}>${fresh > 0 ? `${number(fresh)} new ↓` : 'To the end ↓'}</button>`}
+        ${!atEnd && html`<button type="button" class="follow" onClick=${toEnd}>${fresh > 0 ? `${number(fresh)} new ↓` : 'To the end ↓'}</button>`}
         ${asked.length > 0
           ? html`<section class="questions" aria-label="Open questions">${asked.filter((one) => !branch || one.branch === branch).slice(0, 5).map((one) => html`<${Card} key=${one.id} question=${one} alone=${one.kind !== 'input'} done=${(text) => {
               told(text);
