@@ -1149,7 +1149,7 @@ export class DefinitionsApi {
     }) as Promise<unknown>;
   }
 
-  /** Lists the definitions that the token may start. */
+  /** Lists the definitions that the token may start, with the parameters of their entries as JSON Schema. */
   list(
     options: Pick<Options, "signal"> = {},
   ): Promise<unknown> {

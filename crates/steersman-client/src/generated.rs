@@ -1698,7 +1698,7 @@ impl DefinitionsApi<'_> {
         self.transport.json(call).await
     }
 
-    /// Lists the definitions that the token may start.
+    /// Lists the definitions that the token may start, with the parameters of their entries as JSON Schema.
     ///
     /// # Errors
     /// As [`Error`] says.

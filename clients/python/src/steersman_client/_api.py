@@ -1683,7 +1683,7 @@ class Definitions:
     def list(
         self,
     ) -> Any:
-        """Lists the definitions that the token may start."""
+        """Lists the definitions that the token may start, with the parameters of their entries as JSON Schema."""
         call = Call(
             "GET",
             path("/v1/definitions"),
@@ -1767,7 +1767,7 @@ class AsyncDefinitions:
     async def list(
         self,
     ) -> Any:
-        """Lists the definitions that the token may start."""
+        """Lists the definitions that the token may start, with the parameters of their entries as JSON Schema."""
         call = Call(
             "GET",
             path("/v1/definitions"),

@@ -52,7 +52,8 @@ agents:
   wirer: { system: You wire money., tools: [wire] }
   mailer: { system: You read mail., tools: [login] }
   chooser: { system: You ask., tools: [choose, memory] }
-entry: [desk, wirer, mailer, chooser]
+  clerk: { system: "Order {{ args.order }}, {{ args.copies + 1 }} copies.", parameters: { order: string, copies: integer } }
+entry: [desk, wirer, mailer, chooser, clerk]
 "#;
 
 pub(crate) const SCRIPT: &str = r##"
@@ -74,6 +75,7 @@ chooser:
   - call: { memory_save: { name: two addresses, content: Ann has two addresses., tags: [ann] } }
   - call: { choose: { question: "Which of the two?", options: [home, office] } }
   - I send it there.
+clerk: [ Filed. ]
 "##;
 
 /// The sizes and the themes of a page.

@@ -348,6 +348,28 @@ mod chromium {
         desk.stays_clean();
     }
 
+    #[test]
+    #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]
+    fn an_entry_begins_with_its_parameters() {
+        let mut desk = Desk::open();
+        desk.goes("#/definitions/refund");
+        desk.opens("Talk to clerk…");
+        // What is missing is said where it was sent.
+        desk.activates("Begin refund");
+        desk.page.sees("dialog .trouble", "order");
+        desk.page.complains();
+        desk.page.types("dialog label:first-child > input", "4711");
+        desk.page.types("dialog label:last-child > input", "2");
+        desk.page.pictured("console-entry");
+        desk.activates("Begin refund");
+        desk.page.sees(".story-row.said .clamp", "Filed.");
+        let address = desk.page.value("location.hash.split('?')[0]");
+        desk.goes(&format!("{}/contexts", address.as_str().unwrap()));
+        desk.page
+            .sees(".segment:first-child pre", "Order 4711, 3 copies.");
+        desk.stays_clean();
+    }
+
     /// A session that failed is found by its filter, says why, and is tried again.
     #[test]
     #[ignore = "needs Chromium: STEERSMAN_CHROMIUM=$(scripts/chromium.sh)"]

@@ -263,7 +263,7 @@ function Outline({ model, laid, show, at }) {
       active=${active}
       setActive=${setActive}
       open=${(row) => (row.lane ? fold(turned(folded, row.key)) : show(row.n))}
-      estimate=${31}
+      estimate=${29}
       classOf=${(row) => `entry ${row.lane ? 'lane' : ''}`}
       row=${(row) => (row.lane
         ? html`<span role="gridcell" class="what" style=${indent(row.level - 1)}><i class=${row.open ? 'fold open' : 'fold'} aria-hidden="true"></i><b>${plain(row.lane.label || row.lane.who)}</b> ${row.lane.label ? plain(row.lane.who) : ''}${row.lane.note ? html` <em>${row.lane.note}</em>` : ''}</span><span role="gridcell" class="num">${count(row.count, 'entry', 'entries')}</span>`

@@ -106,7 +106,7 @@ export function Sessions({ query }) {
               setActive=${setActive}
               open=${(row) => (chosen ? turn(row) : go(['s', row.session]))}
               end=${() => list.next && load(list.next)}
-              estimate=${36}
+              estimate=${35}
               classOf=${() => 'session'}
               head=${html`<div class="row session header" role="row"><span role="columnheader">State</span><span role="columnheader">Definition</span><span role="columnheader">Session</span><span role="columnheader">Waits for, or why</span><span role="columnheader" class="num">Lines</span><span role="columnheader" class="num">Tokens</span><span role="columnheader" class="num">Cost</span><span role="columnheader" class="num">Last</span></div>`}
               row=${(row) => html`<${Row} row=${row} asks=${asks.get(row.session)} isChosen=${chosen?.has(row.session)} turn=${() => turn(row)} />`}

@@ -153,7 +153,7 @@ export function Story({ session, branch, live, asked, query, reload, hear, compo
             start=${earlier}
             stick
             stuck=${setAtEnd}
-            estimate=${30}
+            estimate=${28}
             classOf=${(row) => `story-row ${row.tone} ${row.of !== undefined ? 'inner' : ''}`}
             head=${before !== null && html`<button type="button" class="quiet small earlier" onClick=${earlier}>Earlier rows</button>`}
             row=${(row) => html`<${Told} row=${row} find=${find} />`}

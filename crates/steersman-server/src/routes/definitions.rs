@@ -28,7 +28,7 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
         .routes(routes!(check))
 }
 
-/// Lists the definitions that the token may start.
+/// Lists the definitions that the token may start, with the parameters of their entries as JSON Schema.
 #[utoipa::path(
     get, path = "/v1/definitions", tag = "definitions",
     responses((status = 200, description = "`items`", body = Value), Problems)
@@ -41,11 +41,20 @@ async fn list(caller: Caller) -> Result<Json<Value>, Problem> {
 
 fn row(network: &Network) -> Value {
     let checked = network.checked();
+    let entries = checked.entry.iter().map(|name| {
+        let agent = checked.agent(name);
+        json!({
+            "name": name,
+            "description": agent.description,
+            "parameters": parameters(agent),
+        })
+    });
     json!({
         "name": network.name(),
         "description": checked.description,
         "digest": checked.digest.to_string(),
         "entry": checked.entry,
+        "entries": entries.collect::<Vec<_>>(),
     })
 }
 
@@ -60,15 +69,6 @@ async fn one(caller: Caller, At(name): At<String>) -> Result<Json<Value>, Proble
     let network = caller.definition(&name)?;
     let checked = network.checked();
     let mut view = row(&network);
-    let entries = checked.entry.iter().map(|name| {
-        let agent = checked.agent(name);
-        json!({
-            "name": name,
-            "description": agent.description,
-            "parameters": parameters(agent),
-        })
-    });
-    view["entries"] = entries.collect();
     let events = checked.events.iter().map(|(name, event)| {
         json!({ "name": name, "fields": schema_of_fields(&event.fields), "starts": event.start.is_some() })
     });
